@@ -1,0 +1,101 @@
+"""A cell: one storage stack with one workload on it, everything a machine needs to run one trial.
+
+Cells cross the only machine boundary there is (``run_trial(cell) -> TrialRecord``), so they are plain
+frozen values with a JSON form. They describe; they touch nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+Scalar = str | int | float | bool
+
+
+class Frozen(BaseModel):
+    """A value: immutable, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Cache(StrEnum):
+    """State of the page cache when the measured run starts."""
+
+    COLD = "cold"
+    WARM = "warm"
+
+
+class Fresh(StrEnum):
+    """How long one made file system lives: for a trial, for all trials of a cell, or for the campaign."""
+
+    TRIAL = "trial"
+    CELL = "cell"
+    CAMPAIGN = "campaign"
+
+
+class MediumSpec(Frozen):
+    """A named medium of a study: its type (a registered medium) and that type's options."""
+
+    name: str
+    type: str
+    options: dict[str, Scalar] = {}
+
+
+class StackSpec(Frozen):
+    """Medium + layout + file system + mkfs options + mount options.
+
+    ``filesystem`` is None only on a ``directory`` medium, where the one that is there is used.
+    ``mkfs_options`` is written as on a command line, ``mount_options`` as for ``mount -o``.
+    """
+
+    name: str
+    medium: MediumSpec
+    layout: str = "single"
+    layout_options: dict[str, Scalar] = {}
+    filesystem: str | None = None
+    mkfs_options: str = ""
+    mount_options: str = "defaults"
+
+
+class WorkloadSpec(Frozen):
+    """A named workload: the tool (a registered workload) and its parameters, fully expanded."""
+
+    name: str
+    tool: str
+    parameters: dict[str, Scalar] = {}
+
+
+class Cell(Frozen):
+    """stack × workload, with the state it is measured in."""
+
+    stack: StackSpec
+    workload: WorkloadSpec
+    cache: Cache = Cache.COLD
+    fresh: Fresh = Fresh.TRIAL
+    time_limit_s: float = 600.0
+    tuning: dict[str, str] = {}
+
+    @property
+    def id(self) -> str:
+        """Twelve hex digits of the cell's content: the same cell has the same id in every campaign."""
+        return _digest(self)
+
+    @property
+    def stack_id(self) -> str:
+        """The same for the stack alone."""
+        return _digest(self.stack)
+
+
+class TrialKey(Frozen):
+    """Which repetition of which campaign a trial is; ``seed`` feeds the tool's random generator."""
+
+    campaign: str
+    block: int
+    seed: int
+
+
+def _digest(value: BaseModel) -> str:
+    content: JsonValue = value.model_dump_json()
+    return hashlib.blake2b(str(content).encode(), digest_size=6).hexdigest()

@@ -1,0 +1,85 @@
+"""The contract of a probe: reads one kernel source around a trial. One file per source.
+
+A probe only reads; it never changes what it watches, and it must cost far less than the run it watches.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fslab.record import ValidityWarning, Value
+from fslab.registry import Registry
+from fslab.system.proc import Usage
+
+
+class Moment(StrEnum):
+    """When a snapshot is taken.
+
+    ``before``: the stack is up, prepared, and all dirty data has been flushed. ``end``: the tool just
+    ended. ``flushed``: everything dirty has reached the device (synced, then unmounted; the device is
+    still there).
+    """
+
+    BEFORE = "before"
+    END = "end"
+    FLUSHED = "flushed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """What is watched: the block devices under the file system (kernel names such as ``loop3``), its
+    mount type and its mount point. ``sys`` and ``proc`` are where the kernel's trees are."""
+
+    devices: tuple[str, ...]
+    filesystem: str | None
+    directory: Path
+    sys: Path = Path("/sys")
+    proc: Path = Path("/proc")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """What the workload did meanwhile: application bytes (None: unknown), wall seconds of the tool, its
+    own resource usage, and whether it asked for direct I/O or a cold cache."""
+
+    read_bytes: int | None
+    written_bytes: int | None
+    duration_s: float
+    usage: Usage
+    direct: bool
+    cold: bool
+
+
+Snapshot = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """Derived values with units, and reasons for doubt that the source revealed."""
+
+    values: Mapping[str, Value]
+    warnings: tuple[ValidityWarning, ...] = ()
+
+
+class Probe(ABC):
+    """One kernel source. ``name`` is set by the registry from the file's name."""
+
+    name: str
+    summary: ClassVar[str]
+    moments: ClassVar[tuple[Moment, ...]]
+
+    @abstractmethod
+    def snapshot(self, target: Target) -> Snapshot:
+        """Raw counters now; keys are the probe's own. OSError or ValueError: the source is not there."""
+
+    @abstractmethod
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
+        """What the difference between the snapshots means. Pure."""
+
+
+REGISTRY: Registry[Probe] = Registry("probe", __name__, Probe)

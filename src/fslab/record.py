@@ -1,0 +1,116 @@
+"""A trial record: what one trial measured and everything needed to judge it. The other half of the seam.
+
+Immutable once made. Unknown is None, never 0. This module touches nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from fslab.cell import Cell, Frozen, TrialKey
+from fslab.units import Direction, Unit
+
+RECORD_VERSION = 1
+
+
+class WarningKind(StrEnum):
+    """What may be wrong with a trial."""
+
+    TOO_SHORT = "too_short"
+    DEPTH_NOT_REACHED = "depth_not_reached"
+    CACHE_SERVED = "cache_served"
+    CACHE_NOT_DROPPED = "cache_not_dropped"
+    CPU_SATURATED = "cpu_saturated"
+    KERNEL_ERROR = "kernel_error"
+    LOOP_BUFFERED = "loop_buffered"
+    DIRECT_NOT_HONOURED = "direct_not_honoured"
+    FILESYSTEM_REMADE = "filesystem_remade"
+    PROBE_FAILED = "probe_failed"
+    TOOL_WARNING = "tool_warning"
+
+
+class Severity(StrEnum):
+    """``note``: good to know. ``doubt``: compared, but marked. ``invalid``: not compared."""
+
+    NOTE = "note"
+    DOUBT = "doubt"
+    INVALID = "invalid"
+
+
+class ValidityWarning(Frozen):
+    """One reason to doubt a trial, with its data and what to do about it."""
+
+    kind: WarningKind
+    severity: Severity
+    message: str
+    hint: str | None = None
+    data: dict[str, Any] = {}
+
+
+class Metric(Frozen):
+    """A named figure that a workload can yield: its unit and which way it is better, declared once."""
+
+    name: str
+    unit: Unit
+    better: Direction = Direction.HIGHER
+
+
+class Value(Frozen):
+    """A measured figure. ``value`` is None when the tool could not tell."""
+
+    value: float | None
+    unit: Unit
+
+
+class Status(StrEnum):
+    """How a trial ended; failures carry their class: ``failed:<class>``."""
+
+    OK = "ok"
+    INVALID = "invalid"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+
+
+class Command(Frozen):
+    """A command as it was run, and how that went. ``stage``: attach, mkfs, mount, prepare, run, …"""
+
+    stage: str
+    argv: tuple[str, ...]
+    duration_s: float | None = None
+    exit_code: int | None = None
+
+
+class Provenance(Frozen):
+    """Where a figure comes from: exact commands, versions, machine, geometry of the device."""
+
+    commands: tuple[Command, ...] = ()
+    tools: dict[str, str | None] = {}
+    machine: dict[str, Any] = {}
+    device: dict[str, Any] = {}
+
+
+class TrialRecord(Frozen):
+    """One measured repetition of a cell. Times in UTC and seconds; ``raw`` holds the tools' own output."""
+
+    version: int = RECORD_VERSION
+    key: TrialKey
+    cell: Cell
+    status: Status
+    failure: str | None = None
+    error: str | None = None
+    started: datetime
+    duration_s: float
+    metrics: dict[str, Value] = {}
+    probes: dict[str, Value] = {}
+    validity: tuple[ValidityWarning, ...] = ()
+    provenance: Provenance = Provenance()
+    raw: dict[str, str] = Field(default={}, repr=False)
+
+    @property
+    def status_text(self) -> str:
+        """``ok``, ``invalid``, ``unsupported`` or ``failed:<class>``, as stored and exported."""
+        return f"failed:{self.failure}" if self.status is Status.FAILED else self.status.value

@@ -1,0 +1,80 @@
+"""Storage stacks: medium ▸ layout ▸ file system ▸ mount, composed in ``stack.py``.
+
+This module holds the values that the parts hand to each other and the journal they write to first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fslab.record import Command, ValidityWarning
+from fslab.system import proc
+
+
+class Journal(Protocol):
+    """What must be undone after a crash. An entry is on disk before the thing it names exists."""
+
+    def will_create(self, kind: str, target: str) -> str:
+        """Record that we are about to create ``target`` (``kind``: directory, mount, image, loop, …)."""
+
+    def undone(self, entry: str) -> None:
+        """Record that the entry's object is gone again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockDevice:
+    """One block device to make a file system on.
+
+    ``discard``: whether mkfs may discard (never on image media: it would punch the image full of holes).
+    ``facts``: geometry and settings as read from sysfs. ``wipe``: the user named this very device for
+    wiping, or it is ours.
+    """
+
+    path: Path
+    size_bytes: int
+    discard: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[ValidityWarning, ...] = ()
+
+    @property
+    def kernel_name(self) -> str:
+        """``loop3``, ``nvme0n1``: the name under /sys/block (or its parent, for a partition)."""
+        return self.path.resolve().name
+
+
+@dataclass(kw_only=True, slots=True)
+class Site:
+    """Where a campaign builds: its own directories, its journal, and the commands it ran so far.
+
+    ``runtime`` holds mount points (a tmpfs on most machines), ``images`` the image files of loop media.
+    ``wipe`` are the devices that the user named with --wipe.
+    """
+
+    campaign: str
+    runtime: Path
+    images: Path
+    journal: Journal
+    wipe: frozenset[str] = frozenset()
+    commands: list[Command] = field(default_factory=list)
+    exit: ExitStack = field(default_factory=ExitStack)
+    media: dict[str, Any] = field(default_factory=dict)
+
+    def run(
+        self, stage: str, argv: tuple[str, ...] | list[str], *, timeout_s: float = 600.0,
+        failure: type[Any] | None = None,
+    ) -> proc.Completed:  # fmt: skip
+        """Run one command of ours, marked with the campaign, and keep it for the provenance."""
+        done = proc.run(argv, timeout_s=timeout_s, check=False, env={proc.MARK: self.campaign})
+        self.commands.append(
+            Command(stage=stage, argv=tuple(argv), duration_s=done.duration_s, exit_code=done.returncode)
+        )
+        if done.returncode != 0:
+            raise proc.failed(done, failure) if failure else proc.failed(done)
+        return done
+
+
+Undo = Callable[[], None]

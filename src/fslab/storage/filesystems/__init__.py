@@ -1,0 +1,108 @@
+"""The contract of a file system: mkfs, mount type, options, tools. One file per file system.
+
+A file system file is declarative: it says which command makes it and which options exist. It runs nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+from fslab.errors import nearest
+from fslab.registry import Registry
+from fslab.system.tools import Tool
+
+# mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without those that would hide the mount from us or
+# have no meaning for a file system that lives for one trial (user, auto, remount, bind, …).
+VFS_OPTIONS: Mapping[str, str] = {
+    name: ""
+    for name in (
+        "defaults", "async", "sync", "dirsync", "atime", "noatime", "diratime", "nodiratime", "relatime",
+        "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime", "rw", "suid", "nosuid",
+        "dev", "nodev", "exec", "noexec", "silent", "loud", "iversion", "noiversion",
+    )
+}  # fmt: skip
+
+
+class FileSystem(ABC):
+    """One file system. ``name`` is set by the registry from the file's name.
+
+    ``mount_options`` maps an option's name to the form of its value: ``""`` none, ``"int"``, ``"size"``
+    (4k), ``"any"``, or the allowed words joined by ``|``; a trailing ``?`` means that the value may be left
+    out. ``mkfs_flags`` maps a flag of mkfs to ``""`` (no value) or ``"value"``.
+    """
+
+    name: str
+    summary: ClassVar[str]
+    tools: ClassVar[tuple[Tool, ...]]
+    mount_type: ClassVar[str]
+    min_size_bytes: ClassVar[int]
+    mount_options: ClassVar[Mapping[str, str]]
+    mkfs_flags: ClassVar[Mapping[str, str]]
+
+    @abstractmethod
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """The mkfs command line for ``device``. Pure. ``discard`` False: it must not discard."""
+
+    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
+        """The mount command line. Pure."""
+        return ["mount", "-t", self.mount_type, "-o", options or "defaults", device, target]
+
+    def check_mkfs_options(self, options: str) -> None:
+        """ValueError for an option that this mkfs does not have. Catches typing mistakes, not all errors."""
+        try:
+            words = shlex.split(options)
+        except ValueError as error:
+            raise ValueError(f"mkfs options '{options}': {error}") from error
+        index = 0
+        while index < len(words):
+            index += _check_flag(self.name, words[index], words[index + 1 :], self.mkfs_flags)
+
+    def check_mount_options(self, options: str) -> None:
+        """ValueError for a mount option that this file system does not have, or a value it cannot take."""
+        known = {**VFS_OPTIONS, **self.mount_options}
+        for option in options.split(","):
+            name, equals, value = option.strip().partition("=")
+            if name not in known:
+                raise ValueError(f"{self.name} has no mount option '{name}': {nearest(name, known)}")
+            _check_value(name, value if equals else None, known[name])
+
+
+def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
+    """Check one flag and say how many words it took."""
+    name = flag if flag.startswith("--") else flag[:2]
+    name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
+    if name not in known:
+        raise ValueError(f"mkfs of {filesystem} has no option '{flag}' that fslab lets through: {nearest(name, known)}")
+    if known[name] == "":
+        if attached:
+            raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, got '{attached}'")
+        return 1
+    if attached or "=" in flag:
+        return 1
+    if not rest:
+        raise ValueError(f"mkfs option '{name}' of {filesystem} needs a value")
+    return 2
+
+
+def _check_value(name: str, value: str | None, form: str) -> None:
+    optional = form.endswith("?")
+    form = form.removesuffix("?")
+    if value is None or value == "":
+        if form and not optional:
+            raise ValueError(f"mount option '{name}' needs a value ({form})")
+        return
+    if not form:
+        raise ValueError(f"mount option '{name}' takes no value, got '{value}'")
+    if form == "int" and not value.isdigit():
+        raise ValueError(f"mount option '{name}' takes a whole number, got '{value}'")
+    if form == "size" and not (value[:-1] + "0").isdigit():
+        raise ValueError(f"mount option '{name}' takes a size such as 256k, got '{value}'")
+    words: Collection[str] = form.split("|")
+    if form not in {"int", "size", "any"} and value.partition(":")[0] not in words:
+        raise ValueError(f"mount option '{name}' cannot be '{value}': {nearest(value, words)}")
+
+
+REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem)

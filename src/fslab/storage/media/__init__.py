@@ -1,0 +1,77 @@
+"""The contract of a medium: what the bytes lie on. One file per medium.
+
+A medium provides block devices (or, for ``directory``, a directory), undoes whatever it made, and refuses
+whatever could destroy data that is not ours.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from fslab.cell import Frozen
+from fslab.registry import Registry
+from fslab.storage import BlockDevice, Site
+
+
+class Options(Frozen):
+    """Base of every medium's options; field descriptions become the documentation of the study file."""
+
+
+O = TypeVar("O", bound=Options)  # noqa: E741 - the usual letter for options here
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MediumPlan:
+    """What using a medium would mean, without touching it.
+
+    ``device``: the path, or a stand-in such as ``/dev/loopN``, used in printed commands. ``space`` maps a
+    place (a directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost.
+    """
+
+    device: str
+    size_bytes: int | None
+    commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    space: Mapping[str, int]
+    wipes: tuple[str, ...] = ()
+
+
+class Medium(ABC, Generic[O]):
+    """One kind of medium. ``name`` is set by the registry from the file's name.
+
+    ``image``: it is an image file of ours (discard stays off). ``formatted``: a file system is made on it.
+    """
+
+    name: str
+    summary: ClassVar[str]
+    needs_root: ClassVar[bool] = True
+    image: ClassVar[bool] = False
+    formatted: ClassVar[bool] = True
+    Options: type[O]
+
+    @abstractmethod
+    def plan(self, options: O, site_images: Path) -> MediumPlan:
+        """What would be used and run. Pure: looks at nothing."""
+
+    @abstractmethod
+    def check(self, options: O, site: Site, *, disks: int) -> None:
+        """Raise (UnsafeError, NoSpaceError, NeedsRootError, …) if it cannot be used now. Changes nothing."""
+
+    @abstractmethod
+    def provide(self, options: O, site: Site, slot: str, undo: ExitStack) -> BlockDevice | Path:
+        """The device (or directory) for one trial.
+
+        ``slot`` names the image: the same slot gets the same bytes again. What must be undone when the
+        trial ends goes on ``undo``; what lives as long as the campaign goes on ``site.exit``.
+        """
+
+    def parse_options(self, raw: Mapping[str, Any]) -> O:
+        """Validated options; pydantic's ValidationError lists all mistakes."""
+        return self.Options.model_validate(dict(raw))
+
+
+REGISTRY: Registry[Medium[Any]] = Registry("medium", __name__, Medium)

@@ -1,0 +1,186 @@
+"""The only place that starts a process: an argv list, never a shell.
+
+Fixed locale, stdin closed, an own session, a time limit, the whole process group ended on any exception.
+Nothing else in fslab may call subprocess, os.fork or os.exec.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolTimeoutError
+
+log = logging.getLogger("fslab.proc")
+
+MARK = "FSLAB_CAMPAIGN"
+DEFAULT_TIMEOUT_S = 120.0
+STDERR_LINES = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """Resources of a process and its waited-for children, from wait4(2): CPU seconds, peak memory."""
+
+    user_s: float
+    system_s: float
+    max_rss_bytes: int
+    voluntary_switches: int
+    involuntary_switches: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A process that has ended. ``returncode`` is negative for a signal, as in subprocess."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+    duration_s: float
+    usage: Usage
+
+
+def shell_line(argv: Sequence[str]) -> str:
+    """The command as one can paste it into a shell."""
+    return shlex.join(argv)
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of every child: C locale, UTC, a PATH with sbin, and what the caller adds."""
+    inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
+    path = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
+    return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    check: bool = True,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    failure: type[ToolFailedError] = ToolFailedError,
+) -> Completed:
+    """Run a command to its end and return what it printed, how long it took and what it used.
+
+    ``check`` raises ``failure`` (with the end of stderr) on a non-zero exit, NoSpaceError when stderr
+    says that a disk was full; ToolTimeoutError after ``timeout_s``, ToolMissingError if there is no such
+    program.
+    """
+    line = shell_line(argv)
+    log.info("+ %s", line)
+    out, err = _capture_file("stdout"), _capture_file("stderr")
+    try:
+        started = time.monotonic()
+        try:
+            child = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
+                env=environment(env), start_new_session=True, close_fds=True,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
+        usage = _wait(child, timeout_s, line)
+        duration_s = time.monotonic() - started
+        done = Completed(
+            argv=tuple(argv), returncode=child.returncode, stdout=_contents(out), stderr=_contents(err),
+            duration_s=duration_s, usage=usage,
+        )  # fmt: skip
+    finally:
+        os.close(out)
+        os.close(err)
+    if check and done.returncode != 0:
+        raise failed(done, failure)
+    return done
+
+
+def failed(done: Completed, failure: type[ToolFailedError] = ToolFailedError) -> ToolFailedError | NoSpaceError:
+    """The error that a non-zero exit means, with the end of what the tool said."""
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-STDERR_LINES:]
+    ended = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"exited {done.returncode}"
+    what = f"{Path(done.argv[0]).name} {ended}"
+    if said:
+        what += ": " + " | ".join(line.strip() for line in said)
+    where = shell_line(done.argv)
+    if "No space left on device" in done.stderr:
+        return NoSpaceError(what, where=where, hint="give the medium a larger size or the workload a smaller one")
+    return failure(what, where=where)
+
+
+def end_group(leader: int, *, grace_s: float = 2.0) -> None:
+    """End a process group that we started: SIGTERM, and SIGKILL for what is left after ``grace_s``."""
+    for signum, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 0.0)):
+        try:
+            os.killpg(leader, signum)
+        except ProcessLookupError:
+            return
+        deadline = time.monotonic() + wait_s
+        while time.monotonic() < deadline:
+            try:
+                ended, _ = os.waitpid(leader, os.WNOHANG)
+            except ChildProcessError:
+                ended = leader
+            if ended:
+                break
+            time.sleep(0.01)
+
+
+def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
+    """Processes whose environment says that the campaign started them, ourselves excepted."""
+    needle = f"{MARK}={campaign}".encode()
+    found = []
+    for entry in root.iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if needle in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # ended meanwhile, or not ours to read
+    return found
+
+
+def _capture_file(name: str) -> int:
+    # A memory file rather than a pipe: the tool never blocks on us, and we need no reader thread.
+    return os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC)
+
+
+def _contents(descriptor: int) -> str:
+    size = os.fstat(descriptor).st_size
+    return os.pread(descriptor, size, 0).decode("utf-8", "replace")
+
+
+def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str) -> Usage:
+    pidfd = os.pidfd_open(child.pid)
+    ended = False
+    try:
+        poller = select.poll()
+        poller.register(pidfd, select.POLLIN)
+        if not poller.poll(timeout_s * 1000):
+            raise ToolTimeoutError(
+                f"still running after {timeout_s:.0f} s, ended", where=line,
+                hint="raise 'time_limit' in the study if the workload needs longer",
+            )  # fmt: skip
+        _, status, resources = os.wait4(child.pid, 0)
+        ended = True
+    finally:
+        os.close(pidfd)
+        if not ended:
+            end_group(child.pid)
+            child.returncode = -signal.SIGKILL
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return Usage(
+        user_s=resources.ru_utime,
+        system_s=resources.ru_stime,
+        max_rss_bytes=resources.ru_maxrss * 1024,
+        voluntary_switches=resources.ru_nvcsw,
+        involuntary_switches=resources.ru_nivcsw,
+    )

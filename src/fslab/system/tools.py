@@ -1,0 +1,59 @@
+"""Programs that fslab needs: where they are, which version, and which package brings them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fslab.errors import FslabError, ToolMissingError
+from fslab.system import proc
+
+SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tool:
+    """A program: its name, the Debian package that brings it, and how to ask for its version.
+
+    ``package`` None: it comes with fslab.
+    """
+
+    program: str
+    package: str | None
+    version_argv: tuple[str, ...] = ("--version",)
+    version_pattern: str = r"(\d+\.\d+(?:\.\d+)*)"
+
+
+def find(program: str) -> str | None:
+    """Absolute path of a program: beside our own interpreter, on PATH, or in a sbin directory."""
+    beside = Path(sys.executable).parent / program
+    if program.startswith("fslab") and beside.exists():
+        return str(beside)
+    return shutil.which(program) or shutil.which(program, path=":".join(SBIN))
+
+
+def require(tool: Tool) -> str:
+    """Absolute path of a tool, or ToolMissingError with the command that installs it."""
+    path = find(tool.program)
+    if path is None:
+        source = f"apt-get install {tool.package}" if tool.package else "reinstall fslab"
+        raise ToolMissingError(f"'{tool.program}' is not installed", hint=source)
+    return path
+
+
+@cache
+def version(tool: Tool) -> str | None:
+    """Version that the tool reports, None if it is missing or does not say."""
+    path = find(tool.program)
+    if path is None:
+        return None
+    try:
+        done = proc.run([path, *tool.version_argv], timeout_s=20, check=False)
+    except (FslabError, OSError):
+        return None
+    match = re.search(tool.version_pattern, done.stdout + done.stderr)
+    return match[1] if match else None

@@ -1,0 +1,120 @@
+"""The contract of a workload: one tool, its parameters, its commands, its metrics. One file per tool.
+
+A workload never starts a process and never touches a disk: it says which commands to run (so that
+``fslab plan`` can print them) and reads what they printed. Contract: prepare → run → cleanup.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from fslab.cell import Frozen
+from fslab.record import Metric, ValidityWarning
+from fslab.registry import Registry
+from fslab.system.tools import Tool
+
+
+class Parameters(Frozen):
+    """Base of every workload's parameters; field descriptions become the documentation of the study file."""
+
+
+P = TypeVar("P", bound=Parameters)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """Where and with what seed a workload runs.
+
+    ``directory`` is its own empty directory on the file system under test, ``scratch`` a directory
+    elsewhere for the tool's report files; ``seed`` differs from block to block, so that every trial draws
+    new offsets and all cells of a block draw the same ones.
+    """
+
+    directory: Path
+    scratch: Path
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commands:
+    """What to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
+
+    ``outputs`` names the report files in ``Job.scratch`` that ``run`` writes (their text reaches
+    ``read`` and the store).
+    """
+
+    prepare: tuple[tuple[str, ...], ...] = ()
+    run: tuple[str, ...]
+    cleanup: tuple[tuple[str, ...], ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolOutput:
+    """What ``run`` left: its streams, its report files by name, and its wall time in seconds."""
+
+    stdout: str
+    stderr: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    duration_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What a tool's output says.
+
+    ``metrics`` has a value (or None for unknown) for each declared metric. ``read_bytes`` and
+    ``written_bytes`` are what the application moved, None if the tool does not say; ``measured_s`` the
+    time it measured over; ``direct`` whether it asked to bypass the page cache.
+    """
+
+    metrics: Mapping[str, float | None]
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    measured_s: float | None = None
+    direct: bool = False
+    warnings: tuple[ValidityWarning, ...] = ()
+
+
+class Workload(ABC, Generic[P]):
+    """One tool. ``name`` is set by the registry from the file's name."""
+
+    name: str
+    summary: ClassVar[str]
+    tools: ClassVar[tuple[Tool, ...]]
+    Parameters: type[P]
+
+    @abstractmethod
+    def metrics(self, parameters: P) -> tuple[Metric, ...]:
+        """Every metric that a run with these parameters yields; the first ones are the headline."""
+
+    @abstractmethod
+    def headline(self, parameters: P) -> tuple[str, ...]:
+        """Names of the one to three metrics that a table shows, most telling first."""
+
+    @abstractmethod
+    def commands(self, parameters: P, job: Job) -> Commands:
+        """The exact command lines. Pure."""
+
+    @abstractmethod
+    def read(self, parameters: P, output: ToolOutput) -> Reading:
+        """Parse the tool's output; ToolOutputError when it is not what was promised. Pure."""
+
+    @abstractmethod
+    def space_bytes(self, parameters: P) -> int:
+        """How much room the workload needs on the file system under test."""
+
+    @abstractmethod
+    def expected_s(self, parameters: P) -> float:
+        """A rough duration of prepare and run, for the plan's estimate."""
+
+    def parse_parameters(self, raw: Mapping[str, Any]) -> P:
+        """Validated parameters; pydantic's ValidationError lists all mistakes."""
+        return self.Parameters.model_validate(dict(raw))
+
+
+REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload)
