@@ -1,0 +1,41 @@
+"""btrfs: copy on write, checksums, subvolumes. mkfs.btrfs(8), btrfs(5)."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.storage.filesystems import FileSystem
+from fslab.system.tools import Tool
+
+COMPRESSION = "zlib|lzo|zstd|no|none"
+
+
+class Btrfs(FileSystem):
+    """Copy on write with checksums for data and metadata."""
+
+    summary = "copy on write, checksums, compression, snapshots"
+    tools = (Tool(program="mkfs.btrfs", package="btrfs-progs"),)
+    mount_type = "btrfs"
+    min_size_bytes = 128 << 20  # below it mkfs.btrfs refuses separate data and metadata with DUP
+    mkfs_flags = {
+        "-d": "value", "--data": "value", "-m": "value", "--metadata": "value", "-M": "", "--mixed": "",
+        "-n": "value", "--nodesize": "value", "-s": "value", "--sectorsize": "value", "-L": "value",
+        "--label": "value", "-O": "value", "--features": "value", "-R": "value",
+        "--runtime-features": "value", "--csum": "value", "--checksum": "value", "-U": "value",
+        "--uuid": "value",
+    }  # fmt: skip
+    mount_options = {
+        "acl": "", "noacl": "", "autodefrag": "", "noautodefrag": "", "barrier": "", "nobarrier": "",
+        "clear_cache": "", "commit": "int", "compress": f"{COMPRESSION}?", "compress-force": f"{COMPRESSION}?",
+        "datacow": "", "nodatacow": "", "datasum": "", "nodatasum": "", "degraded": "",
+        "discard": "sync|async?", "nodiscard": "", "enospc_debug": "", "noenospc_debug": "",
+        "fatal_errors": "bug|panic", "flushoncommit": "", "noflushoncommit": "", "fragment": "data|metadata|all",
+        "max_inline": "size", "metadata_ratio": "int", "rescan_uuid_tree": "", "rescue": "any",
+        "skip_balance": "", "space_cache": "v1|v2?", "nospace_cache": "", "ssd": "", "ssd_spread": "",
+        "nossd": "", "nossd_spread": "", "thread_pool": "int", "treelog": "", "notreelog": "",
+        "user_subvol_rm_allowed": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
+        return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]

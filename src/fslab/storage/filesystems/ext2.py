@@ -1,0 +1,12 @@
+"""ext2: the ext family without a journal. mke2fs(8), Documentation/filesystems/ext2.rst."""
+
+from fslab.storage.filesystems import _ext
+
+
+class Ext2(_ext.ExtFileSystem):
+    """No journal, no extents: block maps and bitmaps only."""
+
+    summary = "ext family without journal"
+    mount_type = "ext2"
+    tools = (_ext.tool("ext2"),)
+    mount_options = _ext.EXT2_MOUNT_OPTIONS

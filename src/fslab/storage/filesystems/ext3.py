@@ -1,0 +1,13 @@
+"""ext3: ext2 with a journal (jbd2). mke2fs(8), Documentation/filesystems/ext3.rst."""
+
+from fslab.storage.filesystems import _ext
+
+
+class Ext3(_ext.ExtFileSystem):
+    """Journal, but block maps instead of extents and no delayed allocation."""
+
+    summary = "ext2 with a journal"
+    mount_type = "ext3"
+    tools = (_ext.tool("ext3"),)
+    extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")
+    mount_options = {**_ext.EXT2_MOUNT_OPTIONS, **_ext.JOURNAL_MOUNT_OPTIONS}

@@ -1,0 +1,35 @@
+"""XFS: allocation groups, delayed logging. mkfs.xfs(8), Documentation/admin-guide/xfs.rst."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.storage.filesystems import FileSystem
+from fslab.system.tools import Tool
+
+
+class Xfs(FileSystem):
+    """Journalled, extent-based, one allocation group per share of the device."""
+
+    summary = "journalled, extents, allocation groups, delayed logging"
+    tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
+    mount_type = "xfs"
+    min_size_bytes = 300 << 20  # mkfs.xfs(8): smaller ones are refused since xfsprogs 5.19
+    mkfs_flags = {
+        "-b": "value", "-d": "value", "-i": "value", "-l": "value", "-L": "value", "-m": "value",
+        "-n": "value", "-p": "value", "-r": "value", "-s": "value",
+    }  # fmt: skip
+    mount_options = {
+        "allocsize": "size", "attr2": "", "noattr2": "", "dax": "always|never|inode?", "discard": "",
+        "nodiscard": "", "grpid": "", "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "filestreams": "",
+        "ikeep": "", "noikeep": "", "inode32": "", "inode64": "", "largeio": "", "nolargeio": "",
+        "logbufs": "2|3|4|5|6|7|8", "logbsize": "size", "noalign": "", "norecovery": "", "nouuid": "",
+        "noquota": "", "uquota": "", "usrquota": "", "quota": "", "uqnoenforce": "", "qnoenforce": "",
+        "gquota": "", "grpquota": "", "gqnoenforce": "", "pquota": "", "prjquota": "", "pqnoenforce": "",
+        "sunit": "int", "swidth": "int", "swalloc": "", "wsync": "", "max_open_zones": "int",
+        "lifetime": "", "nolifetime": "", "max_atomic_write": "size",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
+        return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
