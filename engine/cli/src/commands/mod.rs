@@ -1,0 +1,58 @@
+//! One file per command: what was typed becomes the parameters of the operation.
+
+mod small_files;
+
+use clap::Subcommand;
+use fslab_engine::VERSION;
+use fslab_engine::document::{Document, Outcome, PROTOCOL};
+use fslab_engine::measure::clock;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::table;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    SmallFiles(small_files::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> anyhow::Result<Shown> {
+        match self {
+            Self::SmallFiles(arguments) => arguments.run(),
+        }
+    }
+}
+
+/// A finished run, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct Shown(Document<Value>);
+
+impl Shown {
+    fn new(
+        command: &'static str,
+        threads: usize,
+        parameters: &impl Serialize,
+        outcome: Outcome,
+    ) -> anyhow::Result<Self> {
+        Ok(Self(Document {
+            protocol: PROTOCOL,
+            engine: VERSION,
+            command,
+            parameters: serde_json::to_value(parameters)?,
+            clock_overhead_ns: clock::overhead_ns(),
+            threads,
+            operations: outcome.operations,
+            answer: outcome.answer,
+            warnings: outcome.warnings,
+        }))
+    }
+
+    pub(crate) fn to_json(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(&self.0)?)
+    }
+
+    pub(crate) fn to_table(&self) -> String {
+        table::render(&self.0)
+    }
+}

@@ -1,0 +1,98 @@
+//! `fslab-engine small-files`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use fslab_engine::operations::small_files::{Parameters, Step, run};
+
+use super::Shown;
+use crate::options::Measured;
+use crate::units::parse_size;
+
+/// Create, stat, read and delete many small files
+///
+/// The files are made in the directory fslab-small-files inside DIR. Their names depend on --files and
+/// --dirs alone, so that each operation can be a run of its own: `--operations create` leaves the files
+/// there, and a later run with the same parameters reads or deletes them. Making and removing the
+/// directories themselves is not measured.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where to work
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// How many files
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    files: u64,
+
+    /// How long each file is
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
+    size: u64,
+
+    /// In how many directories; with as many as threads, each thread has its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    dirs: u64,
+
+    /// Call fsync on each file before it is closed
+    #[arg(long)]
+    fsync: bool,
+
+    /// Leave out the final syncfs of create and delete, which is part of the measured time otherwise
+    #[arg(long)]
+    no_syncfs: bool,
+
+    /// What to do, in this order
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "create,stat,read,delete"
+    )]
+    operations: Vec<Operation>,
+
+    /// What the contents depend on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Operation {
+    Create,
+    Stat,
+    Read,
+    Delete,
+}
+
+impl From<Operation> for Step {
+    fn from(operation: Operation) -> Self {
+        match operation {
+            Operation::Create => Self::Create,
+            Operation::Stat => Self::Stat,
+            Operation::Read => Self::Read,
+            Operation::Delete => Self::Delete,
+        }
+    }
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            directory: self.directory.clone(),
+            files: self.files,
+            size_bytes: self.size,
+            directories: self.dirs,
+            threads: self.measured.threads,
+            fsync: self.fsync,
+            syncfs: !self.no_syncfs,
+            operations: self.operations.iter().copied().map(Step::from).collect(),
+            seed: self.seed,
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        Shown::new("small-files", parameters.threads, &parameters, outcome)
+    }
+}

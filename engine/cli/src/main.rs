@@ -1,0 +1,73 @@
+//! `fslab-engine`: parses what was typed, runs it, and shows the result as a table or as JSON.
+
+mod commands;
+mod options;
+mod signals;
+mod table;
+mod units;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use fslab_engine::document::Failure;
+use fslab_engine::{Error, stop};
+
+use crate::commands::Command;
+
+/// Measures file-management work on any directory: many small files, walking, searching, copying,
+/// deleting; with threads, latency percentiles and CPU time.
+#[derive(Debug, Parser)]
+#[command(name = "fslab-engine", version, max_term_width = 100, after_long_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Write one JSON document to standard output instead of a table
+    ///
+    /// The keys are explained in engine/PROTOCOL.md. A failure is a document too, with the key "error".
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Sizes take the suffixes k, m, g and t (powers of 1024), times ms, s and m.
+
+Exit status: 0 done; 1 failed; 2 wrong usage; 130 or 143 stopped by SIGINT or SIGTERM.
+
+Example: ten thousand files of 4 KiB, each step with cold caches:
+  fslab-engine small-files /mnt --operations create
+  sync; echo 3 > /proc/sys/vm/drop_caches
+  fslab-engine small-files /mnt --operations stat,read,delete";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    signals::install();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error, arguments.json),
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let document = arguments.command.run()?;
+    let mut text = if arguments.json { document.to_json()? } else { document.to_table() };
+    text.push('\n');
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
+    eprintln!("fslab-engine: {error:#}");
+    let known = error.downcast_ref::<Error>();
+    if let (true, Some(known)) = (json, known)
+        && let Ok(text) = serde_json::to_string_pretty(&Failure::from(known))
+    {
+        println!("{text}");
+    }
+    let code = match known {
+        Some(Error::Interrupted(signal)) => 128 + signal,
+        _ => stop::requested().map_or(1, |signal| 128 + signal),
+    };
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

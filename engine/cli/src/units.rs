@@ -1,0 +1,89 @@
+//! Sizes and times, as people type them and as they like to read them.
+
+/// Parses `4096`, `4k`, `1m`, `2GiB`: powers of 1024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match &lower[digits.len()..] {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        unit => return Err(format!("unknown unit '{unit}'; use k, m, g or t")),
+    };
+    let number: u64 =
+        digits.trim().parse().map_err(|_| format!("'{text}' is not a size such as 4k or 1m"))?;
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too large"))
+}
+
+/// Parses `100ms`, `1s`, `2m` into nanoseconds.
+pub(crate) fn parse_duration_ns(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "ms" => 1_000_000,
+        "" | "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        unit => return Err(format!("unknown unit '{unit}'; use ms, s or m")),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("'{text}' is not a time such as 100ms or 1s"))?;
+    match number.checked_mul(factor) {
+        Some(0) | None => Err(format!("'{text}' is out of range")),
+        Some(nanoseconds) => Ok(nanoseconds),
+    }
+}
+
+/// `12345678.9` as `12,345,679`, small numbers with the digits that matter.
+pub(crate) fn count(value: f64) -> String {
+    if value < 10.0 && value.fract() != 0.0 {
+        return format!("{value:.2}");
+    }
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Nanoseconds with the unit that suits them.
+pub(crate) fn nanoseconds(value: f64) -> String {
+    match value {
+        v if v < 1e3 => format!("{v:.0} ns"),
+        v if v < 1e6 => format!("{:.1} µs", v / 1e3),
+        v if v < 1e9 => format!("{:.1} ms", v / 1e6),
+        v => format!("{:.2} s", v / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("4k"), Ok(4096));
+        assert_eq!(parse_size("2GiB"), Ok(2 << 30));
+        assert!(parse_size("4q").is_err());
+        assert!(parse_size("k").is_err());
+        assert!(parse_size("99999999t").is_err());
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration_ns("100ms"), Ok(100_000_000));
+        assert_eq!(parse_duration_ns("2"), Ok(2_000_000_000));
+        assert!(parse_duration_ns("0s").is_err());
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(count(1_234_567.0), "1,234,567");
+        assert_eq!(count(0.5), "0.50");
+        assert_eq!(nanoseconds(1_234.0), "1.2 µs");
+    }
+}

@@ -1,0 +1,141 @@
+//! `small-files`, through the binary.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod common;
+
+use std::fs;
+use std::process::Stdio;
+
+use common::{assert_same_shape, document, engine, golden, run, succeed, with_own_mounts};
+use tempfile::tempdir;
+
+#[test]
+fn the_document_has_the_golden_shape() {
+    let directory = tempdir().unwrap();
+    let found =
+        succeed(&["small-files", directory.path().to_str().unwrap(), "--files", "100", "--threads", "2"]);
+    assert_same_shape(&found, &golden("small-files.json"), "document");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn counts_and_bytes_are_exact_for_any_number_of_threads() {
+    for threads in ["1", "3", "7"] {
+        let directory = tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        let found = succeed(&[
+            "small-files",
+            path,
+            "--files",
+            "101",
+            "--size",
+            "5000",
+            "--dirs",
+            "4",
+            "--threads",
+            threads,
+        ]);
+        for operation in found["operations"].as_array().unwrap() {
+            assert_eq!(operation["count"], 101);
+            assert_eq!(operation["errors"], 0);
+        }
+        assert_eq!(found["operations"][0]["bytes"], 101 * 5000);
+        assert!(found["operations"][1]["bytes"].is_null());
+        assert!(found["operations"][1]["sync_seconds"].is_null());
+    }
+}
+
+#[test]
+fn each_operation_can_be_its_own_process() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    for operations in ["create", "stat,read", "read", "delete"] {
+        succeed(&["small-files", path, "--files", "50", "--dirs", "3", "--operations", operations]);
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn contents_depend_on_the_seed_and_on_nothing_else() {
+    let read = |seed: &str, threads: &str| {
+        let directory = tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        let arguments =
+            ["small-files", path, "--files", "20", "--dirs", "2", "--size", "3m", "--operations", "create"];
+        succeed(&[&arguments[..], &["--seed", seed, "--threads", threads]].concat());
+        let work = directory.path().join("fslab-small-files/d0000000001");
+        fs::read(work.join("f0000000015")).unwrap()
+    };
+    let first = read("1", "1");
+    assert_eq!(first.len(), 3 << 20);
+    assert!(first == read("1", "4"));
+    assert!(first != read("2", "1"));
+}
+
+#[test]
+fn create_refuses_the_files_of_an_earlier_run() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    succeed(&["small-files", path, "--files", "5", "--operations", "create"]);
+    let (found, status) = run(&["small-files", path, "--files", "5", "--operations", "create"]);
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"exists".into()));
+    succeed(&["small-files", path, "--files", "5", "--operations", "read"]);
+}
+
+#[test]
+fn a_changed_file_is_noticed() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    succeed(&["small-files", path, "--files", "5", "--operations", "create"]);
+    fs::write(directory.path().join("fslab-small-files/d0000000000/f0000000003"), b"short").unwrap();
+    for operation in ["stat", "read"] {
+        let (found, _) = run(&["small-files", path, "--files", "5", "--operations", operation]);
+        assert_eq!(found["error"]["kind"], "content");
+    }
+}
+
+#[test]
+fn a_missing_directory_and_senseless_parameters_are_errors() {
+    let (found, status) = run(&["small-files", "/nonexistent"]);
+    assert_same_shape(&found, &golden("error.json"), "document");
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"not_found".into()));
+    let (found, _) = run(&["small-files", "/nonexistent", "--threads", "0"]);
+    assert_eq!(found["error"]["kind"], "invalid");
+}
+
+#[test]
+fn a_full_file_system_is_named_and_left_clean() {
+    let directory = tempdir().unwrap();
+    let script = r#"mount -t tmpfs -o size=1m none "$DIR"; "$ENGINE" small-files "$DIR" --json || true
+        test -z "$(ls -A "$DIR")""#;
+    let Some(output) = with_own_mounts(directory.path(), script) else { return };
+    let (found, status) = document(&output);
+    assert_eq!((status, &found["error"]["kind"]), (Some(0), &"no_space".into()));
+}
+
+#[test]
+fn a_signal_ends_it_quickly() {
+    let directory = tempdir().unwrap();
+    let mut child = engine()
+        .args([
+            "small-files",
+            directory.path().to_str().unwrap(),
+            "--files",
+            "50000000",
+            "--size",
+            "1",
+            "--json",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while fs::read_dir(directory.path().join("fslab-small-files")).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: it is our own child, which has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}

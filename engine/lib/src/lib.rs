@@ -1,0 +1,18 @@
+//! Measured file-management work on any directory.
+//!
+//! An operation takes a directory, its parameters and the measurement options, does the work on
+//! several threads that start at one barrier, and returns a [`document::Outcome`]: its measurements,
+//! its answer and its warnings. Nothing here prints or ends the process.
+
+pub mod document;
+pub mod error;
+pub mod measure;
+pub mod operations;
+pub mod random;
+pub mod stop;
+pub mod sys;
+
+pub use error::{Error, Kind, Result};
+
+/// The version of the library and of the binary, as the protocol names it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,119 @@
+//! Latency histograms: HDR, two significant digits, with exact mean and maximum beside it.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Two digits keep a histogram within the first-level cache: the work measured keeps the rest.
+const SIGNIFICANT_DIGITS: u8 = 2;
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Latencies in nanoseconds, from 1 ns to an hour; longer ones count as an hour in the percentiles.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    buckets: Histogram<u64>,
+    sum_ns: u64,
+    max_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let buckets = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS);
+        Self { buckets: buckets.expect("the bounds are constants that fit"), sum_ns: 0, max_ns: 0 }
+    }
+}
+
+impl Latencies {
+    /// Adds one latency.
+    #[inline]
+    pub fn record(&mut self, nanoseconds: u64) {
+        self.buckets.saturating_record(nanoseconds);
+        self.sum_ns += nanoseconds;
+        self.max_ns = self.max_ns.max(nanoseconds);
+    }
+
+    /// Adds all latencies of another thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.buckets.add(&other.buckets).expect("all histograms have the same bounds");
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.len()
+    }
+
+    /// Mean, percentiles and maximum; `None` if there was no latency at all.
+    pub fn summary(&self) -> Option<Summary> {
+        if self.count() == 0 {
+            return None;
+        }
+        let at = |percentile| self.buckets.value_at_percentile(percentile).min(self.max_ns);
+        Some(Summary {
+            mean: self.sum_ns as f64 / self.count() as f64,
+            p50: at(50.0),
+            p90: at(90.0),
+            p99: at(99.0),
+            p99_9: at(99.9),
+            p99_99: at(99.99),
+            max: self.max_ns,
+        })
+    }
+}
+
+/// A distribution of latencies in nanoseconds; percentiles are within 1 %, mean and maximum exact.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    #[serde(rename = "p99.9")]
+    pub p99_9: u64,
+    /// 99.99th percentile.
+    #[serde(rename = "p99.99")]
+    pub p99_99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_recorded_is_unknown() {
+        assert_eq!(Latencies::default().summary(), None);
+    }
+
+    #[test]
+    fn percentiles_of_one_to_a_thousand() {
+        let mut latencies = Latencies::default();
+        (1..=1000).for_each(|ns| latencies.record(ns));
+        let summary = latencies.summary().unwrap();
+        assert!((summary.mean - 500.5).abs() < 1e-9);
+        assert_eq!(summary.max, 1000);
+        for (found, expected) in [(summary.p50, 500.0), (summary.p90, 900.0), (summary.p99, 990.0)] {
+            assert!((found as f64 / expected - 1.0).abs() < 0.01, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn merging_is_recording_everything() {
+        let (mut left, mut right, mut all) =
+            (Latencies::default(), Latencies::default(), Latencies::default());
+        for ns in [5, 70, 1_000_000] {
+            left.record(ns);
+            right.record(ns * 3);
+            all.record(ns);
+            all.record(ns * 3);
+        }
+        left.merge(&right);
+        assert_eq!(left.summary(), all.summary());
+    }
+}

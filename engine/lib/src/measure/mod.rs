@@ -1,0 +1,31 @@
+//! Measuring: the clock, histograms, CPU time, and phases in which all workers start together.
+
+pub mod clock;
+pub mod cpu;
+pub mod histogram;
+pub mod phase;
+pub mod recorder;
+
+use serde::Serialize;
+
+/// How much of the latency is recorded. Each step costs one more reading of the clock per call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// None: nothing but counts and the time of the whole phase.
+    Off,
+    /// Each operation as a whole.
+    Operation,
+    /// Each operation, and each class of system call in it.
+    #[default]
+    Syscalls,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Measure {
+    /// How much of the latency is recorded.
+    pub latency: Detail,
+    /// The length of one interval of the time series, in nanoseconds.
+    pub interval_ns: Option<u64>,
+}

@@ -1,0 +1,235 @@
+//! What one worker records: counts, bytes, latencies, a time series. No worker shares its own.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+
+use super::clock::{now_ns, seconds};
+use super::histogram::Latencies;
+use super::{Detail, Measure};
+use crate::document::{Series, SyscallSummary};
+use crate::error::{Error, Result};
+use crate::stop;
+
+/// The classes of system call that are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "each is the system call of its name")]
+pub enum Syscall {
+    Open,
+    Read,
+    Write,
+    Close,
+    Stat,
+    Unlink,
+    Fsync,
+    Readdir,
+    Mkdir,
+    Rmdir,
+    Rename,
+    Link,
+    Symlink,
+    Chmod,
+    Truncate,
+    Utime,
+    Copy,
+}
+
+impl Syscall {
+    /// All classes, in the order of their numbers.
+    pub const ALL: [Self; 17] = [
+        Self::Open,
+        Self::Read,
+        Self::Write,
+        Self::Close,
+        Self::Stat,
+        Self::Unlink,
+        Self::Fsync,
+        Self::Readdir,
+        Self::Mkdir,
+        Self::Rmdir,
+        Self::Rename,
+        Self::Link,
+        Self::Symlink,
+        Self::Chmod,
+        Self::Truncate,
+        Self::Utime,
+        Self::Copy,
+    ];
+}
+
+/// Records the work of one thread. `begin` starts the clock, `lap` ends one system call, `end` ends
+/// the operation and starts the next one, so that work back to back needs one reading per lap.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    detail: Detail,
+    interval_ns: Option<u64>,
+    phase_start: u64,
+    operation_start: u64,
+    lap_start: u64,
+    cancelled: &'a AtomicBool,
+    pub(super) tally: Tally,
+}
+
+/// What a worker has recorded.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    pub(super) errors: u64,
+    pub(super) operations: Latencies,
+    pub(super) syscalls: Vec<Option<Box<Latencies>>>,
+    /// The class whose latency is the operation's own, because there is no other call in it.
+    pub(super) sole: Option<Syscall>,
+    pub(super) series: Vec<u64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(measure: &Measure, cancelled: &'a AtomicBool) -> Self {
+        let syscalls = Syscall::ALL.map(|_| None).into();
+        Self {
+            detail: measure.latency,
+            interval_ns: measure.interval_ns,
+            phase_start: 0,
+            operation_start: 0,
+            lap_start: 0,
+            cancelled,
+            tally: Tally { syscalls, ..Tally::default() },
+        }
+    }
+
+    pub(super) fn start(&mut self, now: u64) {
+        self.phase_start = now;
+        self.operation_start = now;
+        self.lap_start = now;
+    }
+
+    /// Fails when a signal asked for the end or another worker failed. Call it before each file.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        stop::check()
+    }
+
+    /// Starts an operation now; needed only where time has passed since the last `end`.
+    #[inline]
+    pub fn begin(&mut self) {
+        if self.detail > Detail::Off {
+            self.operation_start = now_ns();
+            self.lap_start = self.operation_start;
+        }
+    }
+
+    /// Ends one system call of the operation under way.
+    #[inline]
+    pub fn lap(&mut self, class: Syscall) {
+        if self.detail == Detail::Syscalls {
+            let now = now_ns();
+            let latency = now - self.lap_start;
+            self.tally.syscalls[class as usize].get_or_insert_default().record(latency);
+            self.lap_start = now;
+        }
+    }
+
+    /// Leaves out of the next lap what was not a system call of any class.
+    #[inline]
+    pub fn skip(&mut self) {
+        if self.detail == Detail::Syscalls {
+            self.lap_start = now_ns();
+        }
+    }
+
+    /// Ends the operation: one more done, with this many bytes.
+    #[inline]
+    pub fn end(&mut self, bytes: u64) {
+        if self.detail == Detail::Off {
+            return self.done(bytes);
+        }
+        // The last lap ended here, unless the operation had none.
+        let lapped = self.lap_start > self.operation_start;
+        let now = if lapped { self.lap_start } else { now_ns() };
+        self.tally.operations.record(now - self.operation_start);
+        self.operation_start = now;
+        self.lap_start = now;
+        self.done(bytes);
+    }
+
+    /// Ends an operation that is one system call: its latency is that of the class.
+    #[inline]
+    pub fn end_sole(&mut self, class: Syscall, bytes: u64) {
+        self.tally.sole = Some(class);
+        if self.detail > Detail::Off {
+            let now = now_ns();
+            self.tally.operations.record(now - self.operation_start);
+            self.operation_start = now;
+            self.lap_start = now;
+        }
+        self.done(bytes);
+    }
+
+    /// Counts a file that vanished or refused, and goes on.
+    pub fn failed(&mut self) {
+        self.tally.errors += 1;
+        self.begin();
+    }
+
+    #[inline]
+    fn done(&mut self, bytes: u64) {
+        self.tally.count += 1;
+        self.tally.bytes += bytes;
+        if let Some(interval) = self.interval_ns {
+            self.count_in_series(interval);
+        }
+    }
+
+    fn count_in_series(&mut self, interval: u64) {
+        let now = if self.detail > Detail::Off { self.operation_start } else { now_ns() };
+        let index = usize::try_from((now - self.phase_start) / interval).unwrap_or(usize::MAX);
+        let series = &mut self.tally.series;
+        if index >= series.len() {
+            series.resize(index + 1, 0);
+        }
+        series[index] += 1;
+    }
+}
+
+impl Tally {
+    pub(super) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.operations.merge(&other.operations);
+        self.sole = self.sole.or(other.sole);
+        self.syscalls.resize(self.syscalls.len().max(other.syscalls.len()), None);
+        for (mine, theirs) in self.syscalls.iter_mut().zip(other.syscalls) {
+            if let Some(theirs) = theirs {
+                mine.get_or_insert_default().merge(&theirs);
+            }
+        }
+        self.series.resize(self.series.len().max(other.series.len()), 0);
+        for (mine, theirs) in self.series.iter_mut().zip(other.series) {
+            *mine += theirs;
+        }
+    }
+
+    pub(super) fn syscall_summaries(&self, detail: Detail) -> Option<BTreeMap<Syscall, SyscallSummary>> {
+        if detail < Detail::Syscalls {
+            return None;
+        }
+        let classes = self.syscalls.iter().zip(Syscall::ALL);
+        let mut found: BTreeMap<_, _> = classes
+            .filter_map(|(latencies, class)| Some((class, SyscallSummary::of(latencies.as_ref()?)?)))
+            .collect();
+        if let Some(sole) = self.sole.and_then(|class| Some((class, SyscallSummary::of(&self.operations)?))) {
+            found.insert(sole.0, sole.1);
+        }
+        Some(found)
+    }
+
+    pub(super) fn series_report(&self, interval_ns: u64) -> Series {
+        Series { interval_seconds: seconds(interval_ns), counts: self.series.clone() }
+    }
+}

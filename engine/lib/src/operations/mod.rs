@@ -1,0 +1,3 @@
+//! One file per operation.
+
+pub mod small_files;
