@@ -1,0 +1,156 @@
+"""Two samples: how many times larger one is than the other, with an exact distribution-free interval.
+
+Also Holm's correction for several comparisons at once. Pure functions; they must not know what the
+numbers mean, nor which way is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb, isfinite, sqrt
+
+from fslab.stats import Reason
+from fslab.stats.interval import Interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RatioEstimate:
+    """How many times sample a (``n_a`` values) is sample b (``n_b`` values).
+
+    ``interval`` is None where the samples cannot give the wanted coverage, ``ratio`` and ``p_value`` where
+    there is no ratio at all; ``reason`` says which. ``p_value`` is two-sided, for "the ratio is 1".
+    ``needed`` is the size that both samples must have for the wanted coverage.
+    """
+
+    n_a: int
+    n_b: int
+    ratio: float | None
+    interval: Interval | None
+    p_value: float | None
+    reason: Reason | None
+    needed: int
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the interval leaves out 1; None without an interval."""
+        if self.interval is None:
+            return None
+        return not self.interval.low <= 1 <= self.interval.high
+
+
+def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:
+    """The ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
+
+    The estimate is the (geometric) median of all quotients aᵢ/bⱼ; the interval runs from the c-th
+    smallest to the c-th largest of them, where c is the largest rank with 1 − 2·P(U < c) ≥ coverage and U
+    is the Mann–Whitney statistic of two samples from one distribution. It assumes that the two
+    distributions of log values differ by a shift only; with ties the coverage is at least the stated one.
+    Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give c = 3, 96.8 %.
+    Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric
+    Statistical Methods*, 2nd ed. 1999, sections 4.1–4.3.
+    """
+    needed = pairs_needed(coverage)
+    reason = _unfit(a, b)
+    if reason is not None:
+        return _no_ratio(len(a), len(b), reason, needed)
+    quotients = sorted(x / y for x in a for y in b)
+    cut = _cut(len(a), len(b), coverage)
+    interval = None
+    if cut > 0:
+        achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
+        interval = Interval(low=quotients[cut - 1], high=quotients[-cut], coverage=achieved)
+    return RatioEstimate(
+        n_a=len(a), n_b=len(b), ratio=_geometric_median(quotients), interval=interval,
+        p_value=_p_value(quotients, len(a), len(b)),
+        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed,
+    )  # fmt: skip
+
+
+def lower_tail(size_a: int, size_b: int, value: int) -> float:
+    """P(U ≤ value) for the Mann–Whitney U of two samples from one continuous distribution. Exact.
+
+    Source: Mann & Whitney, Ann. Math. Statist. 18 (1947) 50.
+    """
+    return sum(_counts(size_a, size_b)[: value + 1]) / comb(size_a + size_b, size_a)
+
+
+def pairs_needed(coverage: float) -> int:
+    """The smallest size of two equal samples that can give ``coverage`` (4 for 95 %, 5 for 99 %)."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage is a probability between 0 and 1, not {coverage}")
+    size = 1
+    while 1 - 2 / comb(2 * size, size) < coverage:
+        size += 1
+    return size
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values, in the order given: those ≤ α hold together with an error rate of α for the family.
+
+    Source: Holm, Scand. J. Statist. 6 (1979) 65.
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for done, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+@lru_cache(maxsize=256)
+def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
+    """How many arrangements of the two samples have U = 0, 1, …, size_a·size_b.
+
+    Coefficients of the Gaussian binomial ∏ (1 − q^(size_b+i)) / (1 − q^i), i = 1 … size_a.
+    """
+    counts = [1] + [0] * (size_a * size_b)
+    for i in range(1, size_a + 1):
+        for power in range(len(counts) - 1, size_b + i - 1, -1):
+            counts[power] -= counts[power - size_b - i]
+        for power in range(i, len(counts)):
+            counts[power] += counts[power - i]
+    return tuple(counts)
+
+
+def _cut(size_a: int, size_b: int, coverage: float) -> int:
+    """The largest rank c with 1 − 2·P(U < c) ≥ coverage; 0 if there is none."""
+    total, below, cut = comb(size_a + size_b, size_a), 0, 0
+    for count in _counts(size_a, size_b)[: (size_a * size_b + 1) // 2]:
+        below += count
+        if 1 - 2 * below / total < coverage:
+            break
+        cut += 1
+    return cut
+
+
+def _p_value(quotients: Sequence[float], size_a: int, size_b: int) -> float:
+    """Two-sided and exact; ties count against a difference, so that it agrees with the closed interval."""
+    above = sum(quotient > 1 for quotient in quotients)
+    below = sum(quotient < 1 for quotient in quotients)
+    against = len(quotients) - max(above, below)
+    return min(1.0, 2 * lower_tail(size_a, size_b, against))
+
+
+def _geometric_median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return sqrt(ordered[middle - 1]) * sqrt(ordered[middle])
+
+
+def _unfit(a: Sequence[float], b: Sequence[float]) -> Reason | None:
+    if not a or not b:
+        return Reason.NO_SAMPLES
+    if not all(isfinite(value) for value in (*a, *b)):
+        return Reason.NOT_FINITE
+    if min(*a, *b) <= 0:
+        return Reason.NOT_POSITIVE
+    return None
+
+
+def _no_ratio(size_a: int, size_b: int, reason: Reason, needed: int) -> RatioEstimate:
+    return RatioEstimate(
+        n_a=size_a, n_b=size_b, ratio=None, interval=None, p_value=None, reason=reason, needed=needed
+    )

@@ -1,0 +1,159 @@
+"""Ratios of two samples: published worked examples, tables, simulation, and the laws that ratios obey."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+from math import exp, inf, log, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.stats import Reason
+from fslab.stats.compare import RatioEstimate, compare_ratio, holm, lower_tail, pairs_needed
+
+# Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26
+# weeks. Their answers, and those of R's coin::wilcox_test on it: difference 0.305, 95 % interval
+# -0.15 … 0.76, exact two-sided p 0.2544 (one-sided 0.1272).
+AT_TERM = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
+EARLY = [1.15, 0.88, 0.90, 0.74, 1.21]
+
+SAMPLES = st.lists(st.floats(min_value=1e-3, max_value=1e9, allow_subnormal=False), min_size=1, max_size=9)
+
+
+def ends(estimate: RatioEstimate) -> tuple[float, float]:
+    assert estimate.interval is not None
+    return estimate.interval.low, estimate.interval.high
+
+
+def test_published_example_of_hollander_and_wolfe() -> None:
+    # the published example is of a difference: a ratio of exponentials is its exponential
+    found = compare_ratio([exp(value) for value in AT_TERM], [exp(value) for value in EARLY])
+    assert found.ratio is not None
+    assert log(found.ratio) == pytest.approx(0.305)
+    assert [log(end) for end in ends(found)] == pytest.approx([-0.15, 0.76])
+    assert found.p_value == pytest.approx(0.2544, abs=5e-5)
+    assert found.differs is False
+
+
+# Largest U that is significant at 5 % two-sided: the critical values of Mann & Whitney's statistic as
+# printed in every table of it (Siegel & Castellan 1988, table J; Milton, JASA 59 (1964) 925).
+@pytest.mark.parametrize(
+    ("a", "b", "critical"),
+    [(4, 4, 0), (5, 5, 2), (5, 10, 8), (6, 6, 5), (7, 7, 8), (8, 8, 13), (10, 10, 23), (20, 20, 127)],
+)
+def test_critical_values_of_published_table(a: int, b: int, critical: int) -> None:
+    assert 2 * lower_tail(a, b, critical) <= 0.05 < 2 * lower_tail(a, b, critical + 1)
+
+
+def test_distribution_of_u_is_that_of_all_arrangements() -> None:
+    counts = [0] * 7
+    for order in set(permutations("aaabb")):
+        counts[sum(order[i] == "a" for j in range(5) if order[j] == "b" for i in range(j))] += 1
+    below = [sum(counts[: value + 1]) / 10 for value in range(7)]
+    assert [lower_tail(3, 2, value) for value in range(7)] == pytest.approx(below)
+
+
+def test_five_against_five_by_hand() -> None:
+    # quotients upwards: 20/14, 21/14, 20/13 …, downwards: 24/10, 23/10, 22/10 …
+    found = compare_ratio([20.0, 21.0, 22.0, 23.0, 24.0], [10.0, 11.0, 12.0, 13.0, 14.0])
+    assert found.interval is not None
+    assert found.interval.coverage == pytest.approx(1 - 2 * 4 / 252)
+    assert ends(found) == (20 / 13, 22 / 10)
+    assert found.p_value == pytest.approx(2 / 252)
+    assert found.differs is True
+
+
+def test_four_against_four_is_the_least_for_95_percent() -> None:
+    assert pairs_needed(0.95) == 4
+    enough = compare_ratio([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
+    assert enough.interval is not None
+    assert enough.interval.coverage == pytest.approx(1 - 2 / 70)
+    too_few = compare_ratio([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert (too_few.interval, too_few.reason, too_few.needed) == (None, Reason.TOO_FEW_SAMPLES, 4)
+    assert too_few.differs is None
+    assert too_few.ratio == 1.0
+
+
+def test_one_sample_can_make_up_for_the_other() -> None:
+    assert compare_ratio([1.0, 2.0, 3.0], [float(i) for i in range(1, 8)]).interval is not None  # 2/120
+    assert compare_ratio([1.0], [float(i) for i in range(1, 30)]).interval is None  # 2/30
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "reason"),
+    [
+        ([], [1.0], Reason.NO_SAMPLES),
+        ([1.0], [], Reason.NO_SAMPLES),
+        ([0.0, 1.0], [1.0, 2.0], Reason.NOT_POSITIVE),
+        ([1.0, 2.0], [1.0, -2.0], Reason.NOT_POSITIVE),
+        ([nan], [1.0], Reason.NOT_FINITE),
+        ([1.0], [inf], Reason.NOT_FINITE),
+    ],
+)
+def test_what_has_no_ratio_is_an_answer(a: list[float], b: list[float], reason: Reason) -> None:
+    found = compare_ratio(a, b)
+    assert (found.reason, found.ratio, found.interval, found.p_value) == (reason, None, None, None)
+
+
+@given(SAMPLES, SAMPLES)
+def test_swapping_the_samples_inverts_the_ratio(a: list[float], b: list[float]) -> None:
+    there, back = compare_ratio(a, b), compare_ratio(b, a)
+    assert there.ratio is not None
+    assert back.ratio is not None
+    assert there.ratio == pytest.approx(1 / back.ratio)
+    assert there.p_value == back.p_value
+    assert (there.interval is None) == (back.interval is None)
+    if there.interval and back.interval:
+        assert there.interval.low == pytest.approx(1 / back.interval.high)
+        assert there.interval.high == pytest.approx(1 / back.interval.low)
+
+
+@given(SAMPLES, SAMPLES, st.sampled_from([0.125, 4.0, 1024.0]))
+def test_scaling_one_sample_scales_everything(a: list[float], b: list[float], factor: float) -> None:
+    plain, scaled = compare_ratio(a, b), compare_ratio([value * factor for value in a], b)
+    assert plain.ratio is not None
+    assert scaled.ratio == pytest.approx(plain.ratio * factor)
+    if plain.interval and scaled.interval:
+        assert scaled.interval.low == pytest.approx(plain.interval.low * factor)
+        assert scaled.interval.high == pytest.approx(plain.interval.high * factor)
+
+
+@given(SAMPLES, SAMPLES, st.sampled_from([0.8, 0.95, 0.99]))
+def test_interval_and_test_agree_and_the_estimate_lies_inside(
+    a: list[float], b: list[float], coverage: float
+) -> None:
+    found = compare_ratio(a, b, coverage=coverage)
+    assert found.p_value is not None
+    if found.interval is None:
+        assert found.p_value > 1 - coverage
+    else:
+        assert found.ratio is not None
+        assert found.interval.low <= found.ratio * (1 + 1e-12)
+        assert found.ratio <= found.interval.high * (1 + 1e-12)
+        assert found.interval.coverage >= coverage
+        assert found.differs == (found.p_value <= 1 - coverage + 1e-12)
+
+
+def test_stated_coverage_is_the_simulated_one() -> None:
+    generator = random.Random(20261120)
+    rounds, hits = 20_000, 0
+    for _ in range(rounds):
+        a = [1.5 * exp(generator.gauss(0, 0.2)) for _ in range(5)]
+        b = [exp(generator.gauss(0, 0.2)) for _ in range(5)]
+        low, high = ends(compare_ratio(a, b))
+        hits += low <= 1.5 <= high
+    # the standard error of the simulation is 0.0012
+    assert hits / rounds == pytest.approx(1 - 2 * 4 / 252, abs=0.005)
+
+
+def test_holm_by_hand() -> None:
+    # in order 0.005·4, 0.01·3, 0.03·2, then 0.04·1, which may not be smaller than the one before
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1), max_size=12))
+def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -> None:
+    for plain, adjusted in zip(p_values, holm(p_values), strict=True):
+        assert plain <= adjusted <= min(1.0, plain * len(p_values))

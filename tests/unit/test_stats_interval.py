@@ -1,0 +1,98 @@
+"""Medians and their order-statistic intervals, against tables and against simulation."""
+
+from __future__ import annotations
+
+import random
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.stats import Reason
+from fslab.stats.interval import half_range, median, median_interval, rank_coverage, samples_needed
+
+POSITIVE = st.floats(min_value=1e-3, max_value=1e12, allow_subnormal=False)
+
+
+def test_median_of_nothing_is_unknown() -> None:
+    assert median([]) is None
+
+
+def test_median_of_even_number_is_mean_of_middle_two() -> None:
+    assert median([4.0, 1.0, 3.0, 10.0]) == 3.5
+
+
+# Ranks and coverages of the usual table of 95 % intervals (Le Boudec, Performance Evaluation of Computer
+# and Communication Systems, 2010, table A.1, symmetric rows); coverages are sums of binomials over 2^n:
+# n=10: 1 - 2(1+10)/1024; n=20: 1 - 2·21700/1048576.
+@pytest.mark.parametrize(
+    ("size", "rank", "coverage"),
+    [(6, 1, 0.96875), (7, 1, 0.984375), (10, 2, 0.978515625), (20, 6, 1 - 43400 / 1048576)],
+)
+def test_ranks_of_published_table(size: int, rank: int, coverage: float) -> None:
+    found = median_interval([float(i) for i in range(1, size + 1)]).interval
+    assert found is not None
+    assert (found.low, found.high) == (rank, size + 1 - rank)
+    assert found.coverage == pytest.approx(coverage)
+
+
+def test_five_samples_do_not_reach_95_percent() -> None:
+    estimate = median_interval([5.0, 1.0, 4.0, 2.0, 3.0])
+    assert (estimate.median, estimate.interval, estimate.reason) == (3.0, None, Reason.TOO_FEW_SAMPLES)
+    assert estimate.needed == 6
+
+
+def test_range_of_five_samples_covers_93_75_percent() -> None:
+    found = median_interval([5.0, 1.0, 4.0, 2.0, 3.0], coverage=0.93).interval
+    assert found is not None
+    assert (found.low, found.high, found.coverage) == (1.0, 5.0, 0.9375)
+
+
+def test_no_samples_and_not_finite_are_answers() -> None:
+    assert median_interval([]).reason is Reason.NO_SAMPLES
+    assert median_interval([1.0, nan]).reason is Reason.NOT_FINITE
+    assert median_interval([1.0, inf]).reason is Reason.NOT_FINITE
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, 95.0, -1.0])
+def test_coverage_must_be_a_probability(coverage: float) -> None:
+    with pytest.raises(ValueError, match="probability"):
+        samples_needed(coverage)
+
+
+@given(st.lists(POSITIVE, min_size=1, max_size=40), st.sampled_from([0.5, 0.8, 0.95, 0.99]))
+def test_interval_holds_the_median_and_at_least_the_wanted_coverage(
+    values: list[float], coverage: float
+) -> None:
+    estimate = median_interval(values, coverage=coverage)
+    assert (estimate.interval is None) == (len(values) < estimate.needed)
+    if estimate.interval is not None and estimate.median is not None:
+        assert estimate.interval.low <= estimate.median <= estimate.interval.high
+        assert estimate.interval.coverage >= coverage
+
+
+def test_stated_coverage_is_the_simulated_one() -> None:
+    generator = random.Random(20261120)
+    hits, rounds = 0, 20_000
+    for _ in range(rounds):
+        found = median_interval([generator.expovariate(1.0) for _ in range(9)]).interval
+        assert found is not None
+        hits += found.low <= 0.6931471805599453 <= found.high
+    # n=9: 1 - 2(1+9)/512 = 0.9609; the standard error of the simulation is 0.0014
+    assert rank_coverage(9, 2) == 1 - 20 / 512
+    assert hits / rounds == pytest.approx(1 - 20 / 512, abs=0.006)
+
+
+def test_half_range_is_a_fraction_of_the_median() -> None:
+    assert half_range([90.0, 100.0, 120.0]) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("values", [[], [5.0], [0.0, 0.0], [-1.0, -2.0]])
+def test_half_range_is_unknown_rather_than_zero(values: list[float]) -> None:
+    assert half_range(values) is None
+
+
+@given(st.lists(POSITIVE, min_size=2, max_size=20), st.sampled_from([0.25, 2.0, 1024.0]))
+def test_half_range_does_not_depend_on_the_unit(values: list[float], factor: float) -> None:
+    assert half_range([value * factor for value in values]) == pytest.approx(half_range(values))
