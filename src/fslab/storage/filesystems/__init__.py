@@ -5,6 +5,7 @@ A file system file is declarative: it says which command makes it and which opti
 
 from __future__ import annotations
 
+import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -24,6 +25,10 @@ VFS_OPTIONS: Mapping[str, str] = {
         "dev", "nodev", "exec", "noexec", "silent", "loud", "iversion", "noiversion",
     )
 }  # fmt: skip
+
+
+SIZE = re.compile(r"\d+[kmgKMG]?")
+ELSEWHERE = (",device=", ",logdev=", ",rtdev=", ",name=", ",file=", "-Jdevice=")
 
 
 class FileSystem(ABC):
@@ -57,6 +62,8 @@ class FileSystem(ABC):
         except ValueError as error:
             raise ValueError(f"mkfs options '{options}': {error}") from error
         index = 0
+        for word in words:
+            _refuse_other_devices(self.name, word)
         while index < len(words):
             index += _check_flag(self.name, words[index], words[index + 1 :], self.mkfs_flags)
 
@@ -68,6 +75,13 @@ class FileSystem(ABC):
             if name not in known:
                 raise ValueError(f"{self.name} has no mount option '{name}': {nearest(name, known)}")
             _check_value(name, value if equals else None, known[name])
+
+
+def _refuse_other_devices(filesystem: str, word: str) -> None:
+    """An external log or a second device named here would be formatted without any of our checks."""
+    outside = next((key for key in ELSEWHERE if key in f",{word}"), None)
+    if outside or "/" in word:
+        raise ValueError(f"mkfs option '{word}' of {filesystem} names another file or device: not let through")
 
 
 def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
@@ -98,7 +112,7 @@ def _check_value(name: str, value: str | None, form: str) -> None:
         raise ValueError(f"mount option '{name}' takes no value, got '{value}'")
     if form == "int" and not value.isdigit():
         raise ValueError(f"mount option '{name}' takes a whole number, got '{value}'")
-    if form == "size" and not (value[:-1] + "0").isdigit():
+    if form == "size" and not SIZE.fullmatch(value):
         raise ValueError(f"mount option '{name}' takes a size such as 256k, got '{value}'")
     words: Collection[str] = form.split("|")
     if form not in {"int", "size", "any"} and value.partition(":")[0] not in words:

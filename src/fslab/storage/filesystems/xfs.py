@@ -17,7 +17,7 @@ class Xfs(FileSystem):
     min_size_bytes = 300 << 20  # mkfs.xfs(8): smaller ones are refused since xfsprogs 5.19
     mkfs_flags = {
         "-b": "value", "-d": "value", "-i": "value", "-l": "value", "-L": "value", "-m": "value",
-        "-n": "value", "-p": "value", "-r": "value", "-s": "value",
+        "-n": "value", "-s": "value",
     }  # fmt: skip
     mount_options = {
         "allocsize": "size", "attr2": "", "noattr2": "", "dax": "always|never|inode?", "discard": "",

@@ -1,0 +1,37 @@
+"""A campaign's site: its directories, journal and media, made at the start and gone at the end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from fslab.campaign.journal import CampaignJournal
+from fslab.storage import Site
+from fslab.system import paths
+
+
+@contextmanager
+def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Site]:
+    """The site of a campaign; everything made in it is undone on leaving, whatever happened."""
+    with CampaignJournal(campaign) as journal, ExitStack() as undo:
+        runtime = paths.runtime() / campaign
+        entry = journal.will_create("directory", str(runtime))
+        undo.callback(_leave, runtime, journal, entry)
+        runtime.mkdir(parents=True, mode=0o700)
+        scratch = runtime / "scratch"
+        scratch_entry = journal.will_create("tree", str(scratch))
+        undo.callback(_leave, scratch, journal, scratch_entry)
+        scratch.mkdir(mode=0o700)
+        site = Site(campaign=campaign, runtime=runtime, images=paths.images(), journal=journal, wipe=wipe)
+        undo.callback(site.exit.close)
+        yield site
+
+
+def _leave(path: Path, journal: CampaignJournal, entry: str) -> None:
+    if path.name == "scratch":
+        shutil.rmtree(path, ignore_errors=True)
+    elif path.is_dir():
+        path.rmdir()
+    journal.undone(entry)

@@ -1,0 +1,85 @@
+"""Image files: preallocated, fully written, never over a file that exists.
+
+A sparse or merely fallocated image would make first writes pay for the backing file system's allocation.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from fslab.errors import NoSpaceError, UnsafeError
+from fslab.storage import Site
+from fslab.system import sysfs
+from fslab.units import format_size
+
+BLOCK_BYTES = 4 << 20
+RESERVE_BYTES = 64 << 20
+
+
+def check_room(directory: Path, size_bytes: int) -> None:
+    """NoSpaceError unless ``directory`` (or its nearest existing parent) has room for the image."""
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    room = os.statvfs(existing)
+    free = room.f_bavail * room.f_frsize
+    if free < size_bytes + RESERVE_BYTES:
+        raise NoSpaceError(
+            f"an image of {format_size(size_bytes)} does not fit: {format_size(free)} are free", where=str(existing),
+            hint="choose a smaller 'size' or another 'path' for the medium",
+        )  # fmt: skip
+
+
+def check_memory(size_bytes: int) -> None:
+    """NoSpaceError unless the machine has this much memory available, with a quarter left over."""
+    line = next(
+        (row for row in (sysfs.text(Path("/proc/meminfo")) or "").splitlines() if row.startswith("MemAvailable")), None
+    )
+    if line is None:
+        return
+    available = int(line.split()[1]) * 1024
+    if size_bytes > available * 3 // 4:
+        raise NoSpaceError(
+            f"{format_size(size_bytes)} of memory are needed and {format_size(available)} are available",
+            where="ram medium", hint="choose a smaller 'size', or a 'loop' medium",
+        )  # fmt: skip
+
+
+def create(path: Path, size_bytes: int, site: Site) -> None:
+    """Write a new image of ``size_bytes`` and flush it; journalled first, removed when the campaign ends."""
+    if os.path.lexists(path):  # checked before the journal may claim that the file is ours
+        raise UnsafeError("there is a file of this name already, not overwritten", where=str(path))
+    entry = site.journal.will_create("image", str(path))
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    site.exit.callback(_remove, path, site, entry)
+    try:
+        _fill(descriptor, size_bytes)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise NoSpaceError(
+                f"no room for an image of {format_size(size_bytes)}", where=str(path),
+                hint="choose a smaller 'size' or another 'path' for the medium",
+            ) from error  # fmt: skip
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _fill(descriptor: int, size_bytes: int) -> None:
+    # Random rather than zero bytes: a backing store that drops zeros or compresses would keep a hole.
+    block = os.urandom(BLOCK_BYTES)
+    try:
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+            raise
+    offset = 0
+    while offset < size_bytes:
+        offset += os.pwrite(descriptor, block[: size_bytes - offset], offset)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _remove(path: Path, site: Site, entry: str) -> None:
+    path.unlink(missing_ok=True)
+    site.journal.undone(entry)

@@ -1,0 +1,67 @@
+"""What loop and ram media share: an image file, attached to a loop device for one trial."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from fslab.errors import NeedsRootError
+from fslab.record import Severity, ValidityWarning, WarningKind
+from fslab.storage import BlockDevice, Site, images
+from fslab.system import loops, mounts, sysfs
+
+
+def check_root(effective_user: int, medium: str) -> None:
+    """NeedsRootError for anybody but root."""
+    if effective_user != 0:
+        raise NeedsRootError(
+            f"a '{medium}' medium needs root: it makes a loop device and mounts it",
+            hint="run it with sudo, or measure a directory of yours: fslab run here",
+        )
+
+
+def image_for(directory: Path, site: Site, slot: str, size_bytes: int) -> Path:
+    """The campaign's image of this slot, made if it is not there yet."""
+    image = directory / f"fslab-{site.campaign}-{slot}.img"
+    if str(image) not in site.media:
+        images.create(image, size_bytes, site)
+        site.media[str(image)] = size_bytes
+    return image
+
+
+def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> BlockDevice:
+    """A loop device on ``image``: direct I/O asked for and verified, discard forbidden."""
+    entry = site.journal.will_create("loop", str(image))
+    undo.callback(_detach, image, site, entry)
+    done = site.run("attach", loops.attach_argv(image, direct=True))
+    device = Path(done.stdout.strip())
+    loops.forbid_discard(device)
+    direct = loops.uses_direct_io(device)
+    facts = {
+        **sysfs.geometry(device),
+        "direct_io": direct,
+        "backing_filesystem": mounts.containing(image).filesystem,
+        "image_allocated_bytes": image.stat().st_blocks * 512,
+    }
+    return BlockDevice(
+        path=device,
+        size_bytes=image.stat().st_size,
+        discard=False,
+        facts=facts,
+        warnings=(_buffered(image),) if expect_direct and not direct else (),
+    )
+
+
+def _detach(image: Path, site: Site, entry: str) -> None:
+    loops.detach(image)
+    site.journal.undone(entry)
+
+
+def _buffered(image: Path) -> ValidityWarning:
+    return ValidityWarning(
+        kind=WarningKind.LOOP_BUFFERED,
+        severity=Severity.DOUBT,
+        message="the loop device goes through the page cache of the backing file, so direct I/O is not direct",
+        hint="put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs",
+        data={"image": str(image)},
+    )

@@ -1,0 +1,57 @@
+"""An existing directory on a mounted file system: never formatted, works without root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+from pydantic import Field
+
+from fslab.errors import UnsafeError, UsageError
+from fslab.storage import Site, media
+from fslab.storage.media import MediumPlan
+
+
+class DirectoryOptions(media.Options):
+    """Which directory."""
+
+    path: str = Field(description="existing directory that you may write to, such as . or /srv/data")
+
+
+class Directory(media.Medium[DirectoryOptions]):
+    """Works in a new directory inside the given one and removes nothing but that."""
+
+    summary = "existing directory, never formatted, no root needed"
+    needs_root = False
+    formatted = False
+    Options = DirectoryOptions
+
+    def plan(self, options: DirectoryOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
+        """Only a directory."""
+        return MediumPlan(device=options.path, size_bytes=None, space={})
+
+    def check(self, options: DirectoryOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
+        """It exists and is writable."""
+        path = Path(options.path).expanduser()
+        if not path.is_dir():
+            raise UsageError("is not a directory", where=options.path, hint="create it first")
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise UsageError("you may not write there", where=options.path, hint="choose a directory of yours")
+
+    def provide(self, options: DirectoryOptions, site: Site, slot: str, undo: ExitStack) -> Path:
+        """A new directory inside the given one, removed when the trial ends."""
+        path = Path(options.path).expanduser().resolve() / f"fslab-{site.campaign}-{slot}"
+        if os.path.lexists(path):
+            raise UnsafeError("there is a directory of this name already, not touched", where=str(path))
+        entry = site.journal.will_create("tree", str(path))
+        path.mkdir(mode=0o700)  # fails if it is there: then it is not ours, and nothing removes it
+        undo.callback(_remove, path, site, entry)
+        return path
+
+
+def _remove(path: Path, site: Site, entry: str) -> None:
+    if path.exists():
+        shutil.rmtree(path)
+    site.journal.undone(entry)

@@ -1,0 +1,69 @@
+"""An image file on an existing file system, attached to a loop device with direct I/O."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from fslab.errors import UsageError
+from fslab.storage import BlockDevice, Site, images, media
+from fslab.storage.media import MediumPlan, _loop
+from fslab.system import loops
+from fslab.units import parse_size
+
+
+class LoopOptions(media.Options):
+    """Where the image lies and how large it is."""
+
+    size: str = Field("2g", description="size of the image, such as 2g; it is written fully once")
+    path: str | None = Field(None, description="existing directory for the image; default: fslab's own")
+
+    @field_validator("size")
+    @classmethod
+    def _size(cls, value: str) -> str:
+        parse_size(value)
+        return value
+
+
+class Loop(media.Medium[LoopOptions]):
+    """Preallocated, fully written image; direct I/O to it is requested and verified."""
+
+    summary = "image file on an existing file system, through a loop device with direct I/O"
+    image = True
+    Options = LoopOptions
+
+    def plan(self, options: LoopOptions, site_images: Path) -> MediumPlan:
+        """One image and one losetup."""
+        directory = Path(options.path) if options.path else site_images
+        image = directory / "fslab-CAMPAIGN-SLOT.img"
+        size = parse_size(options.size)
+        return MediumPlan(
+            device="/dev/loopN",
+            size_bytes=size,
+            commands=(("attach", tuple(loops.attach_argv(image, direct=True))),),
+            space={str(directory): size},
+        )
+
+    def check(self, options: LoopOptions, site: Site, *, disks: int) -> None:
+        """Root, loop devices, and room for the images."""
+        _loop.check_root(os.geteuid(), self.name)
+        loops.check_supported()
+        images.check_room(self._directory(options, site), disks * parse_size(options.size))
+
+    def provide(self, options: LoopOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:
+        """The slot's image on a loop device."""
+        image = _loop.image_for(self._directory(options, site), site, slot, parse_size(options.size))
+        return _loop.attach(image, site, undo, expect_direct=True)
+
+    @staticmethod
+    def _directory(options: LoopOptions, site: Site) -> Path:
+        if options.path is None:
+            site.images.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return site.images
+        directory = Path(options.path).expanduser().resolve()
+        if not directory.is_dir():
+            raise UsageError("is not a directory", where=str(directory), hint="create it, or drop 'path'")
+        return directory

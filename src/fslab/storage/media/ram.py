@@ -1,0 +1,90 @@
+"""An image file in memory (a tmpfs of its own), attached to a loop device: no disk in the way.
+
+Measures the file system's own work, not a disk's. Everything on it is bound by CPU and memory.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from fslab.errors import MountError
+from fslab.storage import BlockDevice, Site, images, media
+from fslab.storage.media import MediumPlan, _loop
+from fslab.system import loops, mounts
+from fslab.units import parse_size
+
+SLACK_BYTES = 4 << 20
+
+
+class RamOptions(media.Options):
+    """How much memory the image takes."""
+
+    size: str = Field("1g", description="size of the image, such as 1g; that much memory is taken")
+
+    @field_validator("size")
+    @classmethod
+    def _size(cls, value: str) -> str:
+        parse_size(value)
+        return value
+
+
+class Ram(media.Medium[RamOptions]):
+    """Each image lies in a tmpfs that holds nothing else."""
+
+    summary = "image file in memory, through a loop device"
+    image = True
+    Options = RamOptions
+
+    def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
+        """One tmpfs, one image, one losetup."""
+        size = parse_size(options.size)
+        target = Path("/run/fslab/CAMPAIGN/ram-SLOT")
+        return MediumPlan(
+            device="/dev/loopN",
+            size_bytes=size,
+            commands=(
+                ("attach", tuple(_tmpfs_argv(size, target))),
+                ("attach", tuple(loops.attach_argv(target / "fslab-CAMPAIGN-SLOT.img", direct=True))),
+            ),
+            space={"memory": size},
+        )
+
+    def check(self, options: RamOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
+        """Root, loop devices, and enough memory."""
+        _loop.check_root(os.geteuid(), self.name)
+        loops.check_supported()
+        images.check_memory(disks * parse_size(options.size))
+
+    def provide(self, options: RamOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:
+        """The slot's image in its tmpfs, on a loop device."""
+        size = parse_size(options.size)
+        directory = site.runtime / f"ram-{slot}"
+        if str(directory) not in site.media:
+            _mount_tmpfs(directory, size, site)
+            site.media[str(directory)] = size
+        image = _loop.image_for(directory, site, slot, size)
+        # Direct I/O on tmpfs only spares a copy (Linux 6.6 and newer allow it), so its absence is no warning.
+        return _loop.attach(image, site, undo, expect_direct=False)
+
+
+def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
+    # huge=never: with transparent huge pages the image's write cost would depend on memory fragmentation.
+    return ["mount", "-t", "tmpfs", "-o", f"size={size_bytes + SLACK_BYTES},mode=0700,huge=never", "fslab", str(target)]
+
+
+def _mount_tmpfs(directory: Path, size_bytes: int, site: Site) -> None:
+    entry = site.journal.will_create("mount", str(directory))
+    site.exit.callback(_unmount_tmpfs, directory, site, entry)
+    directory.mkdir(mode=0o700)
+    site.run("attach", _tmpfs_argv(size_bytes, directory), failure=MountError)
+
+
+def _unmount_tmpfs(directory: Path, site: Site, entry: str) -> None:
+    mounts.unmount(directory)
+    if directory.exists():
+        directory.rmdir()
+    site.journal.undone(entry)

@@ -1,0 +1,133 @@
+"""A storage stack for one trial: medium ▸ layout ▸ file system ▸ mount, composed on an ExitStack.
+
+Whatever is made here is undone by the ExitStack in reverse, also on errors and signals. Decides nothing
+about when to measure.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fslab.cell import StackSpec
+from fslab.errors import MkfsError, MountError, UnsupportedError
+from fslab.record import ValidityWarning
+from fslab.storage import BlockDevice, Site
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.filesystems import FileSystem
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import kernel, mounts, sysfs
+
+WORK = "work"
+
+
+@dataclass(kw_only=True, slots=True)
+class Stack:
+    """A stack that is up.
+
+    ``work`` is the workload's own directory on it; ``device`` is None on a ``directory`` medium;
+    ``watched`` are kernel names of the block devices under it, as far as they can be known.
+    """
+
+    site: Site
+    spec: StackSpec
+    work: Path
+    filesystem: str
+    device: BlockDevice | None = None
+    driver: FileSystem | None = None
+    target: Path | None = None
+    watched: tuple[str, ...] = ()
+    warnings: list[ValidityWarning] = field(default_factory=list)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Geometry and settings of the device, for the provenance."""
+        return dict(self.device.facts) if self.device else {}
+
+    def flush(self) -> None:
+        """Write all dirty data to the device."""
+        mounts.flush(self.target or self.work)
+
+    def mount(self) -> None:
+        """Mount it (again)."""
+        if self.driver and self.device and self.target:
+            argv = self.driver.mount_argv(self.spec.mount_options, str(self.device.path), str(self.target))
+            self.site.run("mount", argv, failure=MountError)
+
+    def unmount(self) -> bool:
+        """Unmount it and keep the device; False where there is nothing of ours to unmount."""
+        if self.target is None:
+            return False
+        mounts.unmount(self.target)
+        return True
+
+
+def check(spec: StackSpec, site: Site) -> None:
+    """Raise if this stack cannot be built now. Changes nothing."""
+    layout = LAYOUTS.get(spec.layout)
+    disks = layout.disks(layout.parse_options(spec.layout_options))
+    medium = MEDIA.get(spec.medium.type)
+    medium.check(medium.parse_options(spec.medium.options), site, disks=disks)
+
+
+def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool) -> Stack:
+    """Bring the stack up and mount it.
+
+    ``slot`` names the images to use; ``make`` False: they carry the file system already.
+    """
+    medium = MEDIA.get(spec.medium.type)
+    options = medium.parse_options(spec.medium.options)
+    if not medium.formatted:
+        return _on_directory(spec, site, medium.provide(options, site, slot, undo))
+    layout = LAYOUTS.get(spec.layout)
+    layout_options = layout.parse_options(spec.layout_options)
+    driver = FILESYSTEMS.get(spec.filesystem or "")
+    if not kernel.has_filesystem(driver.mount_type):
+        raise UnsupportedError(
+            f"this kernel has no {driver.mount_type}", where=spec.name, hint="use another kernel, or leave it out"
+        )
+    disks = layout.disks(layout_options)
+    slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
+    provided = [medium.provide(options, site, name, undo) for name in slots]
+    devices = [device for device in provided if isinstance(device, BlockDevice)]
+    device = layout.assemble(layout_options, devices, site, undo)
+    if make:
+        argv = driver.mkfs_argv(spec.mkfs_options, str(device.path), discard=device.discard)
+        site.run("mkfs", argv, failure=MkfsError)
+    return _mounted(spec, site, device, devices, driver, undo)
+
+
+def _mounted(
+    spec: StackSpec, site: Site, device: BlockDevice, parts: list[BlockDevice], driver: FileSystem, undo: ExitStack
+) -> Stack:
+    target = site.runtime / "mnt"
+    entry = site.journal.will_create("mount", str(target))
+    undo.callback(_leave, target, site, entry)
+    target.mkdir(mode=0o700, exist_ok=True)
+    stack = Stack(
+        site=site, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
+        target=target, watched=(device.kernel_name,),
+        warnings=[warning for part in parts for warning in part.warnings],
+    )  # fmt: skip
+    stack.mount()
+    stack.work.mkdir(mode=0o700, exist_ok=True)
+    return stack
+
+
+def _on_directory(spec: StackSpec, site: Site, provided: BlockDevice | Path) -> Stack:
+    if isinstance(provided, BlockDevice):
+        raise TypeError(f"{spec.medium.type} says that it is not formatted but provides a device")
+    mount = mounts.containing(provided)
+    block = sysfs.SYS / "dev/block" / mount.device
+    watched = (block.resolve().name,) if block.exists() else ()
+    return Stack(site=site, spec=spec, work=provided, filesystem=mount.filesystem, watched=watched)
+
+
+def _leave(target: Path, site: Site, entry: str) -> None:
+    mounts.unmount(target)
+    if target.exists():
+        target.rmdir()
+    site.journal.undone(entry)

@@ -1,0 +1,26 @@
+"""What the running kernel can do: file systems, built in or loadable."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from fslab.system import proc, sysfs
+
+FILESYSTEMS = Path("/proc/filesystems")
+
+
+def known_filesystems(table: Path = FILESYSTEMS) -> frozenset[str]:
+    """The file systems that the kernel has now (proc(5))."""
+    return frozenset(line.split()[-1] for line in (sysfs.text(table) or "").splitlines() if line.split())
+
+
+def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
+    """Whether the kernel has a file system; ``load``: a module that brings it may be loaded (needs root)."""
+    if mount_type in known_filesystems():
+        return True
+    if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        return False
+    argv = ["modprobe", *([] if load else ["--dry-run"]), "--quiet", f"fs-{mount_type}"]
+    found = proc.run(argv, check=False).returncode == 0
+    return found and (not load or mount_type in known_filesystems())

@@ -1,0 +1,99 @@
+"""What is mounted where, from /proc/self/mountinfo, and unmounting that waits for the kernel.
+
+Mounting itself is a command of a file system; this module only looks, unmounts, and flushes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.errors import MountError
+from fslab.system import proc
+
+MOUNTINFO = Path("/proc/self/mountinfo")
+UNMOUNT_DEADLINE_S = 20.0
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mount:
+    """One line of mountinfo (proc(5)): device number ``major:minor``, mount point, type, source, options."""
+
+    device: str
+    target: Path
+    filesystem: str
+    source: str
+    options: str
+
+
+def parse(text: str) -> list[Mount]:
+    """All mounts in the text of a mountinfo file, in its order."""
+    found = []
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, (filesystem, source, superblock) = before.split(" "), after.split(" ")[:3]
+        found.append(
+            Mount(
+                device=fields[2],
+                target=Path(_unescape(fields[4])),
+                filesystem=filesystem,
+                source=_unescape(source),
+                options=f"{fields[5]},{superblock}",
+            )
+        )
+    return found
+
+
+def mounted(path: Path = MOUNTINFO) -> list[Mount]:
+    """All mounts that this process sees."""
+    return parse(path.read_text())
+
+
+def at(target: Path) -> Mount | None:
+    """The mount whose mount point is exactly ``target`` (the topmost, if several), or None."""
+    real = target.resolve()
+    return next((mount for mount in reversed(mounted()) if mount.target == real), None)
+
+
+def containing(path: Path) -> Mount:
+    """The mount that ``path`` lies on."""
+    real = path.resolve()
+    inside = [mount for mount in mounted() if real.is_relative_to(mount.target)]
+    return max(reversed(inside), key=lambda mount: len(mount.target.parts))
+
+
+def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
+    """Unmount ``target`` if it is mounted; wait while it is busy. Can be called twice."""
+    ends = time.monotonic() + deadline_s
+    while at(target) is not None:
+        done = proc.run(["umount", str(target)], check=False, timeout_s=300)
+        if done.returncode == 0:
+            continue
+        if time.monotonic() > ends:
+            raise MountError(
+                f"cannot unmount: {done.stderr.strip()}", where=str(target),
+                hint=f"end what uses it (fuser -vm {target}), then: fslab clean",
+            )  # fmt: skip
+        time.sleep(0.1)
+
+
+def flush(directory: Path) -> None:
+    """Write everything dirty of the file system under ``directory`` to its device: syncfs(2)."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _libc.syncfs(descriptor) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(directory))
+    finally:
+        os.close(descriptor)
+
+
+def _unescape(text: str) -> str:
+    """Mountinfo writes space, tab, newline and backslash as octal."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -1,0 +1,36 @@
+"""Where fslab keeps what: results in the user's data directory, its own state and mount points elsewhere.
+
+XDG Base Directory Specification 0.8. Makes nothing; callers create what they use.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def _xdg(variable: str, fallback: str) -> Path:
+    value = os.environ.get(variable, "")
+    return Path(value) if value.startswith("/") else Path.home() / fallback
+
+
+def data() -> Path:
+    """Results: the default store lies here."""
+    return _xdg("XDG_DATA_HOME", ".local/share") / "fslab"
+
+
+def state() -> Path:
+    """Journals of campaigns."""
+    return _xdg("XDG_STATE_HOME", ".local/state") / "fslab"
+
+
+def images() -> Path:
+    """Image files of loop media, unless the study names another place."""
+    return state() / "images"
+
+
+def runtime() -> Path:
+    """Mount points and report files of running campaigns: /run/fslab for root."""
+    if os.geteuid() == 0:
+        return Path("/run/fslab")
+    return _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run") / "fslab"
