@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.undo import undo_pending
 from fslab.storage import Site
 from fslab.system import paths
 
@@ -16,6 +17,7 @@ from fslab.system import paths
 def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Site]:
     """The site of a campaign; everything made in it is undone on leaving, whatever happened."""
     with CampaignJournal(campaign) as journal, ExitStack() as undo:
+        undo_pending(journal)
         runtime = paths.runtime() / campaign
         entry = journal.will_create("directory", str(runtime))
         undo.callback(_leave, runtime, journal, entry)

@@ -1,0 +1,55 @@
+"""The command line: one file per verb. Verbs parse what was typed, call the stages, and print.
+
+Importing this must stay cheap (``fslab --help`` answers at once): a verb imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from fslab.cli import clean, doctor, export, listing, plan, results, run, schema
+
+app = typer.Typer(
+    name="fslab",
+    help="Which Linux file system, with which options, for my work, on my machine: how sure is that, and why.",
+    epilog="Start with: fslab doctor, then: fslab run quick. As another user than root: fslab run here.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("doctor")(doctor.doctor)
+app.command("list")(listing.listing)
+app.command("plan")(plan.plan)
+app.command("run")(run.run)
+app.command("results")(results.results)
+app.command("export")(export.export)
+app.command("clean")(clean.clean)
+app.command("schema")(schema.schema)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from fslab import __version__
+
+        typer.echo(f"fslab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Show each command as it is run; -vv: everything.")
+    ] = 0,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Set up logging for every verb."""
+    del version
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.getLogger("fslab").setLevel(level)

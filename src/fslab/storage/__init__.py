@@ -5,12 +5,13 @@ This module holds the values that the parts hand to each other and the journal t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from fslab.errors import ToolFailedError
 from fslab.record import Command, ValidityWarning
 from fslab.system import proc
 
@@ -30,8 +31,7 @@ class BlockDevice:
     """One block device to make a file system on.
 
     ``discard``: whether mkfs may discard (never on image media: it would punch the image full of holes).
-    ``facts``: geometry and settings as read from sysfs. ``wipe``: the user named this very device for
-    wiping, or it is ours.
+    ``facts``: geometry and settings as read from sysfs.
     """
 
     path: Path
@@ -51,7 +51,8 @@ class Site:
     """Where a campaign builds: its own directories, its journal, and the commands it ran so far.
 
     ``runtime`` holds mount points (a tmpfs on most machines), ``images`` the image files of loop media.
-    ``wipe`` are the devices that the user named with --wipe.
+    ``wipe`` are the devices that the user named with --wipe. ``exit`` undoes what lives as long as the
+    campaign; ``media`` is what media remember between trials; ``made`` are the slots that carry a file system.
     """
 
     campaign: str
@@ -62,19 +63,26 @@ class Site:
     commands: list[Command] = field(default_factory=list)
     exit: ExitStack = field(default_factory=ExitStack)
     media: dict[str, Any] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
 
     def run(
-        self, stage: str, argv: tuple[str, ...] | list[str], *, timeout_s: float = 600.0,
-        failure: type[Any] | None = None,
-    ) -> proc.Completed:  # fmt: skip
-        """Run one command of ours, marked with the campaign, and keep it for the provenance."""
-        done = proc.run(argv, timeout_s=timeout_s, check=False, env={proc.MARK: self.campaign})
+        self,
+        stage: str,
+        argv: Sequence[str],
+        *,
+        timeout_s: float = 600.0,
+        cwd: Path | None = None,
+        failure: type[ToolFailedError] = ToolFailedError,
+        check: bool = True,
+    ) -> proc.Completed:
+        """Run one command of ours, marked with the campaign, and keep it for the provenance.
+
+        ``check``: a non-zero exit raises ``failure`` (or NoSpaceError).
+        """
+        done = proc.run(argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign})
         self.commands.append(
             Command(stage=stage, argv=tuple(argv), duration_s=done.duration_s, exit_code=done.returncode)
         )
-        if done.returncode != 0:
-            raise proc.failed(done, failure) if failure else proc.failed(done)
+        if check and done.returncode != 0:
+            raise proc.failed(done, failure)
         return done
-
-
-Undo = Callable[[], None]

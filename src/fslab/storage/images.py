@@ -16,6 +16,7 @@ from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
 RESERVE_BYTES = 64 << 20
+MEMORY = "memory"
 
 
 def check_room(directory: Path, size_bytes: int) -> None:

@@ -1,0 +1,58 @@
+# Everything does its own set-up: `make run` and `make test` work on a fresh checkout.
+#
+#   make run        compare ext4, XFS and btrfs in memory (root), or measure this directory (other users)
+#   make test       every test that fits in ten minutes     make test-all    the slow ones too
+#   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
+#   make bench      fslab against its peers, side by side
+#
+# STUDY=loop-vm-mounts chooses another study, FSLAB_ARGS='--budget 1m' adds arguments.
+
+VENV := .venv
+UV := .tools/bin/uv
+READY := $(VENV)/.ready
+SOURCES := pyproject.toml uv.lock Cargo.toml Cargo.lock $(shell find engine packaging -type f -not -path '*/target/*' 2>/dev/null)
+ROOT := $(filter 0,$(shell id -u))
+STUDY ?= $(if $(ROOT),quick,here)
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+
+.PHONY: run test test-all lint format bench packages setup
+
+run: setup
+	@$(VENV)/bin/fslab run $(STUDY) $(FSLAB_ARGS)
+	@$(if $(ROOT),,printf '\nThis measured the file system of this directory. With root (sudo make run), fslab makes\nfresh ext4, XFS and btrfs file systems in memory and compares them side by side.\n')
+
+test: setup
+	cargo test --release --workspace --quiet
+	$(VENV)/bin/pytest -q -m "not slow"
+
+test-all: setup
+	cargo test --release --workspace --quiet -- --include-ignored
+	$(VENV)/bin/pytest -q
+
+lint: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets --quiet -- -D warnings
+
+format: setup
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	cargo fmt --all
+
+bench: setup
+	$(VENV)/bin/python benches/fio_by_hand.py
+
+setup: packages $(READY)
+
+packages:
+	@packaging/system-packages.sh
+
+$(UV):
+	python3 -m venv .tools
+	.tools/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
+
+$(READY): $(SOURCES) | $(UV)
+	$(UV) sync --locked --quiet
+	@touch $@

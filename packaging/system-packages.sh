@@ -1,0 +1,43 @@
+#!/bin/sh
+# Makes sure that the programs fslab measures with are installed: by apt as root, else it says which line to
+# paste. Changes nothing when all are there.
+set -eu
+export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+missing=""
+need() { # command package
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+
+need fio fio
+need sysbench sysbench
+need mkfs.ext4 e2fsprogs
+need mkfs.xfs xfsprogs
+need mkfs.btrfs btrfs-progs
+need losetup mount
+need wipefs util-linux
+need strace strace
+need cc gcc
+python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "fslab's load engine is written in Rust and cargo is not installed: see https://rustup.rs, or apt-get install cargo (Debian 13, Ubuntu 24.04 or newer)" >&2
+    exit 1
+fi
+
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing:$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086 - a list of package names
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
+        apt-get update -qq
+        # shellcheck disable=SC2086
+        apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    }
+else
+    echo "some tools are missing; what needs them is left out. To install them, paste:" >&2
+    echo "    sudo apt-get install --no-install-recommends$missing" >&2
+    case " $missing " in *" gcc "* | *" python3-venv "*) exit 1 ;; esac
+fi

@@ -1,0 +1,145 @@
+"""A campaign: run the trials of a plan in interleaved order, store each at once, and leave nothing behind.
+
+Decides which trial is next and when to stop. How one trial is measured is ``trial``'s matter.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Protocol
+
+from fslab.campaign import preflight
+from fslab.campaign import site as sites
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, TrialKey
+from fslab.errors import InterruptedBySignal, UsageError
+from fslab.machine import facts
+from fslab.plan.order import order
+from fslab.record import Status, TrialRecord
+from fslab.storage import Site
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+
+GIVE_UP_AFTER = 2
+
+
+class Observer(Protocol):
+    """Is told what happens; shows it to a person, or not."""
+
+    def campaign_begins(self, campaign: Campaign, *, done: int, total: int) -> None:
+        """Before the first trial of this process."""
+
+    def trial_begins(self, cell: Cell, block: int) -> None:
+        """Before each trial."""
+
+    def trial_ended(self, record: TrialRecord) -> None:
+        """After each trial, when it is stored."""
+
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Ledger:
+    """What is known of the trials so far: durations and failures in a row, by cell."""
+
+    durations: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    failures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def enter(self, record: TrialRecord) -> None:
+        """Take a trial into account."""
+        failed = record.status in {Status.FAILED, Status.UNSUPPORTED}
+        cell = record.cell.id
+        self.failures[cell] = self.failures[cell] + 1 if failed else 0
+        if not failed:
+            self.durations[cell].append(record.duration_s)
+
+    def given_up(self, cell: Cell) -> bool:
+        """Whether the cell failed so often in a row that trying again would only cost time."""
+        return self.failures[cell.id] >= GIVE_UP_AFTER
+
+    def expected_s(self, cell: Cell) -> float:
+        """How long its next trial will take, by its own trials or else by all; 0 before the first."""
+        known = self.durations[cell.id] or [value for values in self.durations.values() for value in values]
+        return fmean(known) if known else 0.0
+
+
+def new_id(now: datetime | None = None) -> str:
+    """A campaign's id: sorts by time, and differs between two started in the same second."""
+    return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def conduct(
+    campaign: Campaign, store: Store, observer: Observer, *, budget_s: float | None, wipe: frozenset[str] = frozenset()
+) -> CampaignStatus:
+    """Run what is left of a stored campaign and return how far it came.
+
+    Raises before anything is made if a stack cannot be built safely; an interruption leaves the campaign
+    ``interrupted`` in the store, everything undone, and the trial in flight unstored.
+    """
+    _same_machine(campaign)
+    status = CampaignStatus.FAILED
+    preflight.check(campaign.id, campaign.cells, wipe)
+    try:
+        with sites.opened(campaign.id, wipe) as site:
+            store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
+            status = _run_trials(campaign, store, observer, site, budget_s)
+    except InterruptedBySignal:
+        status = CampaignStatus.INTERRUPTED
+        raise
+    finally:
+        store.set_campaign_status(campaign.id, status)
+    return status
+
+
+def _run_trials(
+    campaign: Campaign, store: Store, observer: Observer, site: Site, budget_s: float | None
+) -> CampaignStatus:
+    ledger = Ledger()
+    for record in store.trials(campaign.id):
+        ledger.enter(record)
+    finished = store.finished(campaign.id)
+    planned = order(campaign.cells, campaign.trials, campaign.seed)
+    todo = [(block, cell) for block, cell in planned if (cell.id, block) not in finished]
+    observer.campaign_begins(campaign, done=len(planned) - len(todo), total=len(planned))
+    machine = facts.gather()
+    begun = time.monotonic()
+    for block, cell in todo:
+        if ledger.given_up(cell):
+            continue
+        elapsed = time.monotonic() - begun
+        if budget_s is not None and elapsed + ledger.expected_s(cell) > budget_s:
+            observer.note(f"the budget of {budget_s:.0f} s is spent; more trials with: fslab run --resume --budget …")
+            return CampaignStatus.BUDGET_SPENT
+        observer.trial_begins(cell, block)
+        key = TrialKey(campaign=campaign.id, block=block, seed=tool_seed(campaign.seed, block))
+        record = run_trial(cell, key, site, machine=machine)
+        store.add_trial(record)
+        ledger.enter(record)
+        observer.trial_ended(record)
+        if ledger.given_up(cell):
+            observer.note(f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up")
+    return CampaignStatus.FINISHED
+
+
+def tool_seed(seed: int, block: int) -> int:
+    """The tools' random seed in a block: the same for all cells of it, so that all meet the same offsets."""
+    return (seed * 1_000_003 + block) % (1 << 31)
+
+
+def _same_machine(campaign: Campaign) -> None:
+    """UsageError when a resumed campaign would mix trials of unlike machines."""
+    now, then = facts.identity(facts.gather()), facts.identity(campaign.machine)
+    differing = [f"{name}: {then[name]} → {now[name]}" for name in now if now[name] != then[name]]
+    if differing:
+        raise UsageError(
+            f"this machine is not the one that the campaign began on ({'; '.join(differing)})", where=campaign.id,
+            hint="start a new campaign, and compare the two",
+        )  # fmt: skip
+
+

@@ -1,0 +1,57 @@
+"""Before a campaign begins: can every stack be built, is there room for all images, does --wipe fit?
+
+Looks only. What is wrong here is wrong for the user, not for a trial: nothing is made, nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fslab.cell import Cell, StackSpec
+from fslab.errors import UsageError
+from fslab.plan.space import space_needed
+from fslab.storage import Site, images, stack
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import paths
+
+
+class NoJournal:
+    """Nothing may be created while looking: any attempt is a bug."""
+
+    def will_create(self, kind: str, target: str) -> str:
+        """Refuse."""
+        raise AssertionError(f"a check was about to create {kind} {target}")
+
+    def undone(self, entry: str) -> None:
+        """Refuse."""
+        raise AssertionError(f"a check undid {entry}")
+
+
+def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
+    """Raise what keeps these cells from being measured safely; changes nothing."""
+    site = Site(
+        campaign=campaign, runtime=paths.runtime() / campaign, images=paths.images(), journal=NoJournal(), wipe=wipe
+    )
+    _check_wipe(cells, wipe)
+    distinct: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
+    for spec in distinct.values():
+        stack.check(spec, site)
+    for place, size_bytes in space_needed(cells, site.images).items():
+        if place == images.MEMORY:
+            images.check_memory(size_bytes)
+        else:
+            images.check_room(Path(place), size_bytes)
+
+
+def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
+    """A device named for wiping that no medium of the study uses is a mistake, perhaps a bad one."""
+    used = set()
+    for cell in cells:
+        medium = MEDIA.get(cell.stack.medium.type)
+        used.update(medium.plan(medium.parse_options(cell.stack.medium.options), paths.images()).wipes)
+    if strange := sorted(wipe - used):
+        raise UsageError(
+            f"no medium of this study uses {', '.join(strange)}", where="--wipe",
+            hint=f"the study's devices: {', '.join(sorted(used))}" if used else "the study names no device",
+        )  # fmt: skip

@@ -1,0 +1,257 @@
+"""One trial: build the stack, prepare, set the cache state, run the workload while probes watch, undo.
+
+``run_trial`` is the seam: a cell in, a record out. What goes wrong with the tool or the file system
+becomes part of the record; only interruptions and dangers to data leave as exceptions.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fslab.campaign.watch import Watch
+from fslab.cell import Cache, Cell, Fresh, TrialKey
+from fslab.errors import (
+    BusyError,
+    FailureClass,
+    FslabError,
+    InterruptedBySignal,
+    NeedsRootError,
+    NoSpaceError,
+    UnsafeError,
+)
+from fslab.machine import tuning
+from fslab.probes import Moment, Work
+from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
+from fslab.storage import Site, stack
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.system import cache, proc, tools
+from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+
+ABORT = (InterruptedBySignal, UnsafeError, BusyError, NeedsRootError)
+SCRATCH = "scratch"
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
+
+
+@dataclass(kw_only=True, slots=True)
+class Evidence:
+    """What a trial has yielded so far; what there is of it is stored also when the trial fails."""
+
+    metrics: dict[str, Value] = field(default_factory=dict)
+    probes: dict[str, Value] = field(default_factory=dict)
+    warnings: list[ValidityWarning] = field(default_factory=list)
+    raw: dict[str, str] = field(default_factory=dict)
+    device: dict[str, Any] = field(default_factory=dict)
+
+
+def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, Any]) -> TrialRecord:
+    """Run one trial of ``cell`` and return its record; ``machine`` are the facts stored with it.
+
+    Raises only what must end the campaign: an interruption, a danger to data, missing privileges.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    site.commands.clear()
+    evidence, failure = Evidence(), None
+    try:
+        with ExitStack() as undo:
+            _measure(cell, key, site, undo, evidence)
+    except ABORT:
+        raise
+    except FslabError as error:
+        failure = error
+    except OSError as error:
+        failure = _from_os_error(error)
+    return TrialRecord(
+        key=key,
+        cell=cell,
+        status=_status(evidence, failure),
+        failure=failure.failure.value if failure else None,
+        error=str(failure) if failure else None,
+        started=started,
+        duration_s=time.monotonic() - clock,
+        metrics=evidence.metrics,
+        probes=evidence.probes,
+        validity=tuple(evidence.warnings),
+        provenance=Provenance(
+            commands=tuple(site.commands), tools=_versions(cell), machine=dict(machine), device=evidence.device
+        ),
+        raw=evidence.raw,
+    )
+
+
+def slot_of(cell: Cell) -> str:
+    """The image that a cell's trials use: one for all, one per cell, or one per stack."""
+    match cell.fresh:
+        case Fresh.TRIAL:
+            return cell.stack.medium.name
+        case Fresh.CELL:
+            return f"{cell.stack.medium.name}-{cell.id}"
+        case Fresh.CAMPAIGN:
+            return f"{cell.stack.medium.name}-{cell.stack_id}"
+
+
+def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> None:
+    workload = WORKLOADS.get(cell.workload.tool)
+    parameters = workload.parse_parameters(cell.workload.parameters)
+    undo.enter_context(tuning.tuned(cell.tuning, site.journal))
+    up = _build(cell, key, site, undo)
+    evidence.device = {**up.facts, "filesystem": up.filesystem}
+    evidence.warnings += up.warnings
+    job = Job(directory=up.work, scratch=_emptied(site.runtime / SCRATCH / "tool"), seed=key.seed)
+    commands = workload.commands(parameters, job)
+    for argv in commands.prepare:
+        site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s)
+    evidence.warnings += _settle(cell.cache, up)
+    watch = Watch(up)
+    watch.snapshot(Moment.BEFORE)
+    done = site.run("run", commands.run, cwd=up.work, timeout_s=cell.time_limit_s, check=False)
+    watch.snapshot(Moment.END)
+    output = _output(done, commands, job.scratch)
+    evidence.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
+    reading = _read(workload, parameters, done, output)
+    remount = _drain(up)
+    watch.snapshot(Moment.FLUSHED)
+    findings = watch.derive(_work(cell.cache, done, reading))
+    evidence.metrics = {
+        metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
+        for metric in workload.metrics(parameters)
+    }
+    evidence.probes = findings.values
+    evidence.warnings += [*reading.warnings, *findings.warnings]
+    if cell.fresh is not Fresh.TRIAL or up.target is None:
+        if remount:
+            up.mount()
+        for argv in commands.cleanup:
+            site.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
+
+
+def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack) -> stack.Stack:
+    slot = slot_of(cell)
+    make = cell.fresh is Fresh.TRIAL or slot not in site.made
+    up = stack.build(cell.stack, site, undo, slot=slot, make=make)
+    site.made.add(slot)
+    if cell.fresh is not Fresh.TRIAL:
+        undo.callback(_forget_files, up)
+        if make and key.block > 0:
+            up.warnings.append(_remade())
+    return up
+
+
+def _forget_files(up: stack.Stack) -> None:
+    """On a file system that lives on, the next trial starts with an empty directory and a used disk."""
+    if up.work.is_dir():
+        shutil.rmtree(up.work)
+
+
+def _settle(wanted: Cache, up: stack.Stack) -> list[ValidityWarning]:
+    """Flush what preparing left, and bring the page cache to the declared state."""
+    up.flush()
+    if wanted is Cache.WARM:
+        return []
+    remount = up.unmount()
+    warnings = []
+    try:
+        cache.drop_all()
+    except PermissionError:
+        cache.drop_tree(up.work)
+        warnings = [_not_dropped()]
+    if remount:
+        up.mount()
+    return warnings
+
+
+def _drain(up: stack.Stack) -> bool:
+    """Bring everything dirty to the device, so that the last snapshot sees all that the run caused."""
+    up.flush()
+    return up.unmount()
+
+
+def _output(done: proc.Completed, commands: Commands, scratch: Path) -> ToolOutput:
+    files = {
+        name: (scratch / name).read_text("utf-8", "replace")
+        for name in commands.outputs
+        if (scratch / name).is_file()
+    }
+    return ToolOutput(stdout=done.stdout, stderr=done.stderr, files=files, duration_s=done.duration_s)
+
+
+def _read(workload: Workload[Any], parameters: Any, done: proc.Completed, output: ToolOutput) -> Reading:
+    """The tool's figures. Of a tool that failed, the workload may know better than its exit code why."""
+    if done.returncode == 0:
+        return workload.read(parameters, output)
+    try:
+        workload.read(parameters, output)
+    except NoSpaceError:
+        raise
+    except FslabError as error:
+        raise proc.failed(done) from error
+    raise proc.failed(done)
+
+
+def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
+    return Work(
+        read_bytes=reading.read_bytes,
+        written_bytes=reading.written_bytes,
+        duration_s=done.duration_s,
+        usage=done.usage,
+        direct=reading.direct,
+        cold=wanted is Cache.COLD,
+    )
+
+
+def _status(evidence: Evidence, failure: FslabError | None) -> Status:
+    if failure is not None:
+        return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
+    invalid = any(warning.severity is Severity.INVALID for warning in evidence.warnings)
+    return Status.INVALID if invalid else Status.OK
+
+
+def _from_os_error(error: OSError) -> FslabError:
+    """What a broken or full file system under test makes of our own calls; anything else is a bug."""
+    if error.errno in NO_SPACE:
+        return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
+    if error.errno in BROKEN:
+        return FslabError(f"the file system failed: {error}", hint="look at the kernel log (dmesg)")
+    raise error
+
+
+def _versions(cell: Cell) -> dict[str, str | None]:
+    needed = [*WORKLOADS.get(cell.workload.tool).tools, *LAYOUTS.get(cell.stack.layout).tools]
+    if cell.stack.filesystem:
+        needed += FILESYSTEMS.get(cell.stack.filesystem).tools
+    return {tool.program: tools.version(tool) for tool in needed}
+
+
+def _emptied(directory: Path) -> Path:
+    if directory.exists():
+        shutil.rmtree(directory)
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+def _remade() -> ValidityWarning:
+    return ValidityWarning(
+        kind=WarningKind.FILESYSTEM_REMADE,
+        severity=Severity.NOTE,
+        message="the file system that earlier trials had used was lost with an interrupted run and made anew",
+        hint="run the study again without interruption if its ageing matters",
+    )
+
+
+def _not_dropped() -> ValidityWarning:
+    return ValidityWarning(
+        kind=WarningKind.CACHE_NOT_DROPPED,
+        severity=Severity.DOUBT,
+        message="without root only the files' own pages were dropped: directories and inodes stayed cached",
+        hint="run as root for a cold cache",
+    )

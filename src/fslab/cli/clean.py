@@ -1,0 +1,31 @@
+"""``fslab clean``: undo what a crash left behind."""
+
+from __future__ import annotations
+
+import typer
+
+from fslab.cli.common import JsonOption, print_json
+
+
+def clean(as_json: JsonOption = False) -> None:
+    """Undo what a killed campaign left behind: tools, mounts, loop devices, images, settings.
+
+    Touches only what fslab's own journals name. A campaign that is running is left alone. Results in the
+    store stay; finish the campaign with: fslab run --resume.
+    """
+    from fslab.campaign import undo
+
+    done, failures = undo.clean_all()
+    if as_json:
+        print_json(
+            {
+                "undone": [{"campaign": campaign, "kind": entry.kind, "target": entry.target} for campaign, entry in done],
+                "failed": [str(error) for error in failures],
+            }
+        )
+    else:
+        for campaign, entry in done:
+            typer.echo(f"{campaign}: {entry.kind} {entry.target}")
+        typer.echo(f"{len(done)} things undone" if done else "nothing to undo")
+    if failures:
+        raise failures[0]

@@ -1,0 +1,80 @@
+"""``fslab doctor``: what this machine can measure, what is missing, and the command that gets it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fslab.cli.common import JsonOption, console, print_json
+
+if TYPE_CHECKING:
+    from fslab.machine.capabilities import Capability
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """Say what this machine can measure, what is missing, and the command that installs it.
+
+    Looks only; installs and changes nothing. Exits 0 also when something is missing.
+    """
+    from dataclasses import asdict
+
+    from fslab.machine import facts
+
+    found, packages = _examine()
+    if as_json:
+        print_json(
+            {
+                "machine": facts.gather(),
+                "capabilities": [asdict(capability) for capability in found],
+                "packages_missing": packages,
+            }
+        )
+    else:
+        _show(found, packages)
+
+
+def _examine() -> tuple[list[Capability], list[str]]:
+    from fslab.machine import capabilities
+    from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+    from fslab.storage.layouts import REGISTRY as LAYOUTS
+    from fslab.workloads import REGISTRY as WORKLOADS
+
+    found = [capabilities.of_user(), capabilities.of_loops()]
+    needed = []
+    for name, filesystem in FILESYSTEMS:
+        needed += filesystem.tools
+        found.append(
+            capabilities.of("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)
+        )
+    for name, layout in LAYOUTS:
+        needed += layout.tools
+        found.append(capabilities.of("layout", name, layout.summary, layout.tools))
+    for name, workload in WORKLOADS:
+        needed += workload.tools
+        found.append(capabilities.of("workload", name, workload.summary, workload.tools))
+    return found, capabilities.packages_missing(needed)
+
+
+def _show(found: list[Capability], packages: list[str]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "what", "", "version", "missing"):
+        table.add_column(title)
+    for capability in found:
+        versions = ", ".join(f"{program} {version or '?'}" for program, version in capability.versions.items())
+        table.add_row(
+            "[green]✓[/green]" if capability.available else "[red]✗[/red]",
+            f"{capability.kind} [bold]{capability.name}[/bold]",
+            f"[dim]{capability.summary}[/dim]",
+            versions if capability.available else "",
+            "; ".join(capability.missing),
+        )
+    screen = console()
+    screen.print(table)
+    remedies = [capability.remedy for capability in found if capability.remedy and capability.kind == "machine"]
+    for remedy in remedies:
+        screen.print(f"→ {remedy}")
+    if packages:
+        screen.print(f"→ apt-get install --no-install-recommends {' '.join(packages)}")
+    if not remedies and not packages:
+        screen.print("Nothing is missing. Try: fslab run quick")

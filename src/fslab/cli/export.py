@@ -1,0 +1,38 @@
+"""``fslab export``: a campaign's trials as csv, json or parquet."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import CampaignArgument, StoreOption
+
+
+class Format(StrEnum):
+    """Forms that trials can be exported in."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def export(
+    campaign: CampaignArgument = "last",
+    form: Annotated[Format, typer.Option("--format", "-f", help="csv and parquet: one row per figure.")] = Format.JSON,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; default: stdout. Parquet needs one.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Export every trial of a campaign: its stack, workload, figures, doubts and provenance."""
+    from fslab.errors import UsageError
+    from fslab.store import export as exporting
+    from fslab.store.store import Store
+
+    if form is Format.PARQUET and output is None:
+        raise UsageError("parquet is no text", where="fslab export", hint="name a file: --output trials.parquet")
+    with Store.open(store) as opened:
+        exporting.export(opened, opened.campaign(campaign).id, form.value, output)

@@ -1,0 +1,26 @@
+"""``fslab schema``: the language of study files, for editors (JSON Schema) and for people (Markdown)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import print_json
+
+
+def schema(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Documentation of every key instead.")] = False,
+) -> None:
+    """Print the JSON Schema of study files, for completion and checking in an editor.
+
+    In VS Code, for one: save it as study.schema.json and begin a study with the line
+    `# yaml-language-server: $schema=study.schema.json`.
+    """
+    from fslab.study import document, schema as schemas
+
+    if markdown:
+        sys.stdout.write(document.markdown())
+    else:
+        print_json(schemas.schema())
