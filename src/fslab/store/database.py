@@ -1,0 +1,177 @@
+"""Connects to a store's database, brings its schema up to date, and turns database errors into StoreErrors.
+
+SQLite runs in WAL mode with synchronous FULL: a committed trial survives power loss. Knows nothing of
+campaigns and trials.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, table, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.sql import column
+
+from fslab.errors import StoreError
+from fslab.store.schema import REVISIONS, VERSION_TABLE
+
+BUSY_TIMEOUT_S = 30.0
+WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
+_MIGRATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
+
+
+def default_path() -> Path:
+    """``$XDG_DATA_HOME/fslab/store.sqlite``, by default below ``~/.local/share`` (XDG Base Directory 0.8)."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(home) if Path(home).is_absolute() else Path.home() / ".local/share"
+    return base / "fslab" / "store.sqlite"
+
+
+def store_url(where: str | None) -> URL:
+    """The database that ``--store`` means: a path, an SQLAlchemy URL, or None for the default path."""
+    if where is None:
+        return URL.create("sqlite", database=str(default_path()))
+    if "://" not in where:
+        return URL.create("sqlite", database=str(Path(where).expanduser().absolute()))
+    try:
+        return make_url(where)
+    except ArgumentError as error:
+        raise StoreError("not a path or a database URL", where=where, hint=_URL_HINT) from error
+
+
+_URL_HINT = "give a path, or a URL such as postgresql+psycopg://user@host/database"
+
+
+def place_of(url: URL) -> str:
+    """What to show a user: the file of an SQLite store, else the URL without its password."""
+    if url.get_backend_name() == "sqlite" and url.database:
+        return url.database
+    return url.render_as_string(hide_password=True)
+
+
+def open_engine(url: URL) -> Engine:
+    """An engine whose schema is this program's; creates or migrates the store where needed."""
+    place = place_of(url)
+    if url.get_backend_name() == "sqlite":
+        _make_directory(url)
+    try:
+        engine = create_engine(url)
+    except NoSuchModuleError as error:
+        raise StoreError(
+            f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT
+        ) from error
+    except ModuleNotFoundError as error:
+        hint = "pip install 'fslab[postgresql]'"
+        raise StoreError(
+            f"the database driver '{error.name}' is not installed", where=place, hint=hint
+        ) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    try:
+        with translated(place):
+            _bring_up_to_date(engine, place)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Database failures become StoreErrors that say where; anything else passes."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreError(_said(error), where=place, hint=_hint(str(error.orig))) from error
+    except SQLAlchemyError as error:
+        raise StoreError(str(error), where=place) from error
+
+
+def _said(error: DBAPIError) -> str:
+    return f"the database says: {' '.join(str(error.orig).split())}"
+
+
+def _hint(said: str) -> str | None:
+    hints = {
+        "disk is full": "make room on the disk that holds the store, then: fslab run --resume",
+        "not a database": "this file is no fslab store; give another path with --store",
+        "locked": "another process has held the store for too long",
+        "readonly": "the store or its directory cannot be written by this user",
+        "unable to open": "the store or its directory cannot be opened by this user",
+    }
+    return next((hint for words, hint in hints.items() if words in said), None)
+
+
+def _make_directory(url: URL) -> None:
+    if not url.database or url.database == ":memory:":
+        return
+    path = Path(url.database)
+    if path.is_dir():
+        raise StoreError("is a directory", where=str(path), hint="name the file inside it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot make its directory: {error.strerror}", where=str(path)) from error
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say, in _begin_sqlite
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
+    _enter_wal(connection)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for the lock that the change to WAL mode takes, whatever its busy timeout."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # a transaction that reads and then writes fails at once if another wrote meanwhile; IMMEDIATE waits
+    immediate = connection.get_execution_options().get(WRITING)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _bring_up_to_date(engine: Engine, place: str) -> None:
+    with engine.connect() as connection:
+        if _revision(connection, place) == REVISIONS[-1]:
+            return
+    with engine.connect().execution_options(**{WRITING: True}) as connection, connection.begin():
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        if _revision(connection, place) != REVISIONS[-1]:  # else another process was faster
+            from fslab.store.migrations import upgrade  # noqa: PLC0415 - alembic is slow and rarely needed
+
+            upgrade(connection)
+
+
+def _revision(connection: Connection, place: str) -> str | None:
+    """The schema's revision; None for an empty database; StoreError if it is none of ours."""
+    names = inspect(connection).get_table_names()
+    if VERSION_TABLE not in names:
+        if names and connection.dialect.name == "sqlite":
+            raise StoreError("is the database of another program", where=place, hint="give another path")
+        return None
+    found = connection.execute(select(table(VERSION_TABLE, column("version_num")))).scalar()
+    if found is not None and found not in REVISIONS:
+        raise StoreError(
+            f"the store was written by a newer fslab (schema {found}; this one knows {REVISIONS[-1]})",
+            where=place, hint="upgrade fslab, or give another store with --store",
+        )  # fmt: skip
+    return str(found) if found is not None else None

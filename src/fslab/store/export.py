@@ -1,0 +1,193 @@
+"""Turns the trials of a campaign into files for other programs: JSON, CSV and Parquet.
+
+JSON has one object per trial; CSV and Parquet are long: one row per trial and figure, and one row without
+a figure for a trial that has none, so that failures are not lost. Unknown is null or empty, never 0.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fslab.cell import Cell
+from fslab.errors import FslabError, UsageError
+from fslab.record import TrialRecord, Value
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fslab.store.store import Store
+
+Object = dict[str, Any]
+
+
+class Format(StrEnum):
+    """What can be exported to."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def export(store: Store, campaign_id: str, form: Format, out: Path | None) -> None:
+    """Write a campaign's trials to ``out``, whole or not at all, or to standard output.
+
+    UsageError for Parquet on a terminal, FslabError if the file cannot be written.
+    """
+    if out is None:
+        if form is Format.PARQUET and sys.stdout.isatty():
+            raise UsageError("Parquet is not for terminals", hint="give a file with --out")
+        sys.stdout.buffer.write(render(store.trials(campaign_id), form))
+        sys.stdout.buffer.flush()
+        return
+    content = render(store.trials(campaign_id), form)
+    try:
+        _replace(out, content)
+    except OSError as error:
+        raise FslabError(f"cannot be written: {error.strerror}", where=str(out)) from error
+
+
+def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
+    """The whole export as bytes; text is UTF-8."""
+    match form:
+        case Format.JSON:
+            objects = [trial_object(trial) for trial in trials]
+            return (json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        case Format.CSV:
+            return _frame(trials).write_csv(null_value="").encode()
+        case Format.PARQUET:
+            buffer = io.BytesIO()
+            _frame(trials).write_parquet(buffer)
+            return buffer.getvalue()
+
+
+def trial_object(trial: TrialRecord) -> Object:
+    """One trial as plain JSON values."""
+    dump = json.loads(trial.model_dump_json(include={"validity", "provenance", "started"}))
+    return {
+        "campaign": trial.key.campaign,
+        "cell": _cell_object(trial.cell),
+        "block": trial.key.block,
+        "seed": trial.key.seed,
+        "stack": _stack_object(trial.cell),
+        "workload": {
+            "name": trial.cell.workload.name,
+            "tool": trial.cell.workload.tool,
+            "parameters": dict(trial.cell.workload.parameters),
+        },
+        "status": trial.status_text,
+        "error": trial.error,
+        "metrics": _figures_object(trial.metrics),
+        "probes": _figures_object(trial.probes),
+        "validity": dump["validity"],
+        "provenance": dump["provenance"],
+        "started": dump["started"],
+        "duration_s": trial.duration_s,
+    }
+
+
+def _cell_object(cell: Cell) -> Object:
+    return {
+        "id": cell.id,
+        "stack": cell.stack.name,
+        "workload": cell.workload.name,
+        "cache": cell.cache.value,
+        "fresh": cell.fresh.value,
+        "time_limit_s": cell.time_limit_s,
+        "tuning": dict(cell.tuning),
+    }
+
+
+def _stack_object(cell: Cell) -> Object:
+    stack = cell.stack
+    return {
+        "name": stack.name,
+        "medium": stack.medium.type,
+        "medium_name": stack.medium.name,
+        "medium_options": dict(stack.medium.options),
+        "layout": stack.layout,
+        "layout_options": dict(stack.layout_options),
+        "filesystem": stack.filesystem,
+        "mkfs_options": stack.mkfs_options,
+        "mount_options": stack.mount_options,
+    }
+
+
+def _figures_object(figures: dict[str, Value]) -> Object:
+    return {name: {"value": figure.value, "unit": figure.unit.value} for name, figure in figures.items()}
+
+
+def _frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
+    """The long table, with fixed columns and types even when it is empty."""
+    import polars as pl  # noqa: PLC0415 - slow to import, and not needed for JSON
+
+    text = (
+        "campaign", "cell", "stack", "medium", "medium_name", "medium_options", "layout", "layout_options",
+        "filesystem", "mkfs_options", "mount_options", "workload", "tool", "parameters", "cache", "fresh",
+    )  # fmt: skip
+    schema: dict[str, pl.DataType | type[pl.DataType]] = dict.fromkeys(text, pl.String)
+    schema |= {
+        "block": pl.Int64,
+        "started": pl.String,
+        "duration_s": pl.Float64,
+        "status": pl.String,
+        "warnings": pl.String,
+        "kind": pl.String,
+        "name": pl.String,
+        "value": pl.Float64,
+        "unit": pl.String,
+    }
+    return pl.DataFrame([row for trial in trials for row in _long_rows(trial)], schema=schema)
+
+
+def _long_rows(trial: TrialRecord) -> Iterator[Object]:
+    common = _common_columns(trial)
+    figures = [("metric", *item) for item in trial.metrics.items()]
+    figures += [("probe", *item) for item in trial.probes.items()]
+    for kind, name, figure in figures:
+        yield {**common, "kind": kind, "name": name, "value": figure.value, "unit": figure.unit.value}
+    if not figures:
+        yield {**common, "kind": None, "name": None, "value": None, "unit": None}
+
+
+def _common_columns(trial: TrialRecord) -> Object:
+    """What identifies a trial; options and parameters, which differ from study to study, are JSON texts."""
+    stack = _stack_object(trial.cell)
+    cell = _cell_object(trial.cell)
+    return {
+        "campaign": trial.key.campaign,
+        "cell": cell["id"],
+        "stack": stack.pop("name"),
+        **stack,
+        "medium_options": json.dumps(stack["medium_options"]),
+        "layout_options": json.dumps(stack["layout_options"]),
+        "workload": cell["workload"],
+        "tool": trial.cell.workload.tool,
+        "parameters": json.dumps(trial.cell.workload.parameters),
+        "cache": cell["cache"],
+        "fresh": cell["fresh"],
+        "block": trial.key.block,
+        "started": trial.started.isoformat(),
+        "duration_s": trial.duration_s,
+        "status": trial.status_text,
+        "warnings": " ".join(f"{warning.severity}:{warning.kind}" for warning in trial.validity),
+    }
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside the file and rename over it, so that a reader never meets half of it."""
+    if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be renamed over
+        path.write_bytes(content)
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

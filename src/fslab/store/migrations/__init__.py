@@ -1,0 +1,26 @@
+"""Brings a store's schema to this program's revision, in the caller's transaction, by Alembic.
+
+One file per revision in ``versions``; a released one is never edited.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection
+
+
+def configuration(connection: Connection | None = None) -> Config:
+    """Alembic's settings; there is no alembic.ini."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the revisions that are missing. The caller holds the lock and commits."""
+    command.upgrade(configuration(connection), "head")

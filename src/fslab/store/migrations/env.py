@@ -1,0 +1,14 @@
+"""Run by Alembic, never imported: hands it our connection, so that all revisions share one transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from fslab.store.schema import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+)
+context.run_migrations()

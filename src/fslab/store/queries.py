@@ -1,0 +1,134 @@
+"""The statements that the store runs, each on the caller's connection, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, Table, insert, select, update
+
+from fslab.cell import Cell
+from fslab.record import TrialRecord
+from fslab.store import rows
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.schema import campaigns, cells, metrics, probes, raw_output, trials, warnings
+
+Grouped = dict[int, list[RowMapping]]
+
+
+def campaign_ids(connection: Connection) -> list[str]:
+    """Ids in the order in which campaigns were created."""
+    return list(connection.execute(select(campaigns.c.id).order_by(campaigns.c.number)).scalars())
+
+
+def insert_campaign(connection: Connection, campaign: Campaign) -> None:
+    """A campaign and its cells."""
+    number = _inserted(connection, campaigns, rows.campaign_row(campaign))
+    dumped = [rows.cell_row(cell, position, number) for position, cell in enumerate(campaign.cells)]
+    _insert_all(connection, cells, dumped)
+
+
+def update_status(connection: Connection, campaign_id: str, status: CampaignStatus) -> bool:
+    """Whether there was such a campaign to change."""
+    change = update(campaigns).where(campaigns.c.id == campaign_id).values(status=status.value)
+    return connection.execute(change).rowcount > 0
+
+
+def select_campaigns(connection: Connection, campaign_id: str | None = None) -> list[Campaign]:
+    """All campaigns with their cells, oldest first, or one."""
+    wanted = select(campaigns).order_by(campaigns.c.number)
+    planned = select(cells.c.campaign, cells.c.spec).order_by(cells.c.campaign, cells.c.position)
+    if campaign_id is not None:
+        wanted = wanted.where(campaigns.c.id == campaign_id)
+        planned = planned.where(cells.c.number.in_(_cell_numbers(campaign_id)))
+    by_campaign: dict[int, list[Cell]] = defaultdict(list)
+    for number, spec in connection.execute(planned):
+        by_campaign[number].append(rows.to_cell(spec))
+    found = connection.execute(wanted).mappings()
+    return [rows.to_campaign(row, by_campaign[row["number"]]) for row in found]
+
+
+def cell_number(connection: Connection, campaign_id: str, cell_id: str) -> int | None:
+    """The row of a cell, None if the campaign has no such cell."""
+    wanted = select(cells.c.number).join(campaigns)
+    return connection.execute(
+        wanted.where(campaigns.c.id == campaign_id).where(cells.c.id == cell_id)
+    ).scalar_one_or_none()
+
+
+def has_trial(connection: Connection, cell: int, block: int) -> bool:
+    """Whether that repetition of a cell is stored."""
+    wanted = select(trials.c.number).where(trials.c.cell == cell).where(trials.c.block == block)
+    return connection.execute(wanted).first() is not None
+
+
+def insert_trial(connection: Connection, record: TrialRecord, cell: int) -> None:
+    """A trial and everything that belongs to it."""
+    number = _inserted(connection, trials, rows.trial_row(record, cell))
+    _insert_all(connection, metrics, rows.figure_rows(record.metrics, number))
+    _insert_all(connection, probes, rows.figure_rows(record.probes, number))
+    _insert_all(connection, warnings, rows.warning_rows(record.validity, number))
+    _insert_all(connection, raw_output, rows.raw_rows(record.raw, number))
+
+
+def select_trials(connection: Connection, campaign_id: str, *, raw: bool) -> list[TrialRecord]:
+    """All trials of a campaign as they were stored."""
+    numbers = _cell_numbers(campaign_id)
+    specs = connection.execute(select(cells.c.number, cells.c.spec).where(cells.c.number.in_(numbers)))
+    cell_of = {number: rows.to_cell(spec) for number, spec in specs}
+    figures = _belonging(connection, metrics, campaign_id)
+    observed = _belonging(connection, probes, campaign_id)
+    doubts = _belonging(connection, warnings, campaign_id)
+    output = _belonging(connection, raw_output, campaign_id) if raw else {}
+    wanted = select(trials).where(trials.c.cell.in_(numbers)).order_by(trials.c.number)
+    return [
+        rows.to_trial(
+            row,
+            campaign=campaign_id,
+            cell=cell_of[row["cell"]],
+            metrics=figures.get(row["number"], ()),
+            probes=observed.get(row["number"], ()),
+            warnings=doubts.get(row["number"], ()),
+            raw=output.get(row["number"], ()),
+        )
+        for row in connection.execute(wanted).mappings()
+    ]
+
+
+def select_finished(connection: Connection, campaign_id: str) -> set[tuple[str, int]]:
+    """Cell id and block of every stored trial."""
+    wanted = select(cells.c.id, trials.c.block).join_from(trials, cells).join(campaigns)
+    found = connection.execute(wanted.where(campaigns.c.id == campaign_id))
+    return {(cell, block) for cell, block in found}
+
+
+def select_raw(connection: Connection, cell: int, block: int) -> dict[str, str]:
+    """The tools' output of one trial by name."""
+    wanted = select(raw_output).join(trials).where(trials.c.cell == cell).where(trials.c.block == block)
+    return rows.to_raw(connection.execute(wanted).mappings())
+
+
+def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:
+    return select(cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
+
+
+def _belonging(connection: Connection, table: Table, campaign_id: str) -> Grouped:
+    """Rows of a trial's dependants by trial, in their own order."""
+    order = table.c.position if "position" in table.c else table.c.name
+    wanted = select(table).join(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id))).order_by(order)
+    grouped: Grouped = defaultdict(list)
+    for row in connection.execute(wanted).mappings():
+        grouped[row["trial"]].append(row)
+    return grouped
+
+
+def _inserted(connection: Connection, table: Table, row: rows.Row) -> int:
+    key = connection.execute(insert(table).values(row)).inserted_primary_key
+    if key is None:  # only for statements that insert many rows
+        raise RuntimeError(f"no key for the new row of {table.name}")
+    return int(key[0])
+
+
+def _insert_all(connection: Connection, table: Table, new: list[dict[str, Any]]) -> None:
+    if new:
+        connection.execute(insert(table), new)

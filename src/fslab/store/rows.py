@@ -1,0 +1,153 @@
+"""Between values and rows: what a campaign or a trial is in the tables, both ways. No database access."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+from pydantic import BaseModel
+from sqlalchemy import RowMapping
+
+from fslab.cell import Cell, TrialKey
+from fslab.record import Provenance, Status, TrialRecord, ValidityWarning, Value
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.units import Unit
+
+Row = dict[str, Any]
+
+
+def plain(model: BaseModel) -> Row:
+    """The model as JSON values; what is not a number (NaN, infinity) becomes null, as JSON has neither."""
+    dumped: Row = json.loads(model.model_dump_json())
+    return dumped
+
+
+def campaign_row(campaign: Campaign) -> Row:
+    """A campaign without its cells."""
+    dump = plain(campaign)
+    kept = {name: dump[name] for name in ("id", "study_id", "study_title", "study_source", "settings")}
+    return {
+        **kept,
+        "seed": campaign.seed,
+        "trials": campaign.trials,
+        "machine": dump["machine"],
+        "created": campaign.created,
+        "status": campaign.status.value,
+    }
+
+
+def to_campaign(row: RowMapping, cells: Iterable[Cell]) -> Campaign:
+    """The campaign of a row of ``campaigns``."""
+    fields = {name: value for name, value in row.items() if name not in {"number", "status"}}
+    return Campaign(**fields, status=CampaignStatus(row["status"]), cells=tuple(cells))
+
+
+def cell_row(cell: Cell, position: int, campaign: int) -> Row:
+    """A cell: whole in ``spec``, and by name in the columns that people ask for in SQL."""
+    return {
+        "campaign": campaign,
+        "position": position,
+        "id": cell.id,
+        "stack": cell.stack.name,
+        "filesystem": cell.stack.filesystem,
+        "medium": cell.stack.medium.type,
+        "workload": cell.workload.name,
+        "tool": cell.workload.tool,
+        "spec": plain(cell),
+    }
+
+
+def to_cell(spec: Mapping[str, Any]) -> Cell:
+    """The cell of the column ``spec``."""
+    return Cell.model_validate(spec)
+
+
+def trial_row(record: TrialRecord, cell: int) -> Row:
+    """A trial without its figures, warnings and output."""
+    return {
+        "cell": cell,
+        "block": record.key.block,
+        "seed": record.key.seed,
+        "version": record.version,
+        "status": record.status.value,
+        "failure": record.failure,
+        "error": record.error,
+        "started": record.started,
+        "duration_s": record.duration_s,
+        "provenance": plain(record.provenance),
+    }
+
+
+def figure_rows(figures: Mapping[str, Value], trial: int) -> list[Row]:
+    """Metrics or probes; a value that is no number is unknown."""
+    return [
+        {
+            "trial": trial,
+            "name": name,
+            "position": position,
+            "value": figure.value if figure.value is not None and isfinite(figure.value) else None,
+            "unit": figure.unit.value,
+        }
+        for position, (name, figure) in enumerate(figures.items())
+    ]
+
+
+def warning_rows(warnings: Iterable[ValidityWarning], trial: int) -> list[Row]:
+    """Warnings in the order in which they were given."""
+    return [{"trial": trial, "position": position, **plain(item)} for position, item in enumerate(warnings)]
+
+
+def raw_rows(raw: Mapping[str, str], trial: int) -> list[Row]:
+    """The tools' output, compressed; ``surrogatepass`` keeps text that was never valid UTF-8."""
+    return [
+        {"trial": trial, "name": name, "zlib": zlib.compress(text.encode("utf-8", "surrogatepass"))}
+        for name, text in raw.items()
+    ]
+
+
+def to_raw(rows: Iterable[RowMapping]) -> dict[str, str]:
+    """The tools' output by name."""
+    return {row["name"]: zlib.decompress(row["zlib"]).decode("utf-8", "surrogatepass") for row in rows}
+
+
+def to_figures(rows: Iterable[RowMapping]) -> dict[str, Value]:
+    """Metrics or probes by name."""
+    return {row["name"]: Value(value=row["value"], unit=Unit(row["unit"])) for row in rows}
+
+
+def to_warning(row: RowMapping) -> ValidityWarning:
+    """A warning."""
+    return ValidityWarning.model_validate(
+        {name: row[name] for name in ("kind", "severity", "message", "hint", "data")}
+    )
+
+
+def to_trial(
+    row: RowMapping,
+    *,
+    campaign: str,
+    cell: Cell,
+    metrics: Iterable[RowMapping],
+    probes: Iterable[RowMapping],
+    warnings: Iterable[RowMapping],
+    raw: Iterable[RowMapping],
+) -> TrialRecord:
+    """The record of a row of ``trials`` and the rows that belong to it."""
+    return TrialRecord(
+        version=row["version"],
+        key=TrialKey(campaign=campaign, block=row["block"], seed=row["seed"]),
+        cell=cell,
+        status=Status(row["status"]),
+        failure=row["failure"],
+        error=row["error"],
+        started=row["started"],
+        duration_s=row["duration_s"],
+        metrics=to_figures(metrics),
+        probes=to_figures(probes),
+        validity=tuple(to_warning(item) for item in warnings),
+        provenance=Provenance.model_validate(row["provenance"]),
+        raw=to_raw(raw),
+    )

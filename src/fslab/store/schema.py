@@ -1,0 +1,157 @@
+"""The tables, in portable SQL, and the revisions of the schema that this program knows.
+
+Describes only; connecting is ``database``'s work, changing an existing store that of ``migrations``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+VERSION_TABLE = "fslab_version"
+REVISIONS = ("0001",)  # oldest first; a test compares them with the files in migrations/versions
+
+
+class Utc(TypeDecorator[datetime]):
+    """An instant, kept in UTC: SQLite has no time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
+        """To UTC; refuses an instant that does not say its zone."""
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        return value.astimezone(UTC) if value else None
+
+    def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
+        """From UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class WideInteger(TypeDecorator[int]):
+    """A whole number of any size (a seed), kept as decimal text: 64 unsigned bits fit no SQL integer."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, _dialect: Dialect) -> str | None:
+        """To text."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, _dialect: Dialect) -> int | None:
+        """From text."""
+        return None if value is None else int(value)
+
+
+Json = JSON(none_as_null=True)
+RowId = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself in SQLite
+
+metadata = MetaData()
+
+campaigns = Table(
+    "campaigns",
+    metadata,
+    Column("number", RowId, primary_key=True),
+    Column("id", String(128), nullable=False, unique=True),
+    Column("study_id", Text, nullable=False),
+    Column("study_title", Text, nullable=False),
+    Column("study_source", Text, nullable=False),
+    Column("settings", Json, nullable=False),
+    Column("seed", WideInteger, nullable=False),
+    Column("trials", Integer, nullable=False),
+    Column("machine", Json, nullable=False),
+    Column("created", Utc, nullable=False),
+    Column("status", String(32), nullable=False),
+)
+
+cells = Table(
+    "cells",
+    metadata,
+    Column("number", RowId, primary_key=True),
+    Column("campaign", ForeignKey("campaigns.number"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("id", String(32), nullable=False),
+    Column("stack", Text, nullable=False),
+    Column("filesystem", Text),
+    Column("medium", Text, nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("spec", Json, nullable=False),
+    UniqueConstraint("campaign", "id", name="cell_once_per_campaign"),
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("number", RowId, primary_key=True),
+    Column("cell", ForeignKey("cells.number"), nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("seed", WideInteger, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("failure", String(64)),
+    Column("error", Text),
+    Column("started", Utc, nullable=False),
+    Column("duration_s", Float(53), nullable=False),
+    Column("provenance", Json, nullable=False),
+    UniqueConstraint("cell", "block", name="trial_once_per_block"),
+)
+
+
+def _figures(name: str) -> Table:
+    """Named values of a trial; NULL is unknown."""
+    return Table(
+        name,
+        metadata,
+        Column("trial", ForeignKey("trials.number"), primary_key=True),
+        Column("name", String(128), primary_key=True),
+        Column("position", Integer, nullable=False),
+        Column("value", Float(53)),
+        Column("unit", String(16), nullable=False),
+    )
+
+
+metrics = _figures("metrics")
+probes = _figures("probes")
+
+warnings = Table(
+    "warnings",
+    metadata,
+    Column("trial", ForeignKey("trials.number"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("kind", String(64), nullable=False),
+    Column("severity", String(16), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("hint", Text),
+    Column("data", Json, nullable=False),
+)
+
+raw_output = Table(
+    "raw_output",
+    metadata,
+    Column("trial", ForeignKey("trials.number"), primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("zlib", LargeBinary, nullable=False),
+)
+
+IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output")

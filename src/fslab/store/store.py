@@ -1,0 +1,141 @@
+"""The store: campaigns and their trials, each trial written in one transaction and never changed.
+
+``Store.open`` is the only way in. The database itself is ``database``'s matter, statements are ``queries``'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from fslab.errors import StoreError, nearest
+from fslab.record import TrialRecord
+from fslab.store import queries
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.database import WRITING, open_engine, place_of, store_url, translated
+
+LAST = "last"
+
+
+class Store:
+    """An open store. A context manager: leaving it closes the database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._reader = engine
+        self._writer = engine.execution_options(**{WRITING: True})
+        self.location = place_of(engine.url)
+
+    @classmethod
+    def open(cls, url: str | None = None) -> Store:
+        """Open, and create or migrate, the store at a path or an SQLAlchemy URL; None is the user's own.
+
+        StoreError if it cannot be opened, is another program's, or was written by a newer fslab.
+        """
+        return cls(open_engine(store_url(url)))
+
+    def close(self) -> None:
+        """Close the database. May be called twice."""
+        self._reader.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def create_campaign(self, campaign: Campaign) -> None:
+        """Keep a new campaign with its cells; StoreError if there is one of that id or a cell comes twice."""
+        if len({cell.id for cell in campaign.cells}) < len(campaign.cells):
+            raise StoreError(f"campaign '{campaign.id}' has the same cell twice", where=self.location)
+        with self._writing() as connection:
+            if campaign.id in queries.campaign_ids(connection):
+                raise StoreError(f"there is already a campaign '{campaign.id}'", where=self.location)
+            queries.insert_campaign(connection, campaign)
+
+    def set_campaign_status(self, campaign_id: str, status: CampaignStatus) -> None:
+        """Say how far a campaign is; StoreError if there is none of that id."""
+        with self._writing() as connection:
+            if not queries.update_status(connection, campaign_id, status):
+                raise StoreError(f"no campaign '{campaign_id}'", where=self.location)
+
+    def campaigns(self) -> list[Campaign]:
+        """All campaigns, oldest first."""
+        with self._reading() as connection:
+            return queries.select_campaigns(connection)
+
+    def campaign(self, wanted: str = LAST) -> Campaign:
+        """The campaign of an id, or of a prefix that fits only one; ``last`` is the newest one.
+
+        StoreError with the nearest ids, or with the ids that a prefix could mean.
+        """
+        with self._reading() as connection:
+            found = self._resolve(wanted, queries.campaign_ids(connection))
+            return queries.select_campaigns(connection, found)[0]
+
+    def add_trial(self, record: TrialRecord) -> None:
+        """Keep a finished trial, whole or not at all; it is on disk when this returns.
+
+        StoreError if the store has no such campaign or cell, or has that trial already.
+        """
+        key = record.key
+        what = f"trial {key.block} of cell {record.cell.id} of campaign '{key.campaign}'"
+        with self._writing() as connection:
+            cell = queries.cell_number(connection, key.campaign, record.cell.id)
+            if cell is None:
+                raise StoreError(f"{what}: there is no such campaign or cell", where=self.location)
+            if queries.has_trial(connection, cell, key.block):
+                raise StoreError(f"{what} is stored already", where=self.location)
+            queries.insert_trial(connection, record, cell)
+
+    def trials(self, campaign_id: str, *, raw: bool = False) -> list[TrialRecord]:
+        """All trials of a campaign in the order in which they were stored.
+
+        The tools' output is left out unless ``raw``.
+        """
+        with self._reading() as connection:
+            return queries.select_trials(connection, campaign_id, raw=raw)
+
+    def finished(self, campaign_id: str) -> set[tuple[str, int]]:
+        """Cell id and block of every stored trial, however it ended: what a resumed campaign need not run."""
+        with self._reading() as connection:
+            return queries.select_finished(connection, campaign_id)
+
+    def raw(self, campaign_id: str, cell_id: str, block: int) -> dict[str, str]:
+        """The tools' own output of one trial, by name; StoreError if there is no such trial."""
+        with self._reading() as connection:
+            cell = queries.cell_number(connection, campaign_id, cell_id)
+            if cell is None or not queries.has_trial(connection, cell, block):
+                what = f"no trial {block} of cell {cell_id} of campaign '{campaign_id}'"
+                raise StoreError(what, where=self.location)
+            return queries.select_raw(connection, cell, block)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with translated(self.location), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with translated(self.location), self._writer.begin() as connection:
+            yield connection
+
+    def _resolve(self, wanted: str, ids: list[str]) -> str:
+        if not ids:
+            raise StoreError("the store has no campaign yet", where=self.location, hint="fslab run quick")
+        if wanted in ids:
+            return wanted
+        if wanted == LAST:
+            return ids[-1]
+        fitting = [known for known in ids if wanted and known.startswith(wanted)]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            hint = f"it could be {', '.join(fitting)}: write more of it"
+            raise StoreError(f"'{wanted}' fits {len(fitting)} campaigns", where=self.location, hint=hint)
+        raise StoreError(f"no campaign '{wanted}'", where=self.location, hint=nearest(wanted, ids))

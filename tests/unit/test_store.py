@@ -1,0 +1,395 @@
+"""The store: what goes in comes out, nothing comes in twice, nothing is changed, unknown stays unknown."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from contextlib import closing
+from datetime import UTC, datetime, timedelta, timezone
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import inspect
+
+from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import StoreError
+from fslab.record import (
+    Command,
+    Provenance,
+    Severity,
+    Status,
+    TrialRecord,
+    ValidityWarning,
+    Value,
+    WarningKind,
+)
+from fslab.store import database, schema
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+from fslab.units import Unit
+
+STARTED = datetime(2026, 11, 20, 21, 49, 7, 123456, tzinfo=UTC)
+
+
+def cell(filesystem: str | None = "xfs", bs: str = "4k", **more: Any) -> Cell:
+    medium = MediumSpec(name="disk", type="ram", options={"size": "1g", "count": 2, "sparse": False})
+    stack = StackSpec(name=filesystem or "here", medium=medium, filesystem=filesystem, mkfs_options="-m 0")
+    parameters = {"rw": "randwrite", "bs": bs, "iodepth": 32, "rate": 1.0, "direct": True}
+    return Cell(stack=stack, workload=WorkloadSpec(name="rand", tool="fio", parameters=parameters), **more)
+
+
+CELLS = (
+    cell(),
+    cell("ext4", cache=Cache.WARM, fresh=Fresh.CELL, tuning={"governor": "performance"}),
+    cell(None, "64k"),
+)
+
+
+def campaign(name: str = "c1", **more: Any) -> Campaign:
+    fields: dict[str, Any] = {
+        "id": name, "study_id": "quick", "study_title": "Quick – a first look", "study_source": "title: é\n",
+        "settings": {"set": ["size=1g"], "budget_s": None}, "seed": 2**64 - 1, "cells": CELLS, "trials": 5,
+        "machine": {"kernel": "6.18.44", "memory_bytes": 25 * 10**9, "cpu": None}, "created": STARTED,
+    }  # fmt: skip
+    return Campaign(**{**fields, **more})
+
+
+def trial(block: int = 0, of: Cell = CELLS[0], in_campaign: str = "c1", **more: Any) -> TrialRecord:
+    warning = ValidityWarning(
+        kind=WarningKind.CPU_SATURATED, severity=Severity.DOUBT, message="busy", data={"percent": 99.5}
+    )
+    fields: dict[str, Any] = {
+        "key": TrialKey(campaign=in_campaign, block=block, seed=2**63 + block), "cell": of,
+        "status": Status.OK, "started": STARTED, "duration_s": 2.5,
+        "metrics": {
+            "write_iops": Value(value=61700.25, unit=Unit.IOPS),
+            "p99": Value(value=None, unit=Unit.NANOSECONDS),
+            "errors": Value(value=0.0, unit=Unit.COUNT),
+        },
+        "probes": {"written": Value(value=1.5e12, unit=Unit.BYTES)},
+        "validity": (warning, warning.model_copy(update={"hint": "fewer jobs", "severity": Severity.NOTE})),
+        "provenance": Provenance(
+            commands=(Command(stage="mkfs", argv=("mkfs.xfs", "/dev/a b"), duration_s=0.1, exit_code=0),),
+            tools={"fio": "fio-3.33", "dd": None},
+            machine={"kernel": "6.18.44"}, device={"size_bytes": 2**31},
+        ),
+    }  # fmt: skip
+    return TrialRecord(**{**fields, **more})
+
+
+def sql(path: Path, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement).fetchall()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new directory" / "store.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Any:
+    with Store.open(str(path)) as opened:
+        yield opened
+
+
+def test_campaign_comes_back_as_it_was(store: Store) -> None:
+    store.create_campaign(campaign())
+    assert store.campaign("c1") == campaign()
+    assert [known.id for known in store.campaign("c1").cells] == [known.id for known in CELLS]
+
+
+def test_trial_comes_back_as_it_was(store: Store) -> None:
+    store.create_campaign(campaign())
+    failed = trial(
+        1, CELLS[2], status=Status.FAILED, failure="no_space", error="disk full", metrics={}, validity=()
+    )
+    store.add_trial(trial())
+    store.add_trial(failed)
+    assert store.trials("c1") == [trial(), failed]
+    assert list(store.trials("c1")[0].metrics) == ["write_iops", "p99", "errors"]
+
+
+def test_trial_is_there_after_reopening(store: Store, path: Path) -> None:
+    store.create_campaign(campaign())
+    store.add_trial(trial())
+    store.close()
+    with Store.open(str(path)) as again:
+        assert again.trials("c1") == [trial()]
+
+
+def test_unknown_is_null_and_zero_is_zero(store: Store, path: Path) -> None:
+    store.create_campaign(campaign())
+    unknown = {name: Value(value=value, unit=Unit.COUNT) for name, value in (("nan", nan), ("inf", inf))}
+    store.add_trial(trial(probes=unknown))
+    rows = sqlite3.connect(path).execute(
+        "SELECT name, value FROM metrics UNION SELECT name, value FROM probes"
+    )
+    assert dict(rows.fetchall()) == {
+        "write_iops": 61700.25, "p99": None, "errors": 0.0, "nan": None, "inf": None,
+    }  # fmt: skip
+
+
+def test_times_in_another_zone_are_the_same_instant(store: Store) -> None:
+    store.create_campaign(campaign())
+    berlin = STARTED.astimezone(timezone(timedelta(hours=1)))
+    store.add_trial(trial(started=berlin))
+    (found,) = store.trials("c1")
+    assert found.started == STARTED
+    assert found.started.utcoffset() == timedelta(0)
+
+
+def test_same_trial_twice_is_refused_and_the_first_stays(store: Store) -> None:
+    store.create_campaign(campaign())
+    store.add_trial(trial())
+    with pytest.raises(StoreError, match=r"trial 0 of cell .* is stored already"):
+        store.add_trial(trial(duration_s=9.0))
+    assert store.trials("c1") == [trial()]
+
+
+def test_same_block_of_other_cell_or_campaign_is_another_trial(store: Store) -> None:
+    store.create_campaign(campaign())
+    store.create_campaign(campaign("c2"))
+    for record in (trial(), trial(1), trial(0, CELLS[1]), trial(in_campaign="c2")):
+        store.add_trial(record)
+    assert store.finished("c1") == {(CELLS[0].id, 0), (CELLS[0].id, 1), (CELLS[1].id, 0)}
+    assert store.finished("c2") == {(CELLS[0].id, 0)}
+    assert [record.key.campaign for record in store.trials("c2")] == ["c2"]
+
+
+def test_trial_of_unknown_campaign_or_cell_is_refused(store: Store) -> None:
+    store.create_campaign(campaign(cells=CELLS[:1]))
+    for stranger in (trial(in_campaign="c9"), trial(0, CELLS[1])):
+        with pytest.raises(StoreError, match="no such campaign or cell"):
+            store.add_trial(stranger)
+    assert store.finished("c1") == set()
+
+
+def test_trial_is_stored_whole_or_not_at_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.create_campaign(campaign())
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fslab.store.rows.raw_rows", fail)  # the last thing that is written
+        with pytest.raises(KeyboardInterrupt):
+            store.add_trial(trial())
+    assert store.finished("c1") == set()
+    store.add_trial(trial())
+    assert store.trials("c1") == [trial()]
+
+
+RAW = {"fio.json": "{}\n" * 10_000, "stderr": "", "odd": "\udcff\0ü"}
+
+
+def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, path: Path) -> None:
+    store.create_campaign(campaign())
+    store.add_trial(trial(raw=RAW))
+    store.add_trial(trial(1))
+    assert store.raw("c1", CELLS[0].id, 0) == RAW
+    assert store.raw("c1", CELLS[0].id, 1) == {}
+    assert [record.raw for record in store.trials("c1")] == [{}, {}]
+    assert [record.raw for record in store.trials("c1", raw=True)] == [RAW, {}]
+    (size,) = (
+        sqlite3.connect(path).execute("SELECT length(zlib) FROM raw_output WHERE name='fio.json'").fetchone()
+    )
+    assert size < 1000
+    with pytest.raises(StoreError, match="no trial 2"):
+        store.raw("c1", CELLS[0].id, 2)
+
+
+@pytest.mark.parametrize("table", schema.IMMUTABLE)
+@pytest.mark.parametrize("change", ["UPDATE {} SET {} = {}", "DELETE FROM {}"])
+def test_database_refuses_to_change_a_trial(store: Store, path: Path, table: str, change: str) -> None:
+    store.create_campaign(campaign())
+    store.add_trial(trial(raw=RAW))
+    key = schema.metadata.tables[table].columns.keys()[0]
+    with pytest.raises(sqlite3.IntegrityError, match="trials are immutable"):
+        sql(path, change.format(table, key, key))
+
+
+def test_status_can_change_and_nothing_else_does(store: Store) -> None:
+    store.create_campaign(campaign())
+    store.set_campaign_status("c1", CampaignStatus.BUDGET_SPENT)
+    assert store.campaign() == campaign(status=CampaignStatus.BUDGET_SPENT)
+    with pytest.raises(StoreError, match="no campaign 'c'"):
+        store.set_campaign_status("c", CampaignStatus.FINISHED)  # a prefix is for people
+
+
+def test_campaign_id_is_taken_once(store: Store) -> None:
+    store.create_campaign(campaign())
+    with pytest.raises(StoreError, match="already a campaign 'c1'"):
+        store.create_campaign(campaign(study_id="other"))
+    assert [known.study_id for known in store.campaigns()] == ["quick"]
+
+
+def test_campaign_with_the_same_cell_twice_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="same cell twice"):
+        store.create_campaign(campaign(cells=(CELLS[0], CELLS[0])))
+    assert store.campaigns() == []
+
+
+def test_campaigns_are_found_by_id_prefix_and_last(store: Store) -> None:
+    for name, day in (("20261120-a", 3), ("20261120-b", 2), ("20261121-a", 1)):
+        store.create_campaign(campaign(name, created=STARTED - timedelta(days=day)))
+    assert [known.id for known in store.campaigns()] == ["20261120-a", "20261120-b", "20261121-a"]
+    assert store.campaign().id == "20261121-a"
+    assert store.campaign("last").id == "20261121-a"
+    assert store.campaign("20261120-b").id == "20261120-b"
+    assert store.campaign("20261121").id == "20261121-a"
+
+
+def test_prefix_that_is_a_whole_id_means_that_one(store: Store) -> None:
+    store.create_campaign(campaign("ab"))
+    store.create_campaign(campaign("abc"))
+    assert store.campaign("ab").id == "ab"
+
+
+def test_mistaken_campaign_gets_advice(store: Store) -> None:
+    with pytest.raises(StoreError, match="no campaign yet"):
+        store.campaign()
+    store.create_campaign(campaign("maple-1"))
+    store.create_campaign(campaign("maple-2"))
+    with pytest.raises(StoreError, match="could be maple-1, maple-2"):
+        store.campaign("map")
+    with pytest.raises(StoreError, match="did you mean 'maple-1'"):
+        store.campaign("mapel-1")
+    with pytest.raises(StoreError, match="known: maple-1, maple-2"):
+        store.campaign("")
+
+
+def test_sqlite_keeps_what_was_committed(store: Store, path: Path) -> None:
+    with store._reader.connect() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    # sqlite.org/pragma.html: synchronous 2 is FULL
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
+
+
+def test_many_openers_make_one_store(path: Path) -> None:
+    path.parent.mkdir()
+    barrier, failures = threading.Barrier(8), []
+
+    def work(index: int) -> None:
+        try:
+            barrier.wait()
+            with Store.open(str(path)) as opened:
+                opened.create_campaign(campaign(f"c{index}"))
+                opened.add_trial(trial(in_campaign=f"c{index}"))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Store.open(str(path)) as opened:
+        assert sorted(known.id for known in opened.campaigns()) == [f"c{index}" for index in range(8)]
+        assert all(opened.trials(f"c{index}") for index in range(8))
+
+
+def test_reader_is_not_disturbed_by_a_writer(store: Store, path: Path) -> None:
+    store.create_campaign(campaign())
+    with Store.open(str(path)) as other, store._writing():
+        assert other.campaign().id == "c1"
+
+
+def test_opening_a_current_store_needs_no_alembic(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.close()
+    monkeypatch.setitem(sys.modules, "fslab.store.migrations", None)  # importing it would fail
+    with Store.open(str(path)) as again:
+        assert again.campaigns() == []
+    with pytest.raises(ImportError):
+        Store.open(str(path.with_name("new.sqlite")))
+
+
+def test_store_of_a_newer_fslab_is_refused_and_left_alone(store: Store, path: Path) -> None:
+    store.close()
+    sql(path, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
+    with pytest.raises(StoreError, match=r"newer fslab .schema 9999; this one knows 0001") as caught:
+        Store.open(str(path))
+    assert caught.value.where == str(path)
+    assert sql(path, f"SELECT * FROM {schema.VERSION_TABLE}") == [("9999",)]
+
+
+def test_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "mail.sqlite"
+    sql(other, "CREATE TABLE mail (id)")
+    with pytest.raises(StoreError, match="another program"):
+        Store.open(str(other))
+    assert sql(other, "SELECT name FROM sqlite_master") == [("mail",)]
+
+
+def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no database\n" * 100)
+    with pytest.raises(StoreError, match="file is not a database"):
+        Store.open(str(text))
+    assert text.read_text() == "no database\n" * 100
+
+
+def test_places_that_cannot_hold_a_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="is a directory"):
+        Store.open(str(tmp_path))
+    with pytest.raises(StoreError, match=r"cannot make its directory: (Not a directory|File exists)"):
+        Store.open(str(tmp_path / "file" / "store.sqlite"))
+    with pytest.raises(StoreError, match="no such kind of database: oracel"):
+        Store.open("oracel://host/x")
+    with pytest.raises(StoreError, match="not a path or a database URL"):
+        Store.open("://")
+
+
+def test_default_store_is_in_the_users_data_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert database.store_url(None).database == "/data/fslab/store.sqlite"
+    # XDG Base Directory Specification 0.8: relative paths are invalid and to be ignored
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert database.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert database.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
+
+
+def test_url_may_be_a_path_or_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert database.store_url("my store.db").database == str(tmp_path / "my store.db")
+    assert database.store_url("postgresql+psycopg://me@host/lab").drivername == "postgresql+psycopg"
+    with Store.open(f"sqlite:///{tmp_path}/by-url.sqlite") as opened:
+        assert opened.location == f"{tmp_path}/by-url.sqlite"
+
+
+def test_password_is_never_shown() -> None:
+    url = database.store_url("postgresql+psycopg://me:secret@host/lab")
+    assert database.place_of(url) == "postgresql+psycopg://me:***@host/lab"
+
+
+def test_migrations_make_the_tables_that_the_program_uses(store: Store) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with store._reader.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": schema.VERSION_TABLE})
+        assert compare_metadata(context, schema.metadata) == []
+        assert set(inspect(connection).get_table_names()) == {*schema.metadata.tables, schema.VERSION_TABLE}
+
+
+def test_known_revisions_are_the_migrations_there_are() -> None:
+    from alembic.script import ScriptDirectory
+
+    from fslab.store.migrations import configuration
+
+    scripts = ScriptDirectory.from_config(configuration())
+    assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == schema.REVISIONS

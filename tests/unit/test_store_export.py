@@ -1,0 +1,173 @@
+"""Exports: JSON has one object per trial, the rest one row per figure; unknown is null, failures stay."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import FslabError, UsageError
+from fslab.record import (
+    Command,
+    Provenance,
+    Severity,
+    Status,
+    TrialRecord,
+    ValidityWarning,
+    Value,
+    WarningKind,
+)
+from fslab.store.campaign import Campaign
+from fslab.store.export import Format, export, render
+from fslab.store.store import Store
+from fslab.units import Unit
+
+STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
+CELL = Cell(
+    stack=StackSpec(
+        name="xfs-tuned", medium=MediumSpec(name="memory", type="ram", options={"size": "1g"}),
+        filesystem="xfs", mount_options="noatime,logbufs=8",
+    ),
+    workload=WorkloadSpec(name="rand-write", tool="fio", parameters={"rw": "randwrite", "iodepth": 32}),
+)  # fmt: skip
+SOUND = TrialRecord(
+    key=TrialKey(campaign="c1", block=0, seed=7), cell=CELL, status=Status.OK,
+    started=STARTED, duration_s=2.5,
+    metrics={
+        "write_iops": Value(value=61700.0, unit=Unit.IOPS),
+        "p999": Value(value=None, unit=Unit.NANOSECONDS),
+    },
+    probes={"device_written_bytes": Value(value=0.0, unit=Unit.BYTES)},
+    validity=(ValidityWarning(kind=WarningKind.CPU_SATURATED, severity=Severity.DOUBT, message="busy"),),
+    provenance=Provenance(commands=(Command(stage="mkfs", argv=("mkfs.xfs", "/dev/loop0")),)),
+)  # fmt: skip
+FAILED = TrialRecord(
+    key=TrialKey(campaign="c1", block=1, seed=8), cell=CELL, status=Status.FAILED, failure="no_space",
+    error="disk full", started=STARTED, duration_s=0.5,
+)  # fmt: skip
+
+
+def test_json_has_one_object_per_trial() -> None:
+    found = json.loads(render([SOUND, FAILED], Format.JSON))
+    assert found[0] == {
+        "campaign": "c1",
+        "cell": {
+            "id": CELL.id, "stack": "xfs-tuned", "workload": "rand-write", "cache": "cold", "fresh": "trial",
+            "time_limit_s": 600.0, "tuning": {},
+        },
+        "block": 0,
+        "seed": 7,
+        "stack": {
+            "name": "xfs-tuned", "medium": "ram", "medium_name": "memory", "medium_options": {"size": "1g"},
+            "layout": "single", "layout_options": {}, "filesystem": "xfs", "mkfs_options": "",
+            "mount_options": "noatime,logbufs=8",
+        },
+        "workload": {
+            "name": "rand-write", "tool": "fio", "parameters": {"rw": "randwrite", "iodepth": 32},
+        },
+        "status": "ok",
+        "error": None,
+        "metrics": {
+            "write_iops": {"value": 61700.0, "unit": "IOPS"}, "p999": {"value": None, "unit": "ns"},
+        },
+        "probes": {"device_written_bytes": {"value": 0.0, "unit": "B"}},
+        "validity": [
+            {"kind": "cpu_saturated", "severity": "doubt", "message": "busy", "hint": None, "data": {}},
+        ],
+        "provenance": {
+            "commands": [
+                {"stage": "mkfs", "argv": ["mkfs.xfs", "/dev/loop0"], "duration_s": None, "exit_code": None}
+            ],
+            "tools": {}, "machine": {}, "device": {},
+        },
+        "started": "2026-11-20T21:49:07Z",
+        "duration_s": 2.5,
+    }  # fmt: skip
+    assert (found[1]["status"], found[1]["error"], found[1]["metrics"]) == (
+        "failed:no_space",
+        "disk full",
+        {},
+    )
+    assert len(found) == 2
+
+
+def test_csv_has_one_row_per_figure_and_one_for_a_failure() -> None:
+    rows = list(csv.DictReader(io.StringIO(render([SOUND, FAILED], Format.CSV).decode())))
+    assert [(row["block"], row["kind"], row["name"], row["value"], row["unit"]) for row in rows] == [
+        ("0", "metric", "write_iops", "61700.0", "IOPS"),
+        ("0", "metric", "p999", "", "ns"),
+        ("0", "probe", "device_written_bytes", "0.0", "B"),
+        ("1", "", "", "", ""),
+    ]
+    first = rows[0]
+    assert (first["stack"], first["medium"], first["filesystem"]) == ("xfs-tuned", "ram", "xfs")
+    assert (first["mkfs_options"], first["mount_options"]) == ("", "noatime,logbufs=8")
+    assert json.loads(first["parameters"]) == {"rw": "randwrite", "iodepth": 32}
+    assert (first["warnings"], rows[3]["status"]) == ("doubt:cpu_saturated", "failed:no_space")
+
+
+def test_parquet_keeps_null_and_zero_apart() -> None:
+    frame = pl.read_parquet(io.BytesIO(render([SOUND, FAILED], Format.PARQUET)))
+    assert frame["value"].to_list() == [61700.0, None, 0.0, None]
+    assert frame["name"].to_list() == ["write_iops", "p999", "device_written_bytes", None]
+    assert frame.schema["value"] == pl.Float64
+    assert frame.schema["block"] == pl.Int64
+
+
+def test_columns_do_not_depend_on_the_trials() -> None:
+    unknown = SOUND.model_copy(update={"metrics": {"x": Value(value=None, unit=Unit.IOPS)}, "probes": {}})
+    frames = [
+        pl.read_parquet(io.BytesIO(render(t, Format.PARQUET))) for t in ([], [unknown], [SOUND, FAILED])
+    ]
+    assert frames[0].schema == frames[1].schema == frames[2].schema
+    assert [frame.height for frame in frames] == [0, 1, 4]
+    assert json.loads(render([], Format.JSON)) == []
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store.open(str(tmp_path / "store.sqlite")) as opened:
+        opened.create_campaign(
+            Campaign(
+                id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(CELL,), trials=2,
+                created=STARTED,
+            )
+        )  # fmt: skip
+        opened.add_trial(SOUND)
+        opened.add_trial(FAILED)
+        yield opened
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_file_is_what_is_rendered(store: Store, tmp_path: Path, form: Format) -> None:
+    out = tmp_path / "out"
+    out.write_text("older")
+    export(store, "c1", form, out)
+    assert out.read_bytes() == render([SOUND, FAILED], form)
+    assert {entry.name for entry in tmp_path.iterdir()} <= {
+        "out", "store.sqlite", "store.sqlite-wal", "store.sqlite-shm",
+    }  # fmt: skip
+
+
+def test_standard_output_is_the_default(store: Store, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    export(store, "c1", Format.CSV, None)
+    assert capsysbinary.readouterr().out == render([SOUND, FAILED], Format.CSV)
+
+
+def test_parquet_is_not_written_to_a_terminal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with pytest.raises(UsageError, match="not for terminals"):
+        export(store, "c1", Format.PARQUET, None)
+
+
+def test_place_that_cannot_be_written_is_named(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(FslabError, match="cannot be written: No such file or directory") as caught:
+        export(store, "c1", Format.JSON, tmp_path / "missing" / "out.json")
+    assert caught.value.where == str(tmp_path / "missing" / "out.json")
