@@ -1,7 +1,10 @@
 //! The options that every measured command has.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use fslab_engine::measure::{Detail, Measure};
+use fslab_engine::walk::Order;
 
 use crate::units::parse_duration_ns;
 
@@ -36,5 +39,42 @@ impl Measured {
             Latency::Syscalls => Detail::Syscalls,
         };
         Measure { latency, interval_ns: self.interval }
+    }
+}
+
+/// A tree that is walked.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Walked {
+    /// The directory at the top
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Which directory comes next: the one found last (depth) or first (breadth)
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = WalkOrder::Depth)]
+    order: WalkOrder,
+
+    /// Leave out directories on other file systems
+    #[arg(long, short = 'x')]
+    pub(crate) one_file_system: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum WalkOrder {
+    Depth,
+    Breadth,
+}
+
+impl From<WalkOrder> for Order {
+    fn from(typed: WalkOrder) -> Self {
+        match typed {
+            WalkOrder::Depth => Self::Depth,
+            WalkOrder::Breadth => Self::Breadth,
+        }
+    }
+}
+
+impl Walked {
+    pub(crate) fn order(&self) -> Order {
+        self.order.into()
     }
 }

@@ -17,6 +17,11 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too large"))
 }
 
+/// Parses a size that has to fit in memory.
+pub(crate) fn parse_length(text: &str) -> Result<usize, String> {
+    usize::try_from(parse_size(text)?).map_err(|_| format!("'{text}' is too large"))
+}
+
 /// Parses `100ms`, `1s`, `2m` into nanoseconds.
 pub(crate) fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

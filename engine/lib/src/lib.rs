@@ -4,13 +4,18 @@
 //! several threads that start at one barrier, and returns a [`document::Outcome`]: its measurements,
 //! its answer and its warnings. Nothing here prints or ends the process.
 
+pub mod attributes;
+pub mod buffer;
 pub mod document;
 pub mod error;
+pub mod fast_map;
 pub mod measure;
+pub mod names;
 pub mod operations;
 pub mod random;
 pub mod stop;
 pub mod sys;
+pub mod walk;
 
 pub use error::{Error, Kind, Result};
 

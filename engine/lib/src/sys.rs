@@ -62,3 +62,9 @@ pub fn read_some(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
         }
     }
 }
+
+/// How many descriptors the process may have.
+pub fn descriptor_limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}

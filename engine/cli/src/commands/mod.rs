@@ -1,6 +1,9 @@
 //! One file per command: what was typed becomes the parameters of the operation.
 
+mod analyze;
+mod delete;
 mod small_files;
+mod sync_read;
 
 use clap::Subcommand;
 use fslab_engine::VERSION;
@@ -14,12 +17,18 @@ use crate::table;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
+    Analyze(analyze::Arguments),
+    SyncRead(sync_read::Arguments),
+    Delete(delete::Arguments),
 }
 
 impl Command {
     pub(crate) fn run(&self) -> anyhow::Result<Shown> {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
+            Self::Analyze(arguments) => arguments.run(),
+            Self::SyncRead(arguments) => arguments.run(),
+            Self::Delete(arguments) => arguments.run(),
         }
     }
 }

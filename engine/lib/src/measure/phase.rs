@@ -25,6 +25,9 @@ pub struct Phase<'a> {
     pub bandwidth: Bandwidth,
 }
 
+/// Says that nothing follows the workers.
+pub const NOTHING: Option<fn() -> Result<()>> = None;
+
 /// The work of one thread, over.
 struct Worked<T> {
     tally: Tally,
@@ -32,6 +35,21 @@ struct Worked<T> {
     started: u64,
     finished: u64,
     result: Result<T>,
+}
+
+impl<'a> Phase<'a> {
+    /// A phase of at least one thread.
+    pub fn new(
+        name: &'static str,
+        threads: usize,
+        measure: &'a Measure,
+        bandwidth: Bandwidth,
+    ) -> Result<Self> {
+        if threads == 0 {
+            return Err(Error::Invalid("threads must be at least 1".into()));
+        }
+        Ok(Self { name, threads, measure, bandwidth })
+    }
 }
 
 impl Phase<'_> {

@@ -1,3 +1,6 @@
 //! One file per operation.
 
+pub mod analyze;
+pub mod delete;
 pub mod small_files;
+pub mod sync_read;

@@ -1,0 +1,49 @@
+//! `fslab-engine analyze`.
+
+use clap::Args;
+use fslab_engine::operations::analyze::{Parameters, run};
+
+use super::Shown;
+use crate::options::{Measured, Walked};
+
+/// Sum up the files of a tree by directory, extension, age and owner
+///
+/// Allocated bytes are those of files, links and directories, as `du` counts them; a file with several
+/// names is counted once. Apparent bytes are the lengths of regular files.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    walked: Walked,
+
+    /// How deep directories are told apart
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    depth: usize,
+
+    /// How many lines each list has at most; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Count ages from this time, in seconds since 1970, instead of now
+    #[arg(long, value_name = "SECONDS")]
+    now: Option<i64>,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            directory: self.walked.directory.clone(),
+            threads: self.measured.threads,
+            order: self.walked.order(),
+            one_file_system: self.walked.one_file_system,
+            depth: self.depth,
+            top: self.top,
+            now: self.now,
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        Shown::new("analyze", parameters.threads, &parameters, outcome)
+    }
+}

@@ -1,0 +1,66 @@
+//! `fslab-engine sync-read`.
+
+use clap::{Args, ValueEnum};
+use fslab_engine::operations::sync_read::{Advise, Parameters, run};
+
+use super::Shown;
+use crate::options::{Measured, Walked};
+use crate::units::parse_length;
+
+/// Read every file of a tree to its end
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    walked: Walked,
+
+    /// How much is read at once
+    #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
+    buffer: usize,
+
+    /// Pass by the page cache (`O_DIRECT`)
+    #[arg(long)]
+    direct: bool,
+
+    /// Tell the kernel with `posix_fadvise` what is to come
+    #[arg(long, value_enum, value_name = "ADVICE")]
+    fadvise: Option<Fadvise>,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Fadvise {
+    Sequential,
+    Willneed,
+    Dontneed,
+    Noreuse,
+}
+
+impl From<Fadvise> for Advise {
+    fn from(typed: Fadvise) -> Self {
+        match typed {
+            Fadvise::Sequential => Self::Sequential,
+            Fadvise::Willneed => Self::Willneed,
+            Fadvise::Dontneed => Self::Dontneed,
+            Fadvise::Noreuse => Self::Noreuse,
+        }
+    }
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            directory: self.walked.directory.clone(),
+            threads: self.measured.threads,
+            order: self.walked.order(),
+            one_file_system: self.walked.one_file_system,
+            buffer_bytes: self.buffer,
+            direct: self.direct,
+            advise: self.fadvise.map(Advise::from),
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        Shown::new("sync-read", parameters.threads, &parameters, outcome)
+    }
+}

@@ -1,0 +1,164 @@
+//! Disk-space analysis: totals of a tree by directory, extension, age and owner. A file with several
+//! names is counted once.
+
+mod totals;
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::FileType;
+use serde::Serialize;
+
+use self::totals::{Counts, Report};
+use crate::attributes::Attributes;
+use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::error::Result;
+use crate::fast_map::SeenFiles;
+use crate::measure::Measure;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+
+/// What is to be done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// Where.
+    #[serde(serialize_with = "path_as_text")]
+    pub directory: PathBuf,
+    /// With how many threads.
+    pub threads: usize,
+    /// Which directory comes next.
+    pub order: Order,
+    /// Whether directories on other file systems are left out.
+    pub one_file_system: bool,
+    /// How deep the directories are told apart.
+    pub depth: usize,
+    /// How many lines each list has at most; 0 for all.
+    pub top: usize,
+    /// The time from which ages are counted, in seconds since 1970; now if not given.
+    pub now: Option<i64>,
+    /// What is measured.
+    #[serde(flatten)]
+    pub measure: Measure,
+}
+
+/// Does the work.
+///
+/// # Errors
+/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let phase = Phase::new("analyze", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let shared = Shared::new(parameters);
+    let make = |_| Analyzer { shared: &shared, counts: Counts::default() };
+    let (operation, analyzers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let mut counts = Counts::default();
+    for analyzer in analyzers {
+        counts.merge(analyzer.counts);
+    }
+    let branches = shared.branches.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let report = Report { counts, branches, top: parameters.top };
+    Ok(Outcome {
+        operations: vec![operation],
+        answer: Some(report.to_json(&troubles)),
+        warnings: troubles.warning().into_iter().collect(),
+    })
+}
+
+/// A directory that is told apart, and the one around it.
+#[derive(Debug)]
+struct Branch {
+    path: Vec<u8>,
+    parent: Option<usize>,
+}
+
+/// What all threads share.
+struct Shared {
+    depth: usize,
+    now: i64,
+    seen: SeenFiles,
+    branches: Mutex<Vec<Branch>>,
+}
+
+impl Shared {
+    fn new(parameters: &Parameters) -> Self {
+        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = parameters.now.unwrap_or_else(|| i64::try_from(clock()).unwrap_or(i64::MAX));
+        Self { depth: parameters.depth, now, seen: SeenFiles::default(), branches: Mutex::default() }
+    }
+
+    fn add_branch(&self, branch: Branch) -> usize {
+        let mut branches = self.branches.lock().unwrap_or_else(PoisonError::into_inner);
+        branches.push(branch);
+        branches.len() - 1
+    }
+}
+
+/// One thread's part.
+struct Analyzer<'a> {
+    shared: &'a Shared,
+    counts: Counts,
+}
+
+impl Analyzer<'_> {
+    fn add_directory(&mut self, branch: usize, opened: &Handle, recorder: &mut Recorder<'_>) -> Visit {
+        let attributes = Attributes::of_open(opened).tried("stat")?;
+        recorder.lap(Syscall::Stat);
+        self.counts.add_directory(branch, &attributes);
+        Ok(())
+    }
+}
+
+impl Visitor for Analyzer<'_> {
+    /// The branch that a directory belongs to.
+    type Data = usize;
+
+    fn root(&mut self, tree: &Tree, recorder: &mut Recorder<'_>) -> Visit<usize> {
+        let branch = self.shared.add_branch(Branch { path: Vec::new(), parent: None });
+        recorder.begin();
+        self.add_directory(branch, tree.root(), recorder)?;
+        Ok(branch)
+    }
+
+    fn enter(
+        &mut self,
+        parent: &Directory<'_, usize>,
+        name: &CStr,
+        opened: &Handle,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit<Option<usize>> {
+        let mut branch = parent.node.data;
+        if parent.node.depth() < self.shared.depth {
+            let mut path = parent.node.relative_path();
+            path.extend((!path.is_empty()).then_some(b'/'));
+            path.extend(name.to_bytes());
+            branch = self.shared.add_branch(Branch { path, parent: Some(branch) });
+        }
+        self.add_directory(branch, opened, recorder)?;
+        Ok(Some(branch))
+    }
+
+    #[inline]
+    fn file(
+        &mut self,
+        directory: &Directory<'_, usize>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit {
+        let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
+        recorder.end_sole(Syscall::Stat, 0);
+        // A name that was a file in the listing and is a directory by now is not walked into.
+        if attributes.kind == FileType::Directory {
+            return Ok(());
+        }
+        let again = attributes.links > 1 && !self.shared.seen.is_first(attributes.id);
+        if again {
+            self.counts.hard_links += 1;
+        } else {
+            self.counts.add_file(directory.node.data, entry.name.to_bytes(), &attributes, self.shared.now);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The sums of an analysis, and how they are written.
+
+use std::hash::Hash;
+
+use rustix::fs::FileType;
+use serde_json::{Value, json};
+
+use super::Branch;
+use crate::attributes::Attributes;
+use crate::fast_map::FastMap;
+use crate::names::{self, Extension};
+use crate::walk::Troubles;
+
+const DAY: i64 = 86_400;
+/// The upper bounds of the age classes in days; the last class has none.
+const AGES: [i64; 4] = [1, 7, 30, 365];
+
+/// Files, their bytes, and the bytes allocated for them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    files: u64,
+    apparent: u64,
+    allocated: u64,
+}
+
+impl Totals {
+    fn add(&mut self, other: Self) {
+        self.files += other.files;
+        self.apparent += other.apparent;
+        self.allocated += other.allocated;
+    }
+
+    fn to_json(self, label: &str, key: &Value) -> Value {
+        json!({ label: key, "files": self.files, "apparent_bytes": self.apparent, "allocated_bytes": self.allocated })
+    }
+}
+
+/// What one thread has counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    all: Totals,
+    directories: u64,
+    symlinks: u64,
+    others: u64,
+    pub(super) hard_links: u64,
+    by_branch: Vec<Totals>,
+    by_extension: FastMap<Extension, Totals>,
+    by_owner: FastMap<u32, Totals>,
+    by_age: [Totals; AGES.len() + 1],
+}
+
+impl Counts {
+    pub(super) fn add_directory(&mut self, branch: usize, attributes: &Attributes) {
+        let totals = Totals { files: 0, apparent: 0, allocated: attributes.allocated };
+        self.directories += 1;
+        self.all.add(totals);
+        self.branch(branch).add(totals);
+    }
+
+    pub(super) fn add_file(&mut self, branch: usize, name: &[u8], attributes: &Attributes, now: i64) {
+        let regular = attributes.kind == FileType::RegularFile;
+        let apparent = if regular { attributes.size } else { 0 };
+        let totals = Totals { files: u64::from(regular), apparent, allocated: attributes.allocated };
+        self.all.add(totals);
+        self.branch(branch).add(totals);
+        match attributes.kind {
+            FileType::RegularFile => {
+                let age = now.saturating_sub(attributes.modified.0) / DAY;
+                let class = AGES.iter().position(|&bound| age < bound).unwrap_or(AGES.len());
+                self.by_age[class].add(totals);
+                self.by_extension.entry(Extension::of(name)).or_default().add(totals);
+                self.by_owner.entry(attributes.uid).or_default().add(totals);
+            }
+            FileType::Symlink => self.symlinks += 1,
+            _ => self.others += 1,
+        }
+    }
+
+    fn branch(&mut self, branch: usize) -> &mut Totals {
+        if self.by_branch.len() <= branch {
+            self.by_branch.resize(branch + 1, Totals::default());
+        }
+        &mut self.by_branch[branch]
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.all.add(other.all);
+        self.directories += other.directories;
+        self.symlinks += other.symlinks;
+        self.others += other.others;
+        self.hard_links += other.hard_links;
+        for (branch, totals) in other.by_branch.into_iter().enumerate() {
+            self.branch(branch).add(totals);
+        }
+        merge(&mut self.by_extension, other.by_extension);
+        merge(&mut self.by_owner, other.by_owner);
+        for (mine, theirs) in self.by_age.iter_mut().zip(other.by_age) {
+            mine.add(theirs);
+        }
+    }
+}
+
+fn merge<K: Eq + Hash>(mine: &mut FastMap<K, Totals>, theirs: FastMap<K, Totals>) {
+    for (key, totals) in theirs {
+        mine.entry(key).or_default().add(totals);
+    }
+}
+
+/// Everything that is needed to write the answer.
+pub(super) struct Report {
+    pub(super) counts: Counts,
+    pub(super) branches: Vec<Branch>,
+    pub(super) top: usize,
+}
+
+impl Report {
+    pub(super) fn to_json(&self, troubles: &Troubles) -> Value {
+        let counts = &self.counts;
+        let extensions = counts.by_extension.iter().map(|(key, totals)| (Value::from(key.as_str()), *totals));
+        let owners = counts.by_owner.iter().map(|(key, totals)| (Value::from(*key), *totals));
+        let ages = AGES.iter().map(|&days| Value::from(days)).chain([Value::Null]).zip(counts.by_age);
+        json!({
+            "files": counts.all.files,
+            "directories": counts.directories,
+            "symlinks": counts.symlinks,
+            "others": counts.others,
+            "hard_links": counts.hard_links,
+            "apparent_bytes": counts.all.apparent,
+            "allocated_bytes": counts.all.allocated,
+            "by_directory": self.list("path", self.branch_totals()),
+            "by_extension": self.list("extension", extensions.collect()),
+            "by_owner": self.list("uid", owners.collect()),
+            "by_age": ages.map(|(days, totals)| totals.to_json("younger_than_days", &days)).collect::<Vec<_>>(),
+            "troubles": troubles,
+        })
+    }
+
+    /// Each branch with everything below it; a branch is always noted after the one around it.
+    fn branch_totals(&self) -> Vec<(Value, Totals)> {
+        let mut totals = self.counts.by_branch.clone();
+        totals.resize(self.branches.len(), Totals::default());
+        for (index, branch) in self.branches.iter().enumerate().rev() {
+            if let Some(parent) = branch.parent {
+                let below = totals[index];
+                totals[parent].add(below);
+            }
+        }
+        let rows = self.branches.iter().zip(totals).skip(1);
+        rows.map(|(branch, totals)| (names::to_json(&branch.path), totals)).collect()
+    }
+
+    /// The lines with the most bytes, and then by their key, so that the order is always the same.
+    fn list(&self, label: &str, mut lines: Vec<(Value, Totals)>) -> Vec<Value> {
+        lines.sort_by_cached_key(|(key, totals)| {
+            (std::cmp::Reverse((totals.allocated, totals.files)), key.to_string())
+        });
+        let limit = if self.top == 0 { lines.len() } else { self.top };
+        lines.into_iter().take(limit).map(|(key, totals)| totals.to_json(label, &key)).collect()
+    }
+}

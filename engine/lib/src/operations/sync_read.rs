@@ -1,0 +1,168 @@
+//! Reading every file of a tree to its end, as the source of a synchronisation does.
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use rustix::fs::{Advice, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::buffer::AlignedBuffer;
+use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
+use crate::error::{Error, Result};
+use crate::measure::Measure;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::sys;
+use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+
+/// What the kernel is told about the reading to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Advise {
+    /// From the start to the end: a larger read-ahead.
+    Sequential,
+    /// All of it soon: reading starts at once.
+    Willneed,
+    /// Not again: the cache is given back after each file.
+    Dontneed,
+    /// Used once.
+    Noreuse,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// What to read.
+    #[serde(serialize_with = "path_as_text")]
+    pub directory: PathBuf,
+    /// With how many threads.
+    pub threads: usize,
+    /// Which directory comes next.
+    pub order: Order,
+    /// Whether directories on other file systems are left out.
+    pub one_file_system: bool,
+    /// How much is read at once.
+    pub buffer_bytes: usize,
+    /// Whether the page cache is passed by (`O_DIRECT`).
+    pub direct: bool,
+    /// What the kernel is told, if anything.
+    pub advise: Option<Advise>,
+    /// What is measured.
+    #[serde(flatten)]
+    pub measure: Measure,
+}
+
+/// Does the work.
+///
+/// # Errors
+/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    if parameters.buffer_bytes == 0 || (parameters.direct && !parameters.buffer_bytes.is_multiple_of(4096)) {
+        return Err(Error::Invalid(
+            "the buffer must not be empty, and of whole 4 KiB pages with --direct".into(),
+        ));
+    }
+    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let phase = Phase::new("sync-read", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let make = |_| Reader::new(parameters);
+    let (operation, readers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let buffered: u64 = readers.iter().map(|reader| reader.buffered).sum();
+    let answer = json!({ "files": operation.count, "bytes": operation.bytes, "troubles": &troubles });
+    let warnings = troubles.warning().into_iter().chain(not_direct(buffered)).collect();
+    Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
+}
+
+fn not_direct(files: u64) -> Option<Warning> {
+    (files > 0).then(|| Warning {
+        kind: "not_direct",
+        message: format!("{files} files were read through the page cache: no O_DIRECT on their file system"),
+    })
+}
+
+/// One thread's part.
+struct Reader<'a> {
+    parameters: &'a Parameters,
+    buffer: AlignedBuffer,
+    buffered: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(parameters: &'a Parameters) -> Self {
+        Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes), buffered: 0 }
+    }
+
+    fn open(&mut self, directory: &Handle, name: &CStr) -> rustix::io::Result<rustix::fd::OwnedFd> {
+        let flags = sys::OPEN_READ | OFlags::NONBLOCK;
+        if self.parameters.direct {
+            match rustix::fs::openat(directory, name, flags | OFlags::DIRECT, Mode::empty()) {
+                Err(Errno::INVAL) => self.buffered += 1,
+                other => return other,
+            }
+        }
+        rustix::fs::openat(directory, name, flags, Mode::empty())
+    }
+}
+
+impl Visitor for Reader<'_> {
+    type Data = ();
+
+    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
+        Ok(())
+    }
+
+    fn enter(
+        &mut self,
+        _parent: &Directory<'_, ()>,
+        _name: &CStr,
+        _opened: &Handle,
+        _recorder: &mut Recorder<'_>,
+    ) -> Visit<Option<()>> {
+        Ok(Some(()))
+    }
+
+    fn file(
+        &mut self,
+        directory: &Directory<'_, ()>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit {
+        if entry.kind != FileType::RegularFile {
+            return Ok(());
+        }
+        let file = self.open(directory.handle, entry.name).tried("open")?;
+        recorder.lap(Syscall::Open);
+        if let Some(advice) = self.parameters.advise.and_then(before) {
+            rustix::fs::fadvise(&file, 0, None, advice).tried("advise on")?;
+            recorder.skip();
+        }
+        let mut length = 0;
+        loop {
+            let count = sys::read_some(&file, self.buffer.as_mut()).tried("read")?;
+            recorder.lap(Syscall::Read);
+            length += count as u64;
+            if count < self.parameters.buffer_bytes {
+                break;
+            }
+            recorder.check()?;
+        }
+        if self.parameters.advise == Some(Advise::Dontneed) {
+            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).tried("advise on")?;
+            recorder.skip();
+        }
+        drop(file);
+        recorder.lap(Syscall::Close);
+        recorder.end(length);
+        Ok(())
+    }
+}
+
+fn before(advise: Advise) -> Option<Advice> {
+    match advise {
+        Advise::Sequential => Some(Advice::Sequential),
+        Advise::Willneed => Some(Advice::WillNeed),
+        Advise::Noreuse => Some(Advice::NoReuse),
+        Advise::Dontneed => None,
+    }
+}

@@ -1,0 +1,182 @@
+//! The directories of a walk that are not over yet, and their descriptors.
+//!
+//! A descriptor stays open while its directory has work left, as long as there are not too many. A
+//! closed one is opened again from the nearest open ancestor, name by name, never through a link.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Mode, ResolveFlags};
+use rustix::io::Result;
+
+use crate::error::Context;
+use crate::sys;
+
+/// The tree that is walked.
+#[derive(Debug)]
+pub struct Tree {
+    root: Arc<Handle>,
+    path: PathBuf,
+    cross_mounts: bool,
+    open: Arc<AtomicUsize>,
+    budget: usize,
+}
+
+/// An open directory; counted, so that there are never too many.
+#[derive(Debug)]
+pub struct Handle {
+    descriptor: OwnedFd,
+    open: Arc<AtomicUsize>,
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A directory in which work is left, with what the visitor remembers about it.
+#[derive(Debug)]
+pub struct Node<D> {
+    parent: Option<Arc<Self>>,
+    name: Box<CStr>,
+    depth: usize,
+    handle: Mutex<Option<Arc<Handle>>>,
+    /// Parts of this directory that are not over: its own listing, batches of files, subdirectories.
+    pub(super) pending: AtomicUsize,
+    /// What the visitor remembers.
+    pub data: D,
+}
+
+impl Tree {
+    /// Opens the directory at the top. A third of the descriptors that the process may have are for
+    /// directories; the rest is for the files in them.
+    pub fn open(path: &Path, cross_mounts: bool) -> crate::Result<Self> {
+        let descriptor = sys::open_root(path).context("open", || path)?;
+        let open = Arc::new(AtomicUsize::new(1));
+        let root = Arc::new(Handle { descriptor, open: Arc::clone(&open) });
+        Ok(Self { root, path: path.into(), cross_mounts, open, budget: sys::descriptor_limit() / 3 })
+    }
+
+    /// The top directory, open.
+    pub fn root(&self) -> &Arc<Handle> {
+        &self.root
+    }
+
+    /// The path of the top directory, as the user gave it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether so many directories are open that no more should be kept.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > self.budget
+    }
+
+    /// Opens a directory by its name in another one, and never through a link.
+    pub(super) fn open_child(&self, parent: &Handle, name: &CStr) -> Result<Arc<Handle>> {
+        let descriptor = if self.cross_mounts {
+            sys::open_directory(parent, name)?
+        } else {
+            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            rustix::fs::openat2(parent, name, sys::OPEN_DIRECTORY, Mode::empty(), beneath)?
+        };
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Handle { descriptor, open: Arc::clone(&self.open) }))
+    }
+
+    /// The open descriptor of a directory, opened again if it had to be closed.
+    pub fn handle<D>(&self, node: &Node<D>) -> Result<Arc<Handle>> {
+        let mut closed = Vec::new();
+        let mut next = Some(node);
+        let mut open = Arc::clone(&self.root);
+        while let Some(node) = next {
+            if let Some(handle) = &*node.lock() {
+                open = Arc::clone(handle);
+                break;
+            }
+            closed.push(node);
+            next = node.parent.as_deref();
+        }
+        for node in closed.into_iter().rev() {
+            open = self.open_child(&open, &node.name)?;
+        }
+        Ok(open)
+    }
+
+    /// The path of something in a directory.
+    pub fn path_of<D>(&self, node: &Node<D>, name: &CStr) -> PathBuf {
+        let mut path = self.path.clone();
+        path.push(OsStr::from_bytes(&node.relative_path()));
+        path.push(OsStr::from_bytes(name.to_bytes()));
+        path
+    }
+}
+
+impl<D> Node<D> {
+    pub(super) fn root(tree: &Tree, data: D) -> Self {
+        let handle = Mutex::new(Some(Arc::clone(&tree.root)));
+        Self { parent: None, name: Box::from(c""), depth: 0, handle, pending: AtomicUsize::new(1), data }
+    }
+
+    pub(super) fn child(parent: &Arc<Self>, name: Box<CStr>, handle: Option<Arc<Handle>>, data: D) -> Self {
+        let (depth, handle) = (parent.depth + 1, Mutex::new(handle));
+        Self { parent: Some(Arc::clone(parent)), name, depth, handle, pending: AtomicUsize::new(1), data }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Handle>>> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of the descriptor; it closes once nobody is using it.
+    pub(super) fn close(&self) {
+        self.lock().take();
+    }
+
+    /// The directory around it; `None` at the top.
+    pub fn parent(&self) -> Option<&Arc<Self>> {
+        self.parent.as_ref()
+    }
+
+    /// Its name; empty at the top.
+    pub fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    /// How far below the top it is.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Its path from the top, in bytes; empty at the top.
+    pub fn relative_path(&self) -> Vec<u8> {
+        let mut names = Vec::new();
+        let mut next = Some(self);
+        while let Some(node) = next.filter(|node| node.parent.is_some()) {
+            names.push(node.name.to_bytes());
+            next = node.parent.as_deref();
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+}
+
+impl<D> Drop for Node<D> {
+    /// Drops the ancestors one after another: a chain of a hundred thousand must not end the stack.
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(mut node) = next.and_then(Arc::into_inner) {
+            next = node.parent.take();
+        }
+    }
+}
