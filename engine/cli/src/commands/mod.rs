@@ -4,6 +4,7 @@ mod analyze;
 mod delete;
 mod small_files;
 mod sync_read;
+mod sync_write;
 
 use clap::Subcommand;
 use fslab_engine::VERSION;
@@ -18,6 +19,7 @@ use crate::table;
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
     Analyze(analyze::Arguments),
+    SyncWrite(sync_write::Arguments),
     SyncRead(sync_read::Arguments),
     Delete(delete::Arguments),
 }
@@ -27,6 +29,7 @@ impl Command {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Analyze(arguments) => arguments.run(),
+            Self::SyncWrite(arguments) => arguments.run(),
             Self::SyncRead(arguments) => arguments.run(),
             Self::Delete(arguments) => arguments.run(),
         }

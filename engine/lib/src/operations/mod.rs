@@ -4,3 +4,4 @@ pub mod analyze;
 pub mod delete;
 pub mod small_files;
 pub mod sync_read;
+pub mod sync_write;

@@ -79,7 +79,7 @@ impl Tree {
     }
 
     /// Whether so many directories are open that no more should be kept.
-    pub(super) fn is_crowded(&self) -> bool {
+    pub fn is_crowded(&self) -> bool {
         self.open.load(Ordering::Relaxed) > self.budget
     }
 

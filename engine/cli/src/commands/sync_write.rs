@@ -1,0 +1,91 @@
+//! `fslab-engine sync-write`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use fslab_engine::operations::sync_write::{Method, Parameters, Sync, run};
+
+use super::Shown;
+use crate::options::{Measured, WalkOrder};
+use crate::units::parse_length;
+
+/// Mirror a tree: create and write every file, set times and permissions
+///
+/// Links are made again, a file with several names stays one file, and owners are kept as root.
+/// Extended attributes and devices are not copied, and holes are filled.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tree to mirror
+    #[arg(value_name = "SRC")]
+    source: PathBuf,
+
+    /// Where to: a directory that does not exist yet, or is empty
+    #[arg(value_name = "DST")]
+    destination: PathBuf,
+
+    /// How much is read and written at once
+    #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
+    buffer: usize,
+
+    /// How contents are copied: read and write, or by the kernel, or as shared blocks
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Copying::ReadWrite)]
+    method: Copying,
+
+    /// What makes the copy durable: nothing, fsync of each file, fsync of each finished directory, or
+    /// one syncfs at the end; it is part of the measured time
+    #[arg(long, value_enum, value_name = "SYNC", default_value_t = Syncing::Syncfs)]
+    sync: Syncing,
+
+    /// Which directory comes next: the one found last (depth) or first (breadth)
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = WalkOrder::Depth)]
+    order: WalkOrder,
+
+    /// Leave out directories on other file systems
+    #[arg(long, short = 'x')]
+    one_file_system: bool,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Copying {
+    ReadWrite,
+    CopyFileRange,
+    Reflink,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Syncing {
+    None,
+    File,
+    Directory,
+    Syncfs,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            source: self.source.clone(),
+            destination: self.destination.clone(),
+            threads: self.measured.threads,
+            order: self.order.into(),
+            one_file_system: self.one_file_system,
+            buffer_bytes: self.buffer,
+            method: match self.method {
+                Copying::ReadWrite => Method::ReadWrite,
+                Copying::CopyFileRange => Method::CopyFileRange,
+                Copying::Reflink => Method::Reflink,
+            },
+            sync: match self.sync {
+                Syncing::None => Sync::None,
+                Syncing::File => Sync::File,
+                Syncing::Directory => Sync::Directory,
+                Syncing::Syncfs => Sync::Syncfs,
+            },
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        Shown::new("sync-write", parameters.threads, &parameters, outcome)
+    }
+}

@@ -1,0 +1,59 @@
+//! Files with several names: the first name is copied, the others become links to it at the end.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::Place;
+use crate::error::{Error, Result};
+use crate::fast_map::{FastMap, FileId};
+use crate::walk::Node;
+
+/// The names that were met of files with several.
+#[derive(Debug, Default)]
+pub(super) struct Links(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    first: FastMap<FileId, PathBuf>,
+    deferred: Vec<(FileId, PathBuf)>,
+}
+
+impl Links {
+    /// Notes a name; returns whether it is a further one, which is made at the end.
+    pub(super) fn defer(&self, file: FileId, node: &Node<Place>, name: &CStr) -> bool {
+        let path = path_within(node, name);
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let std::collections::hash_map::Entry::Vacant(place) = state.first.entry(file) {
+            place.insert(path);
+            return false;
+        }
+        state.deferred.push((file, path));
+        true
+    }
+
+    /// Makes the further names.
+    pub(super) fn make_deferred(&self, root: impl AsFd, destination: &Path) -> Result<()> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (file, path) in &state.deferred {
+            match rustix::fs::linkat(&root, &state.first[file], &root, path, AtFlags::empty()) {
+                // The first name gave trouble, which was counted.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(Error::system("link", destination.join(path), errno)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path of a name, from the top of the tree.
+pub(super) fn path_within(node: &Node<Place>, name: &CStr) -> PathBuf {
+    let mut path = PathBuf::from(OsStr::from_bytes(&node.relative_path()));
+    path.push(OsStr::from_bytes(name.to_bytes()));
+    path
+}
