@@ -43,8 +43,8 @@ class Job:
 class Commands:
     """What to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
 
-    ``outputs`` names the report files in ``Job.scratch`` that ``run`` writes (their text reaches
-    ``read`` and the store).
+    Every command runs with ``Job.directory`` as its working directory. ``outputs`` names the report files
+    in ``Job.scratch`` that ``run`` writes (their text reaches ``read`` and the store).
     """
 
     prepare: tuple[tuple[str, ...], ...] = ()
@@ -102,7 +102,10 @@ class Workload(ABC, Generic[P]):
 
     @abstractmethod
     def read(self, parameters: P, output: ToolOutput) -> Reading:
-        """Parse the tool's output; ToolOutputError when it is not what was promised. Pure."""
+        """Parse the tool's output; ToolOutputError when it is not what was promised. Pure.
+
+        It is also asked when the tool exited non-zero: NoSpaceError if the output says so.
+        """
 
     @abstractmethod
     def space_bytes(self, parameters: P) -> int:

@@ -1,0 +1,107 @@
+"""The names that fio gives its job options and engines: facts, no behaviour.
+
+Names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and those that its documentation
+adds up to 3.41. An installed fio that is too old for one of them says so itself.
+"""
+
+from __future__ import annotations
+
+KNOWN = frozenset(
+    """
+    allow_file_create atomic ba bs bs_is_seq_rand bs_unaligned bssplit bsrange buffer_compress_chunk
+    buffer_compress_percentage buffer_pattern clocksource cmdprio cmdprio_bssplit cmdprio_class
+    cmdprio_percentage continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync
+    create_on_open create_serialize dedupe_global dedupe_mode dedupe_percentage
+    dedupe_working_set_percentage description direct disable_bw_measurement disable_clat disable_lat
+    disable_slat disk_util do_verify end_fsync error_dump exitall exitall_on_error exit_what
+    experimental_verify fadvise_hint fallocate fdatasync file_append file_service_type fixedbufs
+    flow flow_id flow_sleep force_async fsync fsync_on_close gtod_cpu gtod_reduce hipri hipri_percentage
+    hugepage-size ignore_error invalidate io_size io_submit_mode iodepth iodepth_batch
+    iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low ioengine latency_percentile
+    latency_run latency_target latency_window lockfile lockmem loops max_latency mem new_group nice
+    nonvectored norandommap nowait nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
+    offset_align offset_increment openfiles overwrite percentage_random pre_read prio prioclass
+    ramp_size ramp_time random_distribution random_generator rate rate_cycle rate_ignore_thinktime
+    rate_iops rate_iops_min rate_min rate_process refill_buffers registerfiles runtime rw rw_sequencer
+    rwmixread rwmixwrite scramble_buffers serialize_overlap significant_figures size softrandommap
+    sqthread_poll sqthread_poll_cpu startdelay steadystate steadystate_check_interval
+    steadystate_duration steadystate_ramp_time sync sync_file_range thinktime thinktime_blocks
+    thinktime_blocks_type thinktime_iotime thinktime_spin thp thread time_based trim_backlog
+    trim_backlog_batch trim_percentage trim_verify_zero uncached unlink unlink_each_loop userspace_reap
+    verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
+    verify_header_seed verify_interval verify_offset verify_only verify_pattern verify_write_sequence
+    write_barrier write_hint zero_buffers
+    """.split()  # noqa: SIM905 - a list of 200 names reads better as words
+)
+
+# Second names that fio accepts; one spelling per option keeps cells comparable.
+ALIASES = {
+    "blockalign": "ba",
+    "blocksize": "bs",
+    "blocksize_range": "bsrange",
+    "blocksize_unaligned": "bs_unaligned",
+    "buffered": "direct",
+    "disable_bw": "disable_bw_measurement",
+    "fileoffset": "offset",
+    "io_limit": "io_size",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
+    "iodepth_batch_submit": "iodepth_batch",
+    "iomem": "mem",
+    "nr_files": "nrfiles",
+    "ratecycle": "rate_cycle",
+    "ratemin": "rate_min",
+    "readwrite": "rw",
+    "ss": "steadystate",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
+    "timeout": "runtime",
+}
+
+_PLACE = "fslab gives each workload its own directory and file names on the file system under test"
+_SEED = "fslab seeds each block of trials itself, so that all cells of a block draw the same offsets"
+_COMMAND = "a workload may not run commands of its own"
+_LOG = "fslab keeps fio's JSON document; logs would be written beside it, unseen"
+_READING = "it changes the document that fslab reads"
+_MACHINE = "machine settings belong under 'tuning', where they are put back afterwards"
+_REPLAY = "a trace names its own files, outside the directory under test"
+_ONE_JOB = "a workload is one job; write several workloads instead"
+_UNITS = "it changes what k and m mean; fslab reads sizes as powers of 1024"
+_REMOTE = "trials run where fslab runs; a fleet is fslab's own concern"
+_IDENTITY = "the tool runs as the user that started fslab"
+_SPACE = "size says how large the files are, io_size how much of them to move"
+_ZONED = "zones belong to raw devices, not to files"
+
+REFUSED = {
+    name: reason
+    for reason, names in {
+        _PLACE: "name filename directory filename_format unique_filename opendir aux-path"
+        " allow_mounted_write",
+        _SEED: "randseed randrepeat allrandrepeat",
+        _COMMAND: "exec_prerun exec_postrun trigger trigger-file trigger-timeout trigger-remote profile",
+        _LOG: "write_bw_log write_lat_log write_iops_log write_hist_log write_iolog per_job_logs bwavgtime"
+        " iopsavgtime log_entries log_avg_msec log_hist_msec log_hist_coarseness log_max_value log_offset"
+        " log_prio log_compression log_compression_cpus log_store_compressed log_unix_epoch"
+        " log_alternate_epoch log_alternate_epoch_clock_id log_window_value log_issue_time bandwidth-log"
+        " inflate-log verify_state_save verify_state_load",
+        _READING: "output output-format minimal append-terse terse-version status-interval eta eta-interval"
+        " eta-newline group_reporting percentile_list clat_percentiles lat_percentiles slat_percentiles"
+        " unified_rw_reporting stats block_error_percentiles debug showcmd parse-only idle-prof",
+        _MACHINE: "ioscheduler cgroup cgroup_weight cgroup_nodelete",
+        _REPLAY: "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align"
+        " replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters"
+        " merge-blktrace-only",
+        _ONE_JOB: "stonewall wait_for include section create_only",
+        _UNITS: "kb_base unit_base",
+        _REMOTE: "client server remote-config daemonize",
+        _IDENTITY: "uid gid",
+        _ZONED: "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones"
+        " job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency cmd_type",
+        _SPACE: "fill_device fill_fs filesize",
+    }.items()
+    for name in names.split()
+}
+
+# One request at a time: fio ignores iodepth with these.
+SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
+ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})
+METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})

@@ -1,0 +1,247 @@
+"""What a study may ask of fio: the keys that fslab interprets, and a check of all others by name.
+
+Values are handed to fio as they were written. Nothing here runs fio or touches a disk.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Annotated, Self
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from fslab.cell import Scalar
+from fslab.errors import nearest
+from fslab.units import parse_duration, parse_size
+from fslab.workloads import Parameters
+from fslab.workloads._fio_options import (
+    ALIASES,
+    ASYNC_ENGINES,
+    KNOWN,
+    METADATA_ENGINES,
+    REFUSED,
+    SYNC_ENGINES,
+)
+
+_SIZE = re.compile(r"\d+[kmgt]?", re.IGNORECASE)
+_TIME = re.compile(r"\d+(?:us|ms|[smhd])?")
+_RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
+
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+
+
+class FioParameters(Parameters):
+    """Job options by fio's own names; those without a line here are passed on as they are.
+
+    Sizes are written as a whole number with k, m, g or t: fio 3.33 takes ``1MiB`` for 1,000,000 bytes and
+    cuts ``1.5m`` and ``runtime=1.5`` to 1, without a word.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+
+    rw: str = Field(description="read, write, randread, randwrite, rw or randrw")
+    size: Text = Field(description="bytes per job, such as 1g: the size of its file, or the sum over nrfiles")
+    bs: Text = Field(default="4k", description="block size, or two for reads and writes: 4k,64k")
+    iodepth: int = Field(default=1, ge=1, description="requests kept in flight per job (libaio, io_uring)")
+    numjobs: int = Field(default=1, ge=1, description="processes that do the same, each in its own file")
+    ioengine: str | None = Field(default=None, description="default: libaio when direct, psync otherwise")
+    direct: bool = Field(default=False, description="bypass the page cache (O_DIRECT)")
+    runtime: Text | None = Field(default=None, description="measure for this long, such as 10s")
+    time_based: bool | None = Field(default=None, description="default: yes when runtime is given")
+    rwmixread: int | None = Field(default=None, ge=0, le=100, description="percent of reads in rw and randrw")
+    overwrite: bool | None = Field(
+        default=None, description="write over laid-out files, in place; default: for random and mixed writes"
+    )
+    fallocate: Text = Field(default="none", description="preallocation of files: none, native, posix, keep")
+    fsync: int = Field(default=0, ge=0, description="fsync(2) after this many writes")
+    fdatasync: int = Field(default=0, ge=0, description="fdatasync(2) after this many writes")
+    end_fsync: bool | None = Field(
+        default=None, description="fsync at the end, in the measured time; default: for buffered writes"
+    )
+
+    @property
+    def mode(self) -> str:
+        """``rw`` without its offset modifier."""
+        return self.rw.partition(":")[0]
+
+    @property
+    def reads(self) -> bool:
+        """Whether the job reads."""
+        return self.mode in {"read", "randread", "rw", "readwrite", "randrw"}
+
+    @property
+    def writes(self) -> bool:
+        """Whether the job writes."""
+        return self.mode not in {"read", "randread"}
+
+    @property
+    def random(self) -> bool:
+        """Whether offsets are drawn at random."""
+        return self.mode.startswith("rand")
+
+    @property
+    def engine(self) -> str:
+        """The I/O engine. Only direct I/O is really asynchronous with libaio, see io_submit(2)."""
+        return self.ioengine or ("libaio" if self.direct else "psync")
+
+    @property
+    def in_place(self) -> bool:
+        """Whether writes go over written extents. Random writes into an empty file would allocate, which
+        is another question than the one most people ask of ``randwrite``, and one that later writes to
+        the same blocks no longer pose."""
+        return self.writes and (self.overwrite if self.overwrite is not None else self.random or self.reads)
+
+    @property
+    def laid_out(self) -> bool:
+        """Whether files must be there, fully written, before the run. A file that was only fallocated has
+        unwritten extents: reads of it never reach the device."""
+        return self.reads or self.in_place
+
+    @property
+    def timed(self) -> bool:
+        """Whether the run goes on, over the same files again, until ``runtime`` is over."""
+        return self.time_based if self.time_based is not None else self.runtime is not None
+
+    @property
+    def final_fsync(self) -> bool:
+        """Whether the run ends with an fsync of each file, which fio counts in its run time."""
+        if self.end_fsync is not None:
+            return self.end_fsync
+        return self.writes and not self.direct and not self.syncs
+
+    @property
+    def syncs(self) -> bool:
+        """Whether writes are followed by fsync or fdatasync as they go."""
+        return bool(self.fsync or self.fdatasync)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all files together."""
+        return parse_size(self.size) * self.numjobs
+
+    @property
+    def runtime_s(self) -> float | None:
+        """``runtime`` in seconds."""
+        return None if self.runtime is None else parse_duration(self.runtime)
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The options that fslab does not interpret, as fio reads them."""
+        return {key: _spelled(value) for key, value in (self.model_extra or {}).items()}
+
+    @field_validator("rw")
+    @classmethod
+    def _known_mode(cls, value: str) -> str:
+        if "trim" in value:
+            raise ValueError("fio trims block devices only, not files")
+        if not _RW.fullmatch(value):
+            raise ValueError(f"'{value}' is not a mode of fio: read, write, randread, randwrite, rw, randrw")
+        return value
+
+    @field_validator("size")
+    @classmethod
+    def _plain_size(cls, value: str) -> str:
+        return _size(value)
+
+    @field_validator("bs")
+    @classmethod
+    def _plain_sizes(cls, value: str) -> str:
+        for part in value.split(","):
+            _size(part)
+        return value
+
+    @field_validator("runtime")
+    @classmethod
+    def _plain_time(cls, value: str | None) -> str | None:
+        if value is not None and not _TIME.fullmatch(value):
+            raise ValueError(f"'{value}' is not a time: write a whole number with s, ms, m or h, such as 10s")
+        return value
+
+    @field_validator("ioengine")
+    @classmethod
+    def _known_engine(cls, value: str | None) -> str | None:
+        if value in METADATA_ENGINES:
+            raise ValueError(f"fio reports '{value}' as reads of made-up bandwidth: use the tool 'engine'")
+        known = SYNC_ENGINES | ASYNC_ENGINES
+        if value is not None and value not in known:
+            raise ValueError(f"fio has no file engine '{value}': {nearest(value, known)}")
+        return value
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_together(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """All mistakes at once: those of the values, unknown and refused names, contradictions."""
+        if not isinstance(data, dict):
+            return handler(data)
+        objections = {str(key): _objection(str(key), value) for key, value in data.items()}
+        try:
+            checked = handler(data)
+        except ValidationError as error:
+            mistakes = [_again(found) for found in error.errors()]
+        else:
+            mistakes = []
+            objections |= checked._contradictions()
+        mistakes += [_mistake(key, data.get(key), why) for key, why in objections.items() if why]
+        if mistakes:
+            raise ValidationError.from_exception_data(cls.__name__, mistakes)
+        return checked
+
+    def _contradictions(self) -> dict[str, str]:
+        """What does not fit together, by the key to change."""
+        found = {}
+        if self.iodepth > 1 and self.engine in SYNC_ENGINES:
+            found["iodepth"] = (
+                f"more than 1 has no effect with the engine {self.engine}, which waits for each request: "
+                "set direct: true or ioengine: io_uring, or use numjobs"
+            )
+        if self.timed and self.runtime is None:
+            found["time_based"] = "needs a runtime"
+        if self.syncs and not self.writes:
+            found["fsync" if self.fsync else "fdatasync"] = "needs a mode that writes"
+        return found
+
+
+def _spelled(value: Scalar) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _size(value: str) -> str:
+    if not _SIZE.fullmatch(value) or parse_size(value) == 0:
+        raise ValueError(f"'{value}' is not a size: write a whole number with k, m, g or t, such as 4k or 1g")
+    return value
+
+
+def _objection(key: str, value: object) -> str | None:
+    """Why an option cannot be passed on, None if it can."""
+    if key in REFUSED:
+        return f"fslab does not pass this on to fio: {REFUSED[key]}"
+    if key in ALIASES:
+        return f"write it as '{ALIASES[key]}'"
+    if key not in KNOWN:
+        close = get_close_matches(key, sorted(KNOWN), n=1)
+        advice = f"did you mean '{close[0]}'?" if close else "see fio --cmdhelp=all"
+        return f"fio has no such option: {advice}"
+    if key in {"mem", "buffer_pattern", "verify_pattern"} and re.search(r"[/']", str(value)):
+        return "fslab does not pass file names on to fio"
+    return None
+
+
+def _mistake(key: str, value: object, why: str) -> InitErrorDetails:
+    return {"type": PydanticCustomError("value_error", "{why}", {"why": why}), "loc": (key,), "input": value}
+
+
+def _again(found: ErrorDetails) -> InitErrorDetails:
+    why = found["msg"].removeprefix("Value error, ")
+    kind = PydanticCustomError(found["type"], "{why}", {"why": why})
+    return {"type": kind, "loc": found["loc"], "input": found["input"]}

@@ -1,0 +1,103 @@
+"""What a study may ask of sysbench fileio, spelled as sysbench spells it. Runs nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from fslab.units import parse_size
+from fslab.workloads import Parameters
+
+_SIZE = re.compile(r"\d+[KMGT]?", re.IGNORECASE)
+
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+OnOff = Literal["on", "off"]
+
+
+def _switch(value: object) -> object:
+    # YAML 1.1 readers turn a bare on/off into a boolean.
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+class SysbenchParameters(Parameters):
+    """Options of ``sysbench fileio``, spelled as sysbench spells them, with its own defaults.
+
+    Random modes draw offsets from ``rand-type``, which is ``special`` unless the study says otherwise:
+    three quarters of the requests go to one hundredth of the data.
+    """
+
+    file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
+        alias="file-test-mode", description="seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw"
+    )
+    file_total_size: Text = Field("2G", alias="file-total-size", description="size of all files together")
+    file_num: int = Field(128, alias="file-num", ge=1, description="number of files")
+    file_block_size: Text = Field("16K", alias="file-block-size", description="size of a request")
+    file_io_mode: Literal["sync", "async", "mmap"] = Field(
+        "sync", alias="file-io-mode", description="sync, async or mmap"
+    )
+    file_extra_flags: str = Field("", alias="file-extra-flags", description="of sync, dsync and direct")
+    file_fsync_freq: int = Field(
+        100, alias="file-fsync-freq", ge=0, description="fsync all files after N writes"
+    )
+    file_fsync_all: Annotated[OnOff, BeforeValidator(_switch)] = Field(
+        "off", alias="file-fsync-all", description="fsync after each write"
+    )
+    file_fsync_end: Annotated[OnOff, BeforeValidator(_switch)] = Field(
+        "on", alias="file-fsync-end", description="fsync at the end, inside the measured time"
+    )
+    file_fsync_mode: Literal["fsync", "fdatasync"] = Field(
+        "fsync", alias="file-fsync-mode", description="fsync or fdatasync"
+    )
+    file_rw_ratio: float = Field(1.5, alias="file-rw-ratio", gt=0, description="reads per write in rndrw")
+    rand_type: Literal["uniform", "gaussian", "special", "pareto"] = Field(
+        "special", alias="rand-type", description="distribution of random offsets"
+    )
+    threads: int = Field(1, ge=1, description="threads that work at once")
+    time: int | None = Field(
+        None, ge=0, description="seconds to measure; 10, or no limit when events is given"
+    )
+    events: int = Field(0, ge=0, description="requests to make; 0: until time is over")
+    rate: int = Field(0, ge=0, description="requests per second; 0: as fast as possible")
+
+    @property
+    def reads(self) -> bool:
+        """Whether the mode reads."""
+        return self.file_test_mode in {"seqrd", "rndrd", "rndrw"}
+
+    @property
+    def writes(self) -> bool:
+        """Whether the mode writes."""
+        return self.file_test_mode not in {"seqrd", "rndrd"}
+
+    @property
+    def time_s(self) -> int:
+        """Time limit in seconds; 0: none."""
+        return self.time if self.time is not None else (0 if self.events else 10)
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of all files together."""
+        return parse_size(self.file_total_size)
+
+    @field_validator("file_total_size", "file_block_size")
+    @classmethod
+    def _plain_size(cls, value: str) -> str:
+        if not _SIZE.fullmatch(value) or parse_size(value) == 0:
+            raise ValueError(f"'{value}' is not a size: write a whole number with K, M, G or T, such as 16K")
+        return value
+
+    @field_validator("file_extra_flags")
+    @classmethod
+    def _known_flags(cls, value: str) -> str:
+        unknown = set(value.split(",")) - {"", "sync", "dsync", "direct"}
+        if unknown:
+            raise ValueError(f"unknown: {', '.join(sorted(unknown))}; known: sync, dsync, direct")
+        return value
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if not self.time_s and not self.events:
+            raise ValueError("time: 0 without events would never end")
+        return self

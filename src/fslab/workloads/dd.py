@@ -1,0 +1,158 @@
+"""dd: one process that writes or reads one file from start to end.
+
+Says which dd commands to run and what their last line means; starts nothing. Writes are zeros from
+/dev/zero, as in the studies that use dd: a file system that compresses, or that stores holes for zeros,
+writes next to nothing. Use fio where that matters.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.record import Metric, Severity, ValidityWarning, WarningKind
+from fslab.system.tools import Tool
+from fslab.units import Unit, parse_size
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+
+SHORTEST_S = 0.1
+FILE = "fslab.dd"
+_PREPARE_BS = "bs=1M"
+_GUESSED_BYTES_PER_S = 200e6
+# coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no brackets below 1 kB.
+_SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
+
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+
+
+class DdParameters(Parameters):
+    """Operands of dd by their own names, and ``op`` for the direction.
+
+    ``conv`` is ``fsync`` unless the study says otherwise: without it, dd measures how fast memory fills.
+    """
+
+    op: Literal["write", "read"] = Field(description="write a new file, or read one that lies there")
+    bs: Text = Field(default="1M", description="bytes of each read(2) and write(2), such as 64k")
+    count: int = Field(ge=1, description="number of blocks")
+    oflag: str = Field(default="", description="for writes: of direct, dsync, sync, nocache, noatime")
+    iflag: str = Field(default="", description="for reads: of direct, dsync, sync, nocache, noatime")
+    conv: str = Field(default="fsync", description="for writes: fsync, fdatasync or none")
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the file."""
+        return parse_size(self.bs) * self.count
+
+    @field_validator("bs")
+    @classmethod
+    def _plain_size(cls, value: str) -> str:
+        # dd takes kB and MB for powers of 1000 and refuses a small m; one spelling for all tools is enough.
+        if not re.fullmatch(r"\d+[kKmMgG]?", value) or parse_size(value) == 0:
+            raise ValueError(f"'{value}' is not a size: write a whole number with k, m or g, such as 64k")
+        return value
+
+    @field_validator("oflag", "iflag")
+    @classmethod
+    def _known_flags(cls, value: str) -> str:
+        known = {"direct", "dsync", "sync", "nocache", "noatime"}
+        unknown = set(value.split(",")) - known - {""}
+        if unknown:
+            raise ValueError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
+        return value
+
+    @field_validator("conv")
+    @classmethod
+    def _known_conversion(cls, value: str) -> str:
+        if value not in {"fsync", "fdatasync", "none"}:
+            raise ValueError(f"'{value}' is not one of fsync, fdatasync, none")
+        return value
+
+
+class Dd(Workload[DdParameters]):
+    """A read is of a file that dd itself wrote, and flushed, beforehand."""
+
+    summary = "dd: one sequential write or read of one file"
+    tools: ClassVar[tuple[Tool, ...]] = (Tool(program="dd", package="coreutils"),)
+    Parameters = DdParameters
+
+    def metrics(self, parameters: DdParameters) -> tuple[Metric, ...]:
+        """The bandwidth, which is all that dd tells."""
+        return (Metric(name=f"{parameters.op}_bandwidth", unit=Unit.BYTES_PER_SECOND),)
+
+    def headline(self, parameters: DdParameters) -> tuple[str, ...]:
+        """The bandwidth."""
+        return (f"{parameters.op}_bandwidth",)
+
+    def commands(self, parameters: DdParameters, job: Job) -> Commands:
+        """``dd if=/dev/zero of=FILE`` for a write; the other way round, to /dev/null, for a read."""
+        file = job.directory / FILE
+        cleanup = (("rm", "-f", str(file)),)
+        if parameters.op == "write":
+            return Commands(run=_write(parameters, file), cleanup=cleanup)
+        size = ("iflag=count_bytes", f"count={parameters.total_bytes}")
+        layout = ("dd", "if=/dev/zero", f"of={file}", _PREPARE_BS, *size, "conv=fsync")
+        flags = (f"iflag={parameters.iflag}",) if parameters.iflag else ()
+        read = ("dd", f"if={file}", "of=/dev/null", *_blocks(parameters), *flags)
+        return Commands(prepare=(layout,), run=read, cleanup=cleanup)
+
+    def read(self, parameters: DdParameters, output: ToolOutput) -> Reading:
+        """Bytes and seconds of the last line; the rate that dd prints has two digits only."""
+        if "No space left on device" in output.stderr:
+            raise NoSpaceError(
+                "dd: no space left on device", hint="give the medium a larger size, or lower count"
+            )
+        found = _SUMMARY.findall(output.stderr)
+        if not found:
+            raise ToolOutputError(
+                f"dd ended without its summary: {output.stderr.strip()[-200:] or 'nothing'}"
+            )
+        copied_bytes, seconds = int(found[-1][0]), float(found[-1][1])
+        if copied_bytes != parameters.total_bytes:
+            raise ToolOutputError(f"dd copied {copied_bytes} bytes, not {parameters.total_bytes}")
+        flags = parameters.oflag if parameters.op == "write" else parameters.iflag
+        return Reading(
+            metrics={f"{parameters.op}_bandwidth": copied_bytes / seconds if seconds else None},
+            read_bytes=copied_bytes if parameters.op == "read" else 0,
+            written_bytes=copied_bytes if parameters.op == "write" else 0,
+            measured_s=seconds,
+            direct="direct" in flags.split(","),
+            warnings=_too_short(seconds),
+        )
+
+    def space_bytes(self, parameters: DdParameters) -> int:
+        """The file."""
+        return parameters.total_bytes
+
+    def expected_s(self, parameters: DdParameters) -> float:
+        """A guess from the size; a read is written first."""
+        passes = 2 if parameters.op == "read" else 1
+        return passes * parameters.total_bytes / _GUESSED_BYTES_PER_S
+
+
+def _blocks(parameters: DdParameters) -> tuple[str, str]:
+    # dd wants a capital M and G.
+    return (f"bs={parameters.bs.upper()}", f"count={parameters.count}")
+
+
+def _write(parameters: DdParameters, file: Path) -> tuple[str, ...]:
+    flags = (f"oflag={parameters.oflag}",) if parameters.oflag else ()
+    conversion = () if parameters.conv == "none" else (f"conv={parameters.conv}",)
+    return ("dd", "if=/dev/zero", f"of={file}", *_blocks(parameters), *flags, *conversion)
+
+
+def _too_short(seconds: float) -> tuple[ValidityWarning, ...]:
+    if seconds >= SHORTEST_S:
+        return ()
+    return (
+        ValidityWarning(
+            kind=WarningKind.TOO_SHORT,
+            severity=Severity.INVALID,
+            message=f"dd copied for {seconds:.4f} s only",
+            hint="raise count",
+            data={"measured_s": seconds, "shortest_s": SHORTEST_S},
+        ),
+    )

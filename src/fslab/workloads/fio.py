@@ -1,0 +1,160 @@
+"""fio, the flexible I/O tester: job options by its own names, one job per workload.
+
+Says which fio commands to run and what their JSON means; starts nothing. Every option of the job is on the
+command line, so that it can be pasted.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from fslab.errors import ToolOutputError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Direction, Unit, parse_size
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads._fio_output import (
+    PERCENTILES,
+    direction_metrics,
+    job_metrics,
+    job_of,
+    measured_s,
+    sync_metrics,
+    warnings,
+)
+from fslab.workloads._fio_parameters import FioParameters
+
+REPORT = "fio.json"
+
+# Only for the estimate of a plan, from a virtual disk of 2026.
+_LAYOUT_BYTES_PER_S = 300e6
+_GUESSED_BYTES_PER_S = 300e6
+_GUESSED_IOPS = 20e3
+_STARTUP_S = 0.5
+
+
+class Fio(Workload[FioParameters]):
+    """One fio job over files of its own.
+
+    Files that are read or written in place are laid out, fully written, before the measured run; sequential
+    writes make new files (``fallocate=none``: by writing, not in unwritten extents that the run would then
+    convert). Buffered writes end with an fsync that fio counts in the run time. ``randrepeat=0`` is needed
+    beside ``randseed``: fio 3.33 ignores the seed otherwise. fio drops its files from the page cache first
+    (``invalidate``); a study of warm reads sets ``invalidate: false``.
+    """
+
+    summary = "flexible I/O tester: sequential, random and mixed I/O at any depth"
+    tools: ClassVar[tuple[Tool, ...]] = (Tool(program="fio", package="fio"),)
+    Parameters = FioParameters
+
+    def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
+        """Rates and latencies of each direction in use, of fsync where asked for, CPU and depth."""
+        declared = [metric for direction in _directions(parameters) for metric in _direction(direction)]
+        if parameters.syncs:
+            declared += [_latency("fsync_mean"), _latency("fsync_p99")]
+        # CPU shares are of the job's run time: whoever does more work per second may well use more of it.
+        declared += [
+            Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER),
+            Metric(name="cpu_system", unit=Unit.PERCENT, better=Direction.NEITHER),
+            Metric(name="achieved_depth", unit=Unit.COUNT, better=Direction.NEITHER),
+        ]
+        first = self.headline(parameters)
+        return tuple(sorted(declared, key=lambda metric: metric.name not in first))
+
+    def headline(self, parameters: FioParameters) -> tuple[str, ...]:
+        """IOPS of random and bandwidth of sequential jobs; latency where requests come one at a time."""
+        directions = _directions(parameters)
+        rate = "iops" if parameters.random else "bandwidth"
+        names = tuple(f"{direction}_{rate}" for direction in directions)
+        if parameters.syncs:
+            return (*names, "fsync_mean")
+        if parameters.random and len(directions) == 1 and parameters.iodepth == parameters.numjobs == 1:
+            return (*names, f"{directions[0]}_lat_mean")
+        return names
+
+    def commands(self, parameters: FioParameters, job: Job) -> Commands:
+        """``fio --create_only=1`` where files must be there before, then the job itself."""
+        options = _options(parameters, job)
+        report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
+        layout = ((*options, "--create_only=1"),) if parameters.laid_out else ()
+        return Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,))
+
+    def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
+        """Figures of the job; NoSpaceError or ToolFailedError when fio says that it failed."""
+        job = job_of(output.files.get(REPORT, ""))
+        try:
+            metrics = job_metrics(job, parameters)
+            for direction in _directions(parameters):
+                metrics |= direction_metrics(job, direction)
+            if parameters.syncs:
+                metrics |= sync_metrics(job)
+            return Reading(
+                metrics=metrics,
+                read_bytes=int(job["read"]["io_bytes"]),
+                written_bytes=int(job["write"]["io_bytes"]),
+                measured_s=measured_s(job, parameters),
+                direct=parameters.direct,
+                warnings=warnings(job, parameters),
+            )
+        except (LookupError, TypeError) as error:
+            raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
+
+    def space_bytes(self, parameters: FioParameters) -> int:
+        """The files of all jobs."""
+        return parameters.total_bytes
+
+    def expected_s(self, parameters: FioParameters) -> float:
+        """Layout, and the run time or a guess at it."""
+        layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
+        if parameters.timed and parameters.runtime_s is not None:
+            return _STARTUP_S + layout_s + parameters.runtime_s
+        block_bytes = parse_size(parameters.bs.partition(",")[0])
+        run_s = parameters.total_bytes / min(_GUESSED_BYTES_PER_S, block_bytes * _GUESSED_IOPS)
+        return _STARTUP_S + layout_s + min(run_s, parameters.runtime_s or run_s)
+
+
+def _directions(parameters: FioParameters) -> tuple[str, ...]:
+    if parameters.reads and parameters.writes:
+        return ("read", "write")
+    return ("read",) if parameters.reads else ("write",)
+
+
+def _direction(direction: str) -> list[Metric]:
+    latencies = ("lat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
+    return [
+        Metric(name=f"{direction}_iops", unit=Unit.IOPS),
+        Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
+        *(_latency(f"{direction}_{name}") for name in latencies),
+    ]
+
+
+def _latency(name: str) -> Metric:
+    return Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
+
+
+def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
+    """The job on a command line: what the study says, and what fslab decides where it says nothing."""
+    options: dict[str, str | int | None] = {
+        "name": "fslab",
+        "directory": str(job.directory),
+        "rw": parameters.rw,
+        "bs": parameters.bs,
+        "size": parameters.size,
+        "ioengine": parameters.engine,
+        "iodepth": parameters.iodepth,
+        "numjobs": parameters.numjobs,
+        "direct": int(parameters.direct),
+        "rwmixread": parameters.rwmixread,
+        "runtime": parameters.runtime,
+        "time_based": 1 if parameters.timed else None,
+        "overwrite": 1 if parameters.in_place else None,
+        "fallocate": parameters.fallocate,
+        "fsync": parameters.fsync or None,
+        "fdatasync": parameters.fdatasync or None,
+        "end_fsync": 1 if parameters.final_fsync else None,
+        **parameters.others,
+        "randrepeat": 0,
+        # fio takes the seed modulo 2^32 and prints nothing at all for one that it cannot read.
+        "randseed": job.seed % (1 << 32),
+    }
+    return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))

@@ -1,0 +1,198 @@
+"""sysbench fileio: threads that read and write the files test_file.N of the working directory.
+
+Says which commands to run and what their report means; starts nothing. Relies on the runner's promise that
+every command runs in ``Job.directory``: sysbench cannot be told a directory.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.record import Metric, Severity, ValidityWarning, WarningKind
+from fslab.system.tools import Tool
+from fslab.units import Direction, Unit, parse_size
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads._sysbench_parameters import SysbenchParameters
+
+SHORTEST_S = 0.5
+_NS_PER_MS = 1e6
+_PREPARE_BYTES_PER_S = 300e6
+_GUESSED_EVENTS_PER_S = 10e3
+
+
+class Sysbench(Workload[SysbenchParameters]):
+    """``prepare`` lays the files out for all modes but seqwr, which makes them itself, and ``cleanup``
+    removes them. seqwr goes on over the same files when it reaches the end before its time is over."""
+
+    summary = "sysbench fileio: threads that read and write files with and without fsync"
+    tools: ClassVar[tuple[Tool, ...]] = (Tool(program="sysbench", package="sysbench"),)
+    Parameters = SysbenchParameters
+
+    def metrics(self, parameters: SysbenchParameters) -> tuple[Metric, ...]:
+        """Rates of each direction in use; latency of all requests together, as sysbench gives no other."""
+        rates = [
+            metric
+            for direction in _directions(parameters)
+            for metric in (
+                Metric(name=f"{direction}_iops", unit=Unit.IOPS),
+                Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
+            )
+        ]
+        if parameters.writes:
+            rates.append(Metric(name="fsync_rate", unit=Unit.OPERATIONS_PER_SECOND, better=Direction.NEITHER))
+        latencies = [
+            Metric(name=f"latency_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+            for name in ("mean", "p95", "max")
+        ]
+        first = self.headline(parameters)
+        return tuple(sorted([*rates, *latencies], key=lambda metric: metric.name not in first))
+
+    def headline(self, parameters: SysbenchParameters) -> tuple[str, ...]:
+        """IOPS of random and bandwidth of sequential modes."""
+        rate = "iops" if parameters.file_test_mode.startswith("rnd") else "bandwidth"
+        return tuple(f"{direction}_{rate}" for direction in _directions(parameters))
+
+    def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
+        """prepare, run, cleanup: each with the same options."""
+        options = ("sysbench", "fileio", *_options(parameters, job.seed))
+        prepare = () if parameters.file_test_mode == "seqwr" else ((*options, "prepare"),)
+        return Commands(prepare=prepare, run=(*options, "run"), cleanup=((*options, "cleanup"),))
+
+    def read(self, parameters: SysbenchParameters, output: ToolOutput) -> Reading:
+        """Figures of the report; NoSpaceError or ToolFailedError for what sysbench calls FATAL."""
+        text = output.stdout
+        if fatal := re.search(r"^FATAL: (.*)$", text, re.MULTILINE):
+            raise _failure(fatal[1])
+        rates = {name: _figure(text, f"{name}/s") for name in ("reads", "writes", "fsyncs")}
+        events = _figure(text, "total number of events")
+        measured_s = _figure(text, "total time")
+        counts = _counts(parameters, rates, events)
+        block_bytes = parse_size(parameters.file_block_size)
+        metrics = {
+            "read_iops": rates["reads"] or None,
+            "write_iops": rates["writes"] or None,
+            "read_bandwidth": rates["reads"] * block_bytes or None,
+            "write_bandwidth": rates["writes"] * block_bytes or None,
+            "fsync_rate": rates["fsyncs"],
+            # The printed average has two digits of a millisecond, the sum has many more.
+            "latency_mean": _figure(text, "sum") * _NS_PER_MS / events or None if events else None,
+            "latency_p95": _figure(text, "95th percentile") * _NS_PER_MS or None,
+            "latency_max": _figure(text, "max") * _NS_PER_MS or None,
+        }
+        declared = {metric.name for metric in self.metrics(parameters)}
+        written = None if counts is None else counts["writes"] * block_bytes
+        return Reading(
+            metrics={name: value for name, value in metrics.items() if name in declared},
+            read_bytes=None if counts is None else counts["reads"] * block_bytes,
+            written_bytes=written,
+            measured_s=measured_s,
+            direct="direct" in parameters.file_extra_flags,
+            warnings=(*_too_short(measured_s), *_written_again(parameters, written)),
+        )
+
+    def space_bytes(self, parameters: SysbenchParameters) -> int:
+        """All files."""
+        return parameters.total_bytes
+
+    def expected_s(self, parameters: SysbenchParameters) -> float:
+        """Preparation, and the time limit or a guess from the number of requests."""
+        prepare_s = (
+            0.0 if parameters.file_test_mode == "seqwr" else parameters.total_bytes / _PREPARE_BYTES_PER_S
+        )
+        guess_s = parameters.events / _GUESSED_EVENTS_PER_S
+        return prepare_s + (parameters.time_s or guess_s)
+
+
+def _directions(parameters: SysbenchParameters) -> tuple[str, ...]:
+    used = (("read", parameters.reads), ("write", parameters.writes))
+    return tuple(name for name, is_used in used if is_used)
+
+
+def _options(parameters: SysbenchParameters, seed: int) -> tuple[str, ...]:
+    options: dict[str, object] = {
+        "file-test-mode": parameters.file_test_mode,
+        "file-total-size": parameters.file_total_size,
+        "file-num": parameters.file_num,
+        "file-block-size": parameters.file_block_size,
+        "file-io-mode": parameters.file_io_mode,
+        "file-extra-flags": parameters.file_extra_flags or None,
+        "file-fsync-freq": parameters.file_fsync_freq,
+        "file-fsync-all": parameters.file_fsync_all,
+        "file-fsync-end": parameters.file_fsync_end,
+        "file-fsync-mode": parameters.file_fsync_mode,
+        "file-rw-ratio": parameters.file_rw_ratio if parameters.file_test_mode == "rndrw" else None,
+        "threads": parameters.threads,
+        "time": parameters.time_s,
+        "events": parameters.events,
+        "rate": parameters.rate or None,
+        "percentile": 95,
+        "rand-type": parameters.rand_type,
+        # sysbench keeps the seed in an int, and takes 0 for "use the clock".
+        "rand-seed": 1 + seed % (2**31 - 1),
+    }
+    return tuple(f"--{name}={value}" for name, value in options.items() if value is not None)
+
+
+def _figure(text: str, label: str) -> float:
+    """The number after a label of the report, which stands alone on its line."""
+    match = re.search(rf"^ *{re.escape(label)}: +([\d.]+)s?$", text, re.MULTILINE)
+    if match is None:
+        raise ToolOutputError(f"sysbench's report has no line '{label}'")
+    return float(match[1])
+
+
+def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: float) -> dict[str, int] | None:
+    """How many requests of each kind were made. sysbench prints only rates, over a span that is some
+    milliseconds longer than its "total time"; the span follows from the number of events, which holds the
+    periodic fsyncs but neither the final ones (each thread, each file) nor those of file-fsync-all."""
+    counted = rates["reads"] + rates["writes"]
+    if not counted:
+        return None
+    if parameters.file_fsync_all == "off" and rates["fsyncs"]:
+        counted += rates["fsyncs"]
+        if parameters.file_fsync_end == "on":
+            events += parameters.file_num * parameters.threads
+    return {name: round(rates[name] * events / counted) for name in ("reads", "writes")}
+
+
+def _too_short(seconds: float) -> tuple[ValidityWarning, ...]:
+    if seconds >= SHORTEST_S:
+        return ()
+    return (
+        ValidityWarning(
+            kind=WarningKind.TOO_SHORT,
+            severity=Severity.INVALID,
+            message=f"sysbench measured for {seconds:.3f} s only",
+            hint="raise time or events",
+            data={"measured_s": seconds, "shortest_s": SHORTEST_S},
+        ),
+    )
+
+
+def _written_again(parameters: SysbenchParameters, written_bytes: int | None) -> tuple[ValidityWarning, ...]:
+    if parameters.file_test_mode != "seqwr" or written_bytes is None:
+        return ()
+    passes = written_bytes / parameters.total_bytes
+    if passes <= 1:
+        return ()
+    return (
+        ValidityWarning(
+            kind=WarningKind.TOOL_WARNING,
+            severity=Severity.NOTE,
+            message=f"the files were written {passes:.1f} times over; only the first pass makes them",
+            hint="set events to file-total-size / file-block-size and time to 0 to write each file once",
+            data={"passes": passes},
+        ),
+    )
+
+
+def _failure(said: str) -> FslabError:
+    if "errno = 28" in said:
+        hint = "give the medium a larger size or the workload a smaller file-total-size"
+        return NoSpaceError(f"sysbench: {said}", hint=hint)
+    # sysbench prepare exits 0 even when the disk was full; the run then finds files missing or short.
+    return ToolFailedError(
+        f"sysbench: {said}", hint="see the output of the prepare command, which exits 0 anyway"
+    )
