@@ -1,0 +1,106 @@
+"""The exact command lines of one cell, by stage. Pure: registered entries say what they would run.
+
+What only exists at run time has a stand-in in capitals (/dev/loopN, CAMPAIGN); nothing is looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.cell import Cell, Fresh
+from fslab.plan.model import PlannedCommand, Stage
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import MediumPlan
+from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import Job
+
+SLOT = "SLOT"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paths:
+    """Where a campaign works: ``images`` for loop media, ``runtime`` for mount points and report files."""
+
+    images: Path
+    runtime: Path
+
+    @property
+    def target(self) -> Path:
+        """The mount point of the file system under test."""
+        return self.runtime / "mnt"
+
+    @property
+    def scratch(self) -> Path:
+        """Where tools write their report files."""
+        return self.runtime / "scratch" / "tool"
+
+
+def slot_of(cell: Cell) -> str:
+    """Which image a cell's trials use: one for all of a medium, one per cell, or one per stack."""
+    match cell.fresh:
+        case Fresh.TRIAL:
+            return cell.stack.medium.name
+        case Fresh.CELL:
+            return f"{cell.stack.medium.name}-{cell.id}"
+        case Fresh.CAMPAIGN:
+            return f"{cell.stack.medium.name}-{cell.stack_id}"
+
+
+def medium_plan(cell: Cell, paths: Paths) -> MediumPlan:
+    """What one device of the cell's medium would mean."""
+    medium = MEDIA.get(cell.stack.medium.type)
+    return medium.plan(medium.parse_options(cell.stack.medium.options), paths.images)
+
+
+def disks_of(cell: Cell) -> int:
+    """How many devices of its medium a cell needs."""
+    layout = LAYOUTS.get(cell.stack.layout)
+    return layout.disks(layout.parse_options(cell.stack.layout_options))
+
+
+def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand, ...]:
+    """All commands of one trial, in the order of running; ``seed`` is the one the tool gets."""
+    planned = medium_plan(cell, paths)
+    if not MEDIA.get(cell.stack.medium.type).formatted:
+        return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{slot_of(cell)}", seed)
+    return (*_stack(cell, paths, planned), *_workload(cell, paths, paths.target / "work", seed))
+
+
+def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedCommand, ...]:
+    spec, disks = cell.stack, disks_of(cell)
+    slots = [slot_of(cell)] if disks == 1 else [f"{slot_of(cell)}-{index}" for index in range(disks)]
+    attach = [
+        (stage, tuple(word.replace(SLOT, slot) for word in argv))
+        for slot in slots
+        for stage, argv in planned.commands
+    ]
+    layout = LAYOUTS.get(spec.layout)
+    devices = [planned.device] if disks == 1 else [f"{planned.device}{index}" for index in range(disks)]
+    join = layout.commands(layout.parse_options(spec.layout_options), devices)
+    device = planned.device if disks == 1 else f"/dev/{spec.layout.upper()}"
+    driver = FILESYSTEMS.get(spec.filesystem or "")
+    discard = not MEDIA.get(spec.medium.type).image
+    return (
+        *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
+        *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in join),
+        PlannedCommand(
+            stage=Stage.MKFS, argv=tuple(driver.mkfs_argv(spec.mkfs_options, device, discard=discard))
+        ),
+        PlannedCommand(
+            stage=Stage.MOUNT, argv=tuple(driver.mount_argv(spec.mount_options, device, str(paths.target)))
+        ),
+    )
+
+
+def _workload(cell: Cell, paths: Paths, directory: Path, seed: int) -> tuple[PlannedCommand, ...]:
+    workload = WORKLOADS.get(cell.workload.tool)
+    parameters = workload.parse_parameters(cell.workload.parameters)
+    commands = workload.commands(parameters, Job(directory=directory, scratch=paths.scratch, seed=seed))
+    return (
+        *(PlannedCommand(stage=Stage.PREPARE, argv=argv) for argv in commands.prepare),
+        PlannedCommand(stage=Stage.RUN, argv=commands.run),
+        *(PlannedCommand(stage=Stage.CLEANUP, argv=argv) for argv in commands.cleanup),
+    )

@@ -1,0 +1,60 @@
+"""What a study means: its cells, the order of its trials, the commands, the room and time it takes.
+
+Frozen values with a JSON form. Nothing here touches anything.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from fslab.cell import Cell, Frozen
+
+
+class Stage(StrEnum):
+    """What a command is for, in the order of a trial."""
+
+    ATTACH = "attach"
+    MKFS = "mkfs"
+    MOUNT = "mount"
+    PREPARE = "prepare"
+    RUN = "run"
+    CLEANUP = "cleanup"
+
+
+class PlannedCommand(Frozen):
+    """A command line that a trial will run. Stand-ins are in capitals: /dev/loopN, CAMPAIGN."""
+
+    stage: Stage
+    argv: tuple[str, ...]
+
+
+class PlannedTrial(Frozen):
+    """One place in the order: which cell (by id) in which block, counted from 0."""
+
+    block: int
+    cell: str
+
+
+class Plan(Frozen):
+    """A study expanded.
+
+    ``commands`` maps a cell's id to what each of its trials runs; ``order`` has every trial once, in the
+    order of running; ``devices`` are the block devices in use (or their stand-ins); ``space`` maps a place
+    (a directory, or ``memory``) to the bytes needed there at the same time; ``wipes`` are devices whose
+    content will be lost. ``expected_s`` is a rough duration, ``budget_s`` None where there is no limit.
+    """
+
+    study: str
+    title: str
+    cells: tuple[Cell, ...]
+    trials: int
+    seed: int
+    order: tuple[PlannedTrial, ...] = Field(repr=False)
+    commands: dict[str, tuple[PlannedCommand, ...]] = Field(repr=False)
+    devices: tuple[str, ...] = ()
+    space: dict[str, int] = Field(default_factory=dict)
+    wipes: tuple[str, ...] = ()
+    expected_s: float
+    budget_s: float | None = None

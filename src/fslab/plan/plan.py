@@ -1,0 +1,72 @@
+"""Makes the plan of a study. Pure: touches no device, starts no process, reads neither /sys nor the clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from fslab.cell import Cell
+from fslab.plan.commands import Paths, commands_of, disks_of, medium_plan, slot_of
+from fslab.plan.expand import expand
+from fslab.plan.model import Plan, PlannedTrial
+from fslab.plan.order import order, tool_seed
+from fslab.storage.media import MediumPlan
+from fslab.study.model import Study
+from fslab.workloads import REGISTRY as WORKLOADS
+
+# Attach, mkfs, two mounts, cache drop, flush and detach, as measured on ext4, xfs and btrfs in memory.
+OVERHEAD_S = 0.7
+IMAGE_BYTES_PER_S = 500e6
+
+
+def make_plan(study: Study, *, images: Path, runtime: Path) -> Plan:
+    """The plan of ``study`` for a campaign that keeps its images and mount points in these directories.
+
+    Commands show the tool's seed of the first block.
+    """
+    paths = Paths(images=images, runtime=runtime)
+    cells = expand(study)
+    media = _images(cells, paths)
+    space = Counter[str]()
+    for planned, disks in media:
+        space.update({place: needed * disks for place, needed in planned.space.items()})
+    seed = tool_seed(study.seed, 0)
+    return Plan(
+        study=study.id,
+        title=study.title,
+        cells=cells,
+        trials=study.trials,
+        seed=study.seed,
+        order=tuple(
+            PlannedTrial(block=block, cell=cell.id) for block, cell in order(cells, study.trials, study.seed)
+        ),
+        commands={cell.id: commands_of(cell, paths, seed=seed) for cell in cells},
+        devices=tuple(
+            dict.fromkeys(planned.device for planned, _ in media if planned.size_bytes or planned.wipes)
+        ),
+        space=dict(space),
+        wipes=tuple(dict.fromkeys(device for planned, _ in media for device in planned.wipes)),
+        expected_s=_expected_s(cells, study.trials, sum(space.values())),
+        budget_s=study.budget_s,
+    )
+
+
+def _images(cells: Sequence[Cell], paths: Paths) -> list[tuple[MediumPlan, int]]:
+    """What each medium's slot needs, once however many cells use it, with its number of devices."""
+    found: dict[str, tuple[MediumPlan, int]] = {}
+    for cell in cells:
+        slot, disks = slot_of(cell), disks_of(cell)
+        known = found.get(slot)
+        if known is None or known[1] < disks:
+            found[slot] = (medium_plan(cell, paths), disks)
+    return list(found.values())
+
+
+def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:
+    measured_s = sum(
+        workload.expected_s(workload.parse_parameters(cell.workload.parameters)) + OVERHEAD_S
+        for cell in cells
+        for workload in [WORKLOADS.get(cell.workload.tool)]
+    )
+    return trials * measured_s + image_bytes / IMAGE_BYTES_PER_S

@@ -1,0 +1,220 @@
+"""Checks what several parts of a study mean together: options of a file system, references, room, sharing.
+
+Pure: registered entries are asked what they would do; no device is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.cell import Fresh, StackSpec, WorkloadSpec
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.filesystems import FileSystem
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import MediumPlan
+from fslab.study import matrix
+from fslab.study.mistakes import Mistakes, brief, suggestion
+from fslab.study.model import Medium, Stack, Workload
+from fslab.study.options import MAX_COMBINATIONS
+from fslab.study.read import Draft
+from fslab.study.source import Node
+from fslab.units import format_size
+from fslab.workloads import REGISTRY as WORKLOADS
+
+
+def check(draft: Draft, root: Node, mistakes: Mistakes) -> None:
+    """Note every mistake that shows only between the parts."""
+    for name, stack in draft.stacks.items():
+        node = draft.stack_nodes[name]
+        _StackCheck(stack=stack, node=node, root=root, draft=draft, mistakes=mistakes).run()
+    _check_expanded(draft, root, mistakes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _StackCheck:
+    """The checks of one entry under ``stacks``."""
+
+    stack: Stack
+    node: Node
+    root: Node
+    draft: Draft
+    mistakes: Mistakes
+
+    def run(self) -> None:
+        self._references("medium", self.stack.medium, "media")
+        self._references("workloads", self.stack.workloads or (), "workloads")
+        for key in ("medium", "filesystem", "mkfs_options", "mount_options", "workloads"):
+            self._twice(key, getattr(self.stack, key) or ())
+        self._twice("layout", [layout.model_dump_json() for layout in self.stack.layout])
+        for number, name in enumerate(self.stack.filesystem):
+            if name not in FILESYSTEMS.names():
+                self._add(
+                    "filesystem", number, f"no file system '{name}'{suggestion(name, FILESYSTEMS.names())}"
+                )
+            else:
+                driver = FILESYSTEMS.get(name)
+                self._options("mkfs_options", driver.check_mkfs_options)
+                self._options("mount_options", driver.check_mount_options)
+        kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
+        for kind in sorted(kinds):
+            if MEDIA.get(kind).formatted:
+                self._formatted(kind)
+            else:
+                self._as_it_is(kind)
+
+    def _add(self, key: str, number: int, what: str) -> None:
+        node = self.node.at((key, number))
+        self.mistakes.add(node.place, node.path, what)
+
+    def _references(self, key: str, names: Sequence[str], kind: str) -> None:
+        # Also what was named but could not be read is known: its own mistake says more.
+        known = {*self.root.at((kind,)).fields, *(self.draft.media if kind == "media" else ())}
+        for number, name in enumerate(names):
+            if name not in known:
+                what = {"media": "medium", "workloads": "workload"}[kind]
+                self._add(key, number, f"no {what} '{name}'{suggestion(name, known)}")
+
+    def _twice(self, key: str, values: Sequence[str]) -> None:
+        for number, value in enumerate(values):
+            if value in values[:number]:
+                shown = f"'{value}' is" if key != "layout" else "the same layout is"
+                self._add(key, number, f"{shown} listed twice")
+
+    def _formatted(self, kind: str) -> None:
+        if not self.stack.filesystem and not self.mistakes.any_at((*self.node.path, "filesystem")):
+            known = ", ".join(FILESYSTEMS.names())
+            what = f"'filesystem' is missing: a '{kind}' medium is formatted — known: {known}"
+            self.mistakes.add(self.node.place, self.node.path, what)
+
+    def _options(self, key: str, check_one: Callable[[str], None]) -> None:
+        for number, variant in enumerate(getattr(self.stack, key)):
+            try:
+                check_one(variant)
+            except ValueError as error:
+                self._add(key, number, brief(str(error)))
+
+    def _as_it_is(self, kind: str) -> None:
+        for key in ("filesystem", "mkfs_options", "mount_options"):
+            if key in self.node.fields:
+                self._add(
+                    key, 0, f"has no effect: a '{kind}' medium is never formatted or mounted; leave it out"
+                )
+        if any(layout.type != "single" for layout in self.stack.layout):
+            self._add(
+                "layout", 0, f"has no effect: a '{kind}' medium is a directory, not devices; leave it out"
+            )
+
+
+def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
+    """Checks of the combinations, of those entries that have no mistake of their own."""
+
+    def sound(kind: str, names: Iterable[str]) -> bool:
+        return not any(mistakes.any_at((kind, name)) for name in names)
+
+    stacks = {
+        name: stack
+        for name, stack in draft.stacks.items()
+        if sound("stacks", [name]) and sound("media", stack.medium) and set(stack.medium) <= set(draft.media)
+    }
+    workloads = {name: workload for name, workload in draft.workloads.items() if sound("workloads", [name])}
+    total = sum(_size(stack, draft.media) for stack in stacks.values()) * sum(
+        matrix.count(workload.parameters) for workload in workloads.values()
+    )
+    if total > MAX_COMBINATIONS:
+        what = f"the lists make up to {total} cells, of which {MAX_COMBINATIONS} are allowed"
+        mistakes.add(root.place, (), what)
+        return
+    expanded = matrix.stack_specs(stacks, draft.media)
+    used = [
+        _Use(entry=entry, stack=stack, draft=draft, root=root, mistakes=mistakes) for entry, stack in expanded
+    ]
+    for use in used:
+        applied = stacks[use.entry].workloads
+        use.check_room({name: each for name, each in workloads.items() if applied is None or name in applied})
+    _check_sharing(used, workloads, stacks)
+
+
+def _size(stack: Stack, media: dict[str, Medium]) -> int:
+    mediums = sum(matrix.count(media[name].options) for name in stack.medium)
+    layouts = sum(matrix.count(layout.options) for layout in stack.layout)
+    variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
+    return mediums * layouts * variants
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Use:
+    """One expanded stack: what it takes of its medium and what it holds."""
+
+    entry: str
+    stack: StackSpec
+    draft: Draft
+    root: Node
+    mistakes: Mistakes
+
+    @property
+    def planned(self) -> MediumPlan:
+        medium = MEDIA.get(self.stack.medium.type)
+        return medium.plan(medium.parse_options(self.stack.medium.options), Path())
+
+    def check_room(self, workloads: dict[str, Workload]) -> None:
+        """The file system fits on the medium and the workloads on the file system; a device is one disk."""
+        layout = LAYOUTS.get(self.stack.layout)
+        disks, planned = layout.disks(layout.parse_options(self.stack.layout_options)), self.planned
+        if planned.wipes and disks > 1:
+            node = self.root.at(("stacks", self.entry, "layout"))
+            self.mistakes.add(node.place, node.path, f"needs {disks} devices, and a 'device' medium is one")
+        if planned.size_bytes is None:
+            return
+        size_bytes = planned.size_bytes * disks
+        if self.stack.filesystem is not None:
+            self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
+        for name, workload in workloads.items():
+            for spec in matrix.workload_specs(name, workload):
+                self._check_space(name, spec, size_bytes)
+
+    def _check_smallest(self, driver: FileSystem, size_bytes: int) -> None:
+        if size_bytes < driver.min_size_bytes:
+            node = self.root.at(("stacks", self.entry, "filesystem"))
+            needed = f"{driver.name} needs at least {format_size(driver.min_size_bytes)}"
+            self.mistakes.add(node.place, node.path, f"{needed}, {self._room(size_bytes)}")
+
+    def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int) -> None:
+        entry = WORKLOADS.get(spec.tool)
+        needed_bytes = entry.space_bytes(entry.parse_parameters(spec.parameters))
+        if needed_bytes > size_bytes:
+            node = self.root.at(("workloads", name))
+            what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
+            self.mistakes.add(node.place, node.path, what)
+
+    def _room(self, size_bytes: int) -> str:
+        return f"and medium '{self.stack.medium.name}' of stack '{self.entry}' has {format_size(size_bytes)}"
+
+
+def _check_sharing(used: list[_Use], workloads: dict[str, Workload], stacks: dict[str, Stack]) -> None:
+    """A device holds one file system at a time: one that is to last must have the device to itself."""
+    tenants: dict[str, dict[str, tuple[_Use, Fresh]]] = defaultdict(dict)
+    for use in used:
+        applied = stacks[use.entry].workloads
+        for name, workload in workloads.items():
+            if applied is not None and name not in applied:
+                continue
+            fresh = workload.fresh or use.draft.values.get("fresh", Fresh.TRIAL)
+            for device in use.planned.wipes:
+                for spec in matrix.workload_specs(name, workload):
+                    lives = {Fresh.TRIAL: "trial", Fresh.CELL: f"{use.stack.name}/{spec.name}"}
+                    tenants[device][lives.get(fresh, use.stack.name)] = (use, fresh)
+    for device, held in tenants.items():
+        lasting = [(use, fresh) for use, fresh in held.values() if fresh is not Fresh.TRIAL]
+        if not lasting or len(held) == 1:
+            continue
+        use, fresh = lasting[0]
+        node = use.root.at(("stacks", use.entry, "medium"))
+        what = (
+            f"'{device}' would be made anew by other cells although 'fresh: {fresh}' keeps its file system: "
+            "a device is shared by several cells only with 'fresh: trial'"
+        )
+        use.mistakes.add(node.place, node.path, what)

@@ -1,0 +1,169 @@
+"""``docs/study-file.md``: every key of a study file, made from the models and the registries.
+
+Run as ``python -m fslab.study.document > docs/study-file.md``; a test keeps the file current.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.filesystems import VFS_OPTIONS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.study import shipped
+from fslab.study.fields import adapter_of, keys_of
+from fslab.study.model import Layout, Medium, Stack, StudyFile, Workload
+from fslab.workloads import REGISTRY as WORKLOADS
+
+HEAD = """\
+# The study file
+
+<!-- Made by: python -m fslab.study.document > docs/study-file.md — do not edit. -->
+
+A study says what is compared (**stacks**: medium ▸ layout ▸ file system ▸ options) under which load
+(**workloads**). Every stack runs every workload; each pair is a **cell**, repeated `trials` times.
+It is a YAML file:
+
+```yaml
+{example}```
+
+- **A list is a matrix axis**: `filesystem: [ext4, xfs]` with `bs: [4k, 64k]` makes four cells. Results are
+  called by what varies: `ext4`, `random-write[bs=4k]`.
+- **`extends`** takes over another workload's keys; the keys written beside it win. YAML anchors and `<<`
+  work everywhere.
+- **Names** of media, stacks and workloads are letters, digits, `_`, `+` and `-`.
+- **Sizes** are powers of 1024 (`4k`, `1g`); **durations** are `700ms`, `30s`, `10m`, `1h30m`.
+- **`--set KEY=VALUE`** changes a key for one run: `--set trials=10`, `--set media.memory.size=2g`,
+  `--set workloads.random-write.bs=[4k,64k]`. The value is read as YAML; the name of an entry must be there.
+- All mistakes are reported at once, each with its line. `fslab plan FILE` shows what a study means and
+  touches nothing.
+- `fslab schema` prints a JSON Schema for completion in an editor.
+"""
+
+FRESH = """\
+`fresh` says how long one made file system is used: `trial` makes it anew for each trial; `cell` keeps it for
+all trials of a cell, `campaign` for all cells of a stack (it ages, which can be the question). `cache: cold`
+flushes, drops the page cache and mounts again before the measured run; `warm` leaves the cache as preparing
+left it.
+"""
+
+
+def markdown() -> str:
+    """The whole document."""
+    parts = [
+        HEAD.format(example=shipped.text("quick")),
+        "## Top level\n",
+        _table(keys_of(StudyFile, described=True)),
+        FRESH,
+        "## `media`: what the bytes lie on\n",
+        _table(keys_of(Medium, described=True)),
+        *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in MEDIA),
+        "## `stacks`: what is compared\n",
+        _table(keys_of(Stack, described=True)),
+        "## `layout` of a stack: how devices become one\n",
+        _table(keys_of(Layout, described=True)),
+        *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in LAYOUTS),
+        "## `workloads`: what is run\n",
+        _table(keys_of(Workload, described=True)),
+        *(_entry(f"tool: {name}", entry.summary, entry.Parameters) for name, entry in WORKLOADS),
+        "## File systems\n",
+        f"Mount options that every file system has: {_codes(VFS_OPTIONS)}.\n",
+        *(_filesystem(name) for name in FILESYSTEMS.names()),
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _entry(heading: str, summary: str, model: type[BaseModel]) -> str:
+    about = inspect.cleandoc(model.__doc__ or "").replace("``", "`")
+    table = _table(keys_of(model)) if model.model_fields else "No keys of its own.\n"
+    return f"### `{heading}`\n\n{summary}. {about}\n\n{table}"
+
+
+def _table(keys: Mapping[str, FieldInfo]) -> str:
+    rows = [
+        f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |"
+        for key, info in keys.items()
+    ]
+    return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def _kind(info: FieldInfo) -> str:
+    """What may be written, in words."""
+    if info.title:
+        return info.title
+    whole = adapter_of(info).json_schema()
+    return _words(whole, whole.get("$defs", {}))
+
+
+def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    if "$ref" in value:
+        return _words(definitions[value["$ref"].rpartition("/")[2]], definitions)
+    if "enum" in value:
+        return ", ".join(f"`{choice}`" for choice in value["enum"])
+    if value.get("title") in {"duration", "text or list", "mapping"}:
+        return str(value["title"])
+    if "anyOf" in value:
+        choices = [_words(choice, definitions) for choice in value["anyOf"] if choice.get("type") != "null"]
+        return " or ".join(dict.fromkeys(choices))
+    if "const" in value:
+        return f"`{value['const']}`"
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
+    limits = [
+        f"{sign} {value[key]}" for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">")) if key in value
+    ]
+    return " ".join([words.get(str(value.get("type")), str(value.get("type", "any value"))), *limits])
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "**required**"
+    default = info.get_default(call_default_factory=True)
+    while isinstance(default, tuple) and len(default) == 1:
+        default = default[0]
+    if isinstance(default, Layout):
+        default = default.type
+    if isinstance(default, Enum):
+        default = default.value
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if isinstance(default, float):
+        default = f"{default:g}"
+    return "" if default in (None, "", (), {}) else f"`{default}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _filesystem(name: str) -> str:
+    driver = FILESYSTEMS.get(name)
+    flags = (flag if form == "" else f"{flag} VALUE" for flag, form in sorted(driver.mkfs_flags.items()))
+    own = {option: form for option, form in sorted(driver.mount_options.items()) if option not in VFS_OPTIONS}
+    return (
+        f"### `filesystem: {name}`\n\n{driver.summary}.\n\n"
+        f"- `mkfs_options`: {_codes(flags)}\n"
+        f"- `mount_options`: {_codes(_option(option, form) for option, form in own.items())}\n"
+    )
+
+
+def _option(name: str, form: str) -> str:
+    """``commit=int``, ``data=journal|ordered``, ``barrier[=0|1]``."""
+    if not form:
+        return name
+    return f"{name}[={form[:-1]}]" if form.endswith("?") else f"{name}={form}"
+
+
+def _codes(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

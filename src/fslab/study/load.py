@@ -1,0 +1,58 @@
+"""Loads a study: text → tree → overrides → model → checks, with all mistakes in one StudyError.
+
+Reads the study's file and nothing else: no device, no mount, no other process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fslab.errors import StudyError, UsageError, nearest
+from fslab.study import shipped
+from fslab.study.check import check
+from fslab.study.mistakes import Mistakes
+from fslab.study.model import Study
+from fslab.study.overrides import apply
+from fslab.study.read import read_study
+from fslab.study.source import parse
+
+
+def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
+    """The study at a path, or the shipped one of an id, changed by ``--set`` overrides.
+
+    What looks like a path (a slash, a ``.yaml`` or ``.yml`` at the end) is one; anything else is an id, and
+    the name of a file only if no study has that id. UsageError if there is neither; StudyError for mistakes.
+    """
+    name, path = str(study), Path(study)
+    looks_like_path = isinstance(study, Path) or "/" in name or path.suffix in {".yaml", ".yml"}
+    if not looks_like_path and name in shipped.ids():
+        return load_text(shipped.text(name), f"{name}.yaml", overrides)
+    if not looks_like_path and not path.is_file():
+        raise UsageError(f"no study '{name}'", hint=f"give a path, or an id: {nearest(name, shipped.ids())}")
+    return load_text(_read(path), name, overrides)
+
+
+def load_text(text: str, name: str, overrides: Sequence[str] = ()) -> Study:
+    """The same for a text. ``name`` is shown with the lines of mistakes; without its suffix it is the id."""
+    mistakes = Mistakes()
+    root = parse(text, name, mistakes)
+    if root is None:
+        mistakes.raise_if_any(name)
+        raise AssertionError("a text without a tree has a mistake")
+    apply(root, overrides, mistakes)
+    draft = read_study(root, mistakes)
+    check(draft, root, mistakes)
+    mistakes.raise_if_any(name)
+    values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
+    return Study(**values, id=Path(name).stem, text=text, overrides=tuple(overrides))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise StudyError("is not UTF-8 text", where=str(path)) from error
+    except OSError as error:
+        hint = "see the shipped studies: fslab list studies"
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error

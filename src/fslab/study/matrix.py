@@ -1,0 +1,128 @@
+"""Lists become combinations: pure functions on names and values, no registry, no file, no device.
+
+The first key written varies slowest (in a stack: file system, mkfs, mount, layout, medium). Names of what
+comes out say only what varies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+from fslab.cell import MediumSpec, Scalar, StackSpec, WorkloadSpec
+from fslab.study.model import Layout, Medium, Stack, Workload
+
+Axes = Mapping[str, Sequence[Scalar]]
+Point = dict[str, int]
+
+UNSAFE = re.compile(r"[^A-Za-z0-9_+-]")
+
+
+def count(axes: Mapping[str, Sequence[object]]) -> int:
+    """How many combinations there are."""
+    return prod(len(values) for values in axes.values())
+
+
+def points(axes: Mapping[str, Sequence[object]]) -> Iterator[Point]:
+    """Every combination, as the index of the value that each axis takes."""
+    for indices in product(*(range(len(values)) for values in axes.values())):
+        yield dict(zip(axes, indices, strict=True))
+
+
+def values_at(axes: Axes, point: Point) -> dict[str, Scalar]:
+    """The values of one combination."""
+    return {key: axes[key][index] for key, index in point.items()}
+
+
+def text(value: Scalar) -> str:
+    """A value as YAML writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def varying(axes: Axes, point: Point) -> str:
+    """``bs=4k,iodepth=1``: the axes with more than one value; empty if there is none."""
+    values = values_at(axes, point)
+    return ",".join(f"{key}={text(values[key])}" for key in axes if len(axes[key]) > 1)
+
+
+def workload_specs(name: str, workload: Workload) -> list[WorkloadSpec]:
+    """A workload's combinations: ``randwrite[bs=4k]``, ``randwrite[bs=64k]``."""
+    axes = workload.parameters
+    return [
+        WorkloadSpec(
+            name=_bracketed(name, varying(axes, point)), tool=workload.tool, parameters=values_at(axes, point)
+        )
+        for point in points(axes)
+    ]
+
+
+def medium_specs(name: str, medium: Medium) -> list[MediumSpec]:
+    """A medium's combinations: ``fast.1g``, ``fast.2g`` (images are named after them: no slashes)."""
+    found = []
+    for point in points(medium.options):
+        values = values_at(medium.options, point)
+        varied = [text(value) for key, value in values.items() if len(medium.options[key]) > 1]
+        label = ".".join([name, *(UNSAFE.sub("_", value) for value in varied)])
+        found.append(MediumSpec(name=label, type=medium.type, options=values))
+    return found
+
+
+def stack_specs(stacks: Mapping[str, Stack], media: Mapping[str, Medium]) -> list[tuple[str, StackSpec]]:
+    """Every stack with the name of the entry it comes from.
+
+    A stack is called by what varies: ``ext4 noatime``. The entry's own name goes before that when the file
+    system does not vary, and everywhere when two entries would otherwise give the same name.
+    """
+    found = [
+        (name, spec, words) for name, stack in stacks.items() for spec, words in _combinations(stack, media)
+    ]
+    short = [_stack_name(name, words, entry=len(stacks[name].filesystem) < 2) for name, _, words in found]
+    unique = max(Counter(short).values(), default=1) == 1
+    names = short if unique else [_stack_name(name, words, entry=True) for name, _, words in found]
+    return [
+        (entry, spec.model_copy(update={"name": name}))
+        for (entry, spec, _), name in zip(found, names, strict=True)
+    ]
+
+
+def _combinations(stack: Stack, media: Mapping[str, Medium]) -> Iterator[tuple[StackSpec, tuple[str, ...]]]:
+    """A stack's combinations, each with the words for what varies in it."""
+    filesystems: tuple[str | None, ...] = stack.filesystem or (None,)
+    mediums = [spec for name in stack.medium for spec in medium_specs(name, media[name])]
+    layouts = [each for layout in stack.layout for each in _layouts(layout, stack.layout)]
+    combinations = product(filesystems, stack.mkfs_options, stack.mount_options, layouts, mediums)
+    for filesystem, mkfs_options, mount_options, (layout, options, layout_word), medium in combinations:
+        words = (
+            filesystem if len(filesystems) > 1 else None,
+            (mkfs_options or "mkfs-defaults") if len(stack.mkfs_options) > 1 else None,
+            mount_options if len(stack.mount_options) > 1 else None,
+            layout_word,
+            medium.name if len(mediums) > 1 else None,
+        )
+        spec = StackSpec(
+            name="", medium=medium, layout=layout, layout_options=options, filesystem=filesystem,
+            mkfs_options=mkfs_options, mount_options=mount_options,
+        )  # fmt: skip
+        yield spec, tuple(word for word in words if word)
+
+
+def _layouts(layout: Layout, among: Sequence[Layout]) -> Iterator[tuple[str, dict[str, Scalar], str]]:
+    """A layout's combinations: type, options, and the word for what varies (empty if nothing does)."""
+    same_type = [other for other in among if other.type == layout.type]
+    for point in points(layout.options):
+        values = values_at(layout.options, point)
+        # Two layouts of one type differ in values that vary in neither of them: then all are shown.
+        shown = {key: len(layout.options[key]) > 1 or len(same_type) > 1 for key in values}
+        varied = ",".join(f"{key}={text(value)}" for key, value in values.items() if shown[key])
+        yield layout.type, values, _bracketed(layout.type, varied) if len(among) > 1 else varied
+
+
+def _stack_name(entry_name: str, words: tuple[str, ...], *, entry: bool) -> str:
+    return " ".join((entry_name, *words) if entry or not words else words)
+
+
+def _bracketed(name: str, varied: str) -> str:
+    return f"{name}[{varied}]" if varied else name

@@ -1,0 +1,96 @@
+"""Collects every mistake of a study, so that one run of fslab shows them all, each with its place.
+
+It only collects and words; what is a mistake is decided by the modules that read and check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from fslab.errors import StudyError
+
+Path = tuple[str | int, ...]
+
+MEANT_CUTOFF = 0.6
+_KNOWN_AFTER_NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Place:
+    """Where something was written: a line of the file, or the ``rank``-th --set (which comes after it)."""
+
+    rank: int = 0
+    line: int = 0
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.origin}:{self.line}" if self.line else self.origin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mistake:
+    """One mistake: where it was written, at which key, and what is wrong."""
+
+    place: Place
+    path: Path
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (str(self.place), dotted(self.path), self.what) if part)
+
+
+@dataclass(kw_only=True, slots=True)
+class Mistakes:
+    """All mistakes found so far. The same one (reached by several combinations) is kept once."""
+
+    found: list[Mistake] = field(default_factory=list)
+
+    def add(self, place: Place, path: Path, what: str) -> None:
+        """Note a mistake, unless it is already known."""
+        mistake = Mistake(place=place, path=path, what=what)
+        if mistake not in self.found:
+            self.found.append(mistake)
+
+    def any_at(self, path: Path) -> bool:
+        """Whether something is known to be wrong at ``path`` or below it."""
+        return any(mistake.path[: len(path)] == path for mistake in self.found)
+
+    def sorted(self) -> list[Mistake]:
+        """In the order of the lines, then as found."""
+        return sorted(self.found, key=lambda mistake: mistake.place)
+
+    def raise_if_any(self, name: str) -> None:
+        """StudyError with all mistakes, one to a line."""
+        if not self.found:
+            return
+        count = "1 mistake" if len(self.found) == 1 else f"{len(self.found)} mistakes"
+        lines = "\n".join(f"  {mistake}" for mistake in self.sorted())
+        raise StudyError(f"{count} in the study {name}:\n{lines}")
+
+
+def dotted(path: Path) -> str:
+    """``stacks.fs.mount_options.1``: the key as ``--set`` takes it (list items are numbered from 0)."""
+    return ".".join(str(part) for part in path)
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """The known name that ``name`` is most likely a misspelling of, if there is one."""
+    close = get_close_matches(name, sorted(known), n=1, cutoff=MEANT_CUTOFF)
+    return close[0] if close else None
+
+
+def brief(message: str) -> str:
+    """A message made with ``errors.nearest``, less the list of known names where a near one was found."""
+    return _KNOWN_AFTER_NEAREST.sub(r" — \1", message)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`` — did you mean 'ext4'?``, or the known names when none is near."""
+    names = sorted(known)
+    near = meant(name, names)
+    if near is not None:
+        return f" — did you mean '{near}'?"
+    return f" — known: {', '.join(names)}" if names else " — there are none"

@@ -1,0 +1,164 @@
+"""What a person wrote, once it is known to be right: frozen values, nothing expanded yet, nothing touched.
+
+A field with a description is a key of the study file; the generated documentation and the JSON Schema are
+made from them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from fslab.cell import Cache, Fresh, Frozen, Scalar
+from fslab.units import parse_duration
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+TUNABLE = re.compile(r"vm\.[a-z0-9_]+|cpu_governor")
+
+
+def _duration(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("a duration is a number with s, m or h, such as 30s or 10m")  # noqa: TRY004 - for pydantic
+    seconds = parse_duration(value)
+    if seconds <= 0:
+        raise ValueError(f"'{value}' is no time at all")
+    return seconds
+
+
+def _variants(value: object) -> object:
+    """A single value is a list of one."""
+    if isinstance(value, list | tuple) and not value:
+        raise ValueError("the list is empty")
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _tuning(value: object) -> object:
+    if not isinstance(value, dict):
+        raise ValueError("is not a mapping such as {vm.dirty_bytes: 67108864}")  # noqa: TRY004 - for pydantic
+    return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
+
+
+_TEXT = {"type": "string"}
+_NAMED = "mapping of names"
+_REFERENCES = "name, mapping or list"
+_SETTING = {"type": ["string", "number", "boolean"]}
+
+Duration = Annotated[
+    float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
+]
+Texts = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_variants),
+    WithJsonSchema(
+        {"title": "text or list", "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
+    ),
+]
+Values = Annotated[tuple[Scalar, ...], BeforeValidator(_variants)]
+Tuning = Annotated[
+    dict[str, str],
+    BeforeValidator(_tuning),
+    WithJsonSchema(
+        {
+            "title": "mapping",
+            "type": "object",
+            "patternProperties": {f"^({TUNABLE.pattern})$": _SETTING},
+            "additionalProperties": False,
+        }
+    ),
+]
+
+
+class Written(Frozen):
+    """Base of what is written in a study file: keys as in the file, attributes with their unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Medium(Written):
+    """What the bytes lie on: a type and that type's own keys. A list in any of those is a matrix axis."""
+
+    type: str = Field(description="kind of medium")
+    options: dict[str, Values] = Field(default_factory=dict)
+
+
+class Layout(Written):
+    """How the devices of a medium become one: a type and that type's own keys."""
+
+    type: str = Field("single", description="kind of layout")
+    options: dict[str, Values] = Field(default_factory=dict)
+
+
+class Stack(Written):
+    """Medium ▸ layout ▸ file system ▸ mkfs and mount options. A list anywhere is a matrix axis.
+
+    ``filesystem`` is empty on a ``directory`` medium. ``workloads`` None means all.
+    """
+
+    medium: tuple[str, ...] = Field(
+        title=_REFERENCES, description="a medium's name, or a medium written here, or a list"
+    )
+    layout: tuple[Layout, ...] = Field(
+        (Layout(type="single"),), title=_REFERENCES, description="a layout's name, or a mapping, or a list"
+    )
+    filesystem: Texts = Field(
+        (), description="a file system or a list of them; left out on a medium that is not formatted"
+    )
+    mkfs_options: Texts = Field(("",), description="as on mkfs's command line; a list holds variants")
+    mount_options: Texts = Field(("defaults",), description="as for `mount -o`; a list holds variants")
+    workloads: Texts | None = Field(None, description="names of the workloads that run on it; default: all")
+
+
+class Workload(Written):
+    """A tool with its own keys. A list in any of those is a matrix axis.
+
+    ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply.
+    """
+
+    tool: str = Field(description="tool that makes the load")
+    extends: str | None = Field(None, description="another workload, whose keys this one takes over")
+    cache: Cache | None = Field(None, description="overrides the study's `cache`")
+    fresh: Fresh | None = Field(None, description="overrides the study's `fresh`")
+    time_limit_s: Duration | None = Field(
+        None, alias="time_limit", description="overrides the study's `time_limit`"
+    )
+    parameters: dict[str, Values] = Field(default_factory=dict)
+
+
+class StudyFile(Written):
+    """The keys of a study file."""
+
+    title: str = Field(description="what the study asks, in a few words", min_length=1)
+    source: str | None = Field(None, description="where it was published, if it was: a citation")
+    description: str | None = Field(None, description="what to know about it")
+    media: dict[str, Medium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")
+    stacks: dict[str, Stack] = Field(title=_NAMED, description="what is compared, by name")
+    workloads: dict[str, Workload] = Field(title=_NAMED, description="what is run on each stack, by name")
+    trials: int = Field(5, description="repetitions of each cell (stack × workload)", ge=1, le=100_000)
+    cache: Cache = Field(Cache.COLD, description="page cache when the run starts: dropped, or as it is")
+    fresh: Fresh = Field(Fresh.TRIAL, description="how long one made file system is used")
+    seed: int = Field(
+        1, description="draws the order of trials and the tools' random offsets", ge=0, lt=1 << 63
+    )
+    budget_s: Duration | None = Field(
+        None, alias="budget", description="begin no trial after this time, such as 10m; default: no limit"
+    )
+    time_limit_s: Duration = Field(
+        600.0, alias="time_limit", description="end a command of a trial that runs longer than this"
+    )
+    tuning: Tuning = Field(
+        {}, description="kernel settings during the campaign, put back afterwards: `vm.*` and `cpu_governor`"
+    )
+
+
+class Study(StudyFile):
+    """A study, whole and checked: every reference is resolved and every combination is valid.
+
+    ``id`` is the file's name without suffix; ``text`` and ``overrides`` make the same study again
+    (``load_text(study.text, study.id, study.overrides)``), so a resume needs no file.
+    """
+
+    id: str
+    text: str = Field(repr=False)
+    overrides: tuple[str, ...] = ()

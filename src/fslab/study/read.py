@@ -1,0 +1,198 @@
+"""The tree of a study → its model: names, references within it, ``extends``, and each entry's own keys.
+
+Goes on after every mistake. What depends on several entries together is left to ``check.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.study import options
+from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
+from fslab.study.mistakes import Mistakes, meant, suggestion
+from fslab.study.model import NAME, TUNABLE, Layout, Medium, Stack, StudyFile, Workload
+from fslab.study.source import Node
+from fslab.workloads import REGISTRY as WORKLOADS
+
+
+@dataclass(kw_only=True, slots=True)
+class Draft:
+    """What could be read: the right values by key, and the entries that are whole enough to be checked.
+
+    ``stack_nodes`` are the stacks with misspelt keys put right, ``workload_nodes`` the workloads with what
+    they extend merged in.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    media: dict[str, Medium] = field(default_factory=dict)
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    workloads: dict[str, Workload] = field(default_factory=dict)
+    stack_nodes: dict[str, Node] = field(default_factory=dict)
+    workload_nodes: dict[str, Node] = field(default_factory=dict)
+
+
+def read_study(root: Node, mistakes: Mistakes) -> Draft:
+    """Everything that is right in the tree; what is wrong is noted."""
+    draft = Draft()
+    if not is_mapping(root, "a study", mistakes):
+        return draft
+    readers: dict[str, Callable[[Node], None]] = {
+        "media": lambda node: _entries(node, "a medium", partial(_medium, draft, mistakes), mistakes),
+        "stacks": lambda node: _entries(node, "a stack", partial(_stack, draft, mistakes), mistakes),
+        "workloads": lambda node: _workloads(node, draft, mistakes),
+    }
+    fields = known_fields(root, keys_of(StudyFile, described=True), mistakes, root)
+    draft.values = read_keys(StudyFile, root, fields, mistakes, readers)
+    for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
+        _check_tunable(key, node, mistakes)
+    return draft
+
+
+def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes: Mistakes) -> None:
+    """Read each entry of a mapping of names."""
+    if not is_mapping(node, f"a mapping of names, each with {what}", mistakes):
+        return
+    if not node.fields and node.path != ("media",):
+        mistakes.add(node.place, node.path, f"is empty: at least one is needed, each with {what}")
+    for name, child in node.fields.items():
+        if not NAME.fullmatch(name):
+            what_name = f"'{name}' is no name: letters, digits, '_', '+' and '-'"
+            mistakes.add(child.place, child.path, what_name)
+        if has_value(child, mistakes, child) and is_mapping(child, what, mistakes):
+            read(child, name)
+
+
+def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
+    own = set(keys_of(Medium, described=True))
+    entry = options.entry_of(MEDIA, "type", node, mistakes)
+    fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
+    values = read_keys(Medium, node, fields, mistakes)
+    axes = options.read_axes(fields, own, mistakes, node)
+    if entry is None or "type" not in values:
+        return
+    options.check_points(entry.parse_options, axes, mistakes, node)
+    draft.media[name] = Medium(type=values["type"], options=options.scalars(axes))
+
+
+def _layout(node: Node, mistakes: Mistakes) -> Layout | None:
+    if not isinstance(node.content, dict):  # a bare name
+        node = Node(content={"type": node}, place=node.place, path=node.path)
+    own = set(keys_of(Layout, described=True))
+    entry = options.entry_of(LAYOUTS, "type", node, mistakes)
+    fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
+    values = read_keys(Layout, node, fields, mistakes)
+    axes = options.read_axes(fields, own, mistakes, node)
+    if entry is None:
+        return None
+    options.check_points(entry.parse_options, axes, mistakes, node)
+    return Layout(type=entry.name, options=options.scalars(axes)) if "type" in values else None
+
+
+def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
+    readers: Mapping[str, Callable[[Node], Any]] = {
+        "medium": lambda child: _media_of(child, name, draft, mistakes),
+        "layout": lambda child: _layouts_of(child, mistakes),
+    }
+    fields = known_fields(node, keys_of(Stack), mistakes, node)
+    values = read_keys(Stack, node, fields, mistakes, readers)
+    values.setdefault("medium", ())
+    draft.stacks[name] = Stack(**values)
+    draft.stack_nodes[name] = Node(content=fields, place=node.place, path=node.path)
+
+
+def _media_of(node: Node, stack: str, draft: Draft, mistakes: Mistakes) -> tuple[str, ...]:
+    """Names of media; one that is written in place is added to the draft under the stack's name."""
+    names = []
+    for number, item in enumerate(_items(node, mistakes)):
+        if isinstance(item.content, dict):
+            name = f"{stack}.medium" if number == 0 else f"{stack}.medium.{number}"
+            _medium(draft, mistakes, item, name)
+            names.append(name)
+        elif isinstance(item.content, str):
+            names.append(item.content)
+        else:
+            mistakes.add(item.place, item.path, "is neither the name of a medium nor a mapping")
+    return tuple(names)
+
+
+def _layouts_of(node: Node, mistakes: Mistakes) -> tuple[Layout, ...]:
+    found = [_layout(item, mistakes) for item in _items(node, mistakes)]
+    return tuple(layout for layout in found if layout is not None)
+
+
+def _items(node: Node, mistakes: Mistakes) -> list[Node]:
+    if not node.items:
+        mistakes.add(node.place, node.path, "the list is empty")
+    return [item for item in node.items if has_value(item, mistakes, item)]
+
+
+def _workloads(node: Node, draft: Draft, mistakes: Mistakes) -> None:
+    def read(child: Node, name: str) -> None:
+        draft.workload_nodes[name] = _merged(child, node, mistakes)
+
+    _entries(node, "a workload", read, mistakes)
+    # Bases before what extends them: then a base's mistake is known and not said again.
+    merged = draft.workload_nodes
+    for name in sorted(merged, key=lambda name: len(_ancestors(merged[name], node))):
+        _workload(merged[name], name, draft, mistakes)
+    draft.workloads = {name: draft.workloads[name] for name in merged if name in draft.workloads}
+
+
+def _extends(node: Node) -> Node | None:
+    near = None if "extends" in node.fields else meant("extends", node.fields)
+    return node.fields.get(near or "extends")
+
+
+def _ancestors(node: Node, all_workloads: Node) -> list[str]:
+    """Names that a workload extends, nearest first; ends before a name that is unknown or comes twice."""
+    names: list[str] = []
+    while (extends := _extends(node)) is not None:
+        name = extends.content
+        if not isinstance(name, str) or name not in all_workloads.fields or name in names:
+            break
+        names.append(name)
+        node = all_workloads.fields[name]
+    return names
+
+
+def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
+    """The workload with the fields that it does not write itself taken from what it extends."""
+    extends = _extends(node)
+    if extends is not None and isinstance(extends.content, str):
+        if extends.content not in all_workloads.fields:
+            known = [name for name in all_workloads.fields if name != node.path[-1]]
+            what = f"no workload '{extends.content}'{suggestion(extends.content, known)}"
+            mistakes.add(extends.place, extends.path, what)
+        elif node.path[-1] in _ancestors(node, all_workloads):
+            chain = " → ".join([str(node.path[-1]), *_ancestors(node, all_workloads)])
+            mistakes.add(extends.place, extends.path, f"extends itself: {chain}")
+    fields: dict[str, Node] = {}
+    for name in reversed(_ancestors(node, all_workloads)):
+        fields.update(all_workloads.fields[name].fields)
+    fields.pop("extends", None)
+    return Node(content={**fields, **node.fields}, place=node.place, path=node.path)
+
+
+def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
+    own = set(keys_of(Workload, described=True))
+    entry = options.entry_of(WORKLOADS, "tool", node, mistakes)
+    fields = options.fields_for(node, own, entry.Parameters if entry else None, mistakes)
+    values = read_keys(Workload, node, fields, mistakes)
+    axes = options.read_axes(fields, own, mistakes, node)
+    if entry is None or "tool" not in values:
+        return
+    options.check_points(entry.parse_parameters, axes, mistakes, node)
+    draft.workloads[name] = Workload(**values, parameters=options.scalars(axes))
+
+
+def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
+    if not TUNABLE.fullmatch(key):
+        what = "cannot be set by a study: only names under 'vm.' and 'cpu_governor'"
+        note(mistakes, node, what, node)
+    elif isinstance(node.content, dict | list | None):
+        note(mistakes, node, "is not a single value", node)

@@ -1,0 +1,170 @@
+"""The JSON Schema of study files, for completion and checking in editors. Made from models and registries.
+
+An editor's check is coarser than loading: references, combinations and mount options are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.study.fields import adapter_of, keys_of
+from fslab.study.model import NAME, Layout, Medium, Stack, StudyFile, Workload
+from fslab.workloads import REGISTRY as WORKLOADS
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NOT_WANTED = {"$defs", "default", "description", "title"}
+ANY_VALUE: Schema = {"type": ["string", "number", "boolean"]}
+# What YAML makes of 4096 and 1 is taken where text or a truth value is wanted.
+LENIENT = {
+    "string": ["string", "number"],
+    "boolean": ["boolean", "integer"],
+    "integer": ["integer", "string"],
+}
+
+
+def schema() -> Schema:
+    """The whole schema; its ``$defs`` are ``media``, ``layouts``, ``stacks`` and ``workloads``."""
+    media = {name: option_keys(entry.Options) for name, entry in MEDIA}
+    layouts = {name: option_keys(entry.Options) for name, entry in LAYOUTS}
+    return {
+        "$schema": DIALECT,
+        "title": "fslab study",
+        "type": "object",
+        "properties": own_keys(StudyFile, {kind: _named(kind) for kind in ("media", "stacks", "workloads")}),
+        "required": [key for key, info in keys_of(StudyFile, described=True).items() if info.is_required()],
+        "additionalProperties": False,
+        "$defs": {
+            "media": _by_type("type", own_keys(Medium), media, {n: needed(e.Options) for n, e in MEDIA}),
+            "layouts": _by_type(
+                "type", own_keys(Layout), layouts, {n: needed(e.Options) for n, e in LAYOUTS}
+            ),
+            "stacks": _stack(),
+            "workloads": _workload(),
+        },
+    }
+
+
+def own_keys(model: type[BaseModel], nested: Mapping[str, Schema] | None = None) -> dict[str, Schema]:
+    """The schema of each key that a model of ours describes; ``nested`` holds those of other models."""
+    return {
+        key: {**((nested or {}).get(key) or _field(info, {})), "description": info.description}
+        for key, info in keys_of(model, described=True).items()
+    }
+
+
+def option_keys(model: type[BaseModel]) -> dict[str, Schema]:
+    """The schema of a single value of each key of an entry's model (a list of them is a matrix axis)."""
+    return {
+        key: {**_field(info, LENIENT), "description": info.description or ""}
+        for key, info in keys_of(model).items()
+    }
+
+
+def needed(model: type[BaseModel]) -> list[str]:
+    """The keys without a default."""
+    return [key for key, info in keys_of(model).items() if info.is_required()]
+
+
+def is_open(model: type[BaseModel]) -> bool:
+    """Whether the entry takes other keys than those it lists."""
+    return model.model_config.get("extra") == "allow"
+
+
+def axis(value: Schema) -> Schema:
+    """A value, or a list of such values."""
+    several = {"type": "array", "items": value, "minItems": 1, "uniqueItems": True}
+    described = {"description": value["description"]} if "description" in value else {}
+    return {**described, "anyOf": [value, several]}
+
+
+def _field(info: FieldInfo, lenient: Mapping[str, list[str]]) -> Schema:
+    whole = adapter_of(info).json_schema()
+    value = _simple(whole, whole.get("$defs", {}), lenient)
+    default = info.get_default()
+    if not info.is_required() and isinstance(default, str | int | float):
+        value["default"] = default
+    return value
+
+
+def _simple(value: Schema, definitions: Mapping[str, Schema], lenient: Mapping[str, list[str]]) -> Schema:
+    """Without references, titles, and the choice of null (a key that is not wanted is left out)."""
+    if "$ref" in value:
+        value = definitions[value["$ref"].rpartition("/")[2]]
+    choices = [choice for choice in value.get("anyOf", []) if choice.get("type") != "null"]
+    if len(choices) == 1:
+        return _simple(choices[0], definitions, lenient)
+    kept = {key: item for key, item in value.items() if key not in NOT_WANTED}
+    if choices:
+        kept["anyOf"] = [_simple(choice, definitions, lenient) for choice in choices]
+    if "enum" not in kept and isinstance(kept.get("type"), str):
+        kept["type"] = lenient.get(kept["type"], kept["type"])
+    return kept
+
+
+def _named(kind: str) -> Schema:
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+        "additionalProperties": {"$ref": f"#/$defs/{kind}"},
+    }
+
+
+def _by_type(
+    key: str,
+    own: dict[str, Schema],
+    types: Mapping[str, dict[str, Schema]],
+    must: Mapping[str, list[str]],
+    open_types: frozenset[str] = frozenset(),
+) -> Schema:
+    """A mapping whose other keys depend on the value of ``key``."""
+    own = {**own, key: {"enum": sorted(types), "description": own[key]["description"]}}
+    return {
+        "type": "object",
+        "properties": own,
+        "anyOf": [{"required": [key]}, {"required": ["extends"]}]
+        if "extends" in own
+        else [{"required": [key]}],
+        "allOf": [
+            {
+                "if": {"properties": {key: {"const": name}}, "required": [key]},
+                "then": {
+                    "properties": own | {option: axis(value) for option, value in keys.items()},
+                    "additionalProperties": axis(ANY_VALUE) if name in open_types else False,
+                    "anyOf": [{"required": must[name]}, {"required": ["extends"]}],
+                },
+            }
+            for name, keys in types.items()
+        ],
+    }
+
+
+def _workload() -> Schema:
+    types = {name: option_keys(entry.Parameters) for name, entry in WORKLOADS}
+    must = {name: needed(entry.Parameters) for name, entry in WORKLOADS}
+    open_types = frozenset(name for name, entry in WORKLOADS if is_open(entry.Parameters))
+    return _by_type("tool", own_keys(Workload), types, must, open_types)
+
+
+def _stack() -> Schema:
+    one_of_media = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/media"}]}
+    one_of_layouts = {"anyOf": [{"enum": list(LAYOUTS.names())}, {"$ref": "#/$defs/layouts"}]}
+    nested = {
+        "medium": axis(one_of_media),
+        "layout": axis(one_of_layouts),
+        "filesystem": axis({"enum": list(FILESYSTEMS.names())}),
+    }
+    return {
+        "type": "object",
+        "properties": own_keys(Stack, nested),
+        "required": needed(Stack),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,200 @@
+"""YAML text → a tree of nodes that know where they were written.
+
+Works on the composed nodes of ruamel.yaml rather than on loaded values: they carry the line of every key and
+list item, and all duplicate keys show up, not only the first. Knows nothing of what a study may contain.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import Node as YamlNode
+
+from fslab.cell import Scalar
+from fslab.study.mistakes import Mistakes, Path, Place
+
+MERGE_TAG = "tag:yaml.org,2002:merge"
+# Anchors let a few lines stand for any number of values; a real study has a few hundred.
+MAX_NODES = 20_000
+
+
+Content: TypeAlias = "dict[str, Node] | list[Node] | Scalar | None"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A value of the study with the place it was written at.
+
+    ``content`` is a dict of nodes, a list of nodes, or a scalar (None: nothing was written).
+    """
+
+    content: Content
+    place: Place
+    path: Path
+
+    @property
+    def fields(self) -> dict[str, Node]:
+        """The entries of a mapping; empty for anything else."""
+        return self.content if isinstance(self.content, dict) else {}
+
+    @property
+    def items(self) -> list[Node]:
+        """The items of a list; a value that is no list is a list of itself."""
+        return self.content if isinstance(self.content, list) else [self]
+
+    def plain(self) -> object:
+        """The bare value: dicts, lists, scalars."""
+        if isinstance(self.content, dict):
+            return {key: node.plain() for key, node in self.content.items()}
+        if isinstance(self.content, list):
+            return [node.plain() for node in self.content]
+        return self.content
+
+    def at(self, path: Path) -> Node:
+        """The node at ``path`` below this one, or the last one on the way there."""
+        node = self
+        for step in path:
+            content = node.content
+            if isinstance(content, dict) and step in content:
+                node = content[str(step)]
+            elif isinstance(content, list) and isinstance(step, int) and step < len(content):
+                node = content[step]
+            else:
+                break
+        return node
+
+
+def parse(text: str, name: str, mistakes: Mistakes) -> Node | None:
+    """The study's tree, or None when the text is no YAML or is empty (that is then among the mistakes).
+
+    ``name`` is what the lines are shown with, as in ``name:12``.
+    """
+    start = Place(origin=name, line=1)
+    composed = _compose(text, start, (), mistakes)
+    if composed is None:
+        if not mistakes.found:
+            mistakes.add(start, (), "the file is empty: a study has at least title, stacks and workloads")
+        return None
+    return _Builder(mistakes=mistakes, origin=start).build(composed, (), _place(composed, start))
+
+
+def parse_value(text: str, place: Place, path: Path, mistakes: Mistakes) -> Node | None:
+    """The value of one ``--set``; every node of it is at ``place``."""
+    composed = _compose(text, place, path, mistakes)
+    if composed is None:
+        return Node(content=None, place=place, path=path) if not text.strip() else None
+    return _Builder(mistakes=mistakes, origin=place).build(composed, path, place)
+
+
+def _compose(text: str, start: Place, path: Path, mistakes: Mistakes) -> YamlNode | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an anchor name may be used twice
+            return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark and start.line else start.line
+        what = ", ".join(str(part) for part in (error.context, error.problem) if part)
+        mistakes.add(Place(origin=start.origin, rank=start.rank, line=line), path, f"not valid YAML: {what}")
+    except YAMLError as error:
+        what = " ".join(str(error).split())
+        mistakes.add(_offset_place(error, text, start), path, f"not valid YAML: {what}")
+    except RecursionError:
+        mistakes.add(start, path, "nested too deeply")
+    return None
+
+
+def _offset_place(error: YAMLError, text: str, start: Place) -> Place:
+    """The line of an error that only knows how many characters went before it."""
+    offset = getattr(error, "position", None)
+    if not start.line or not isinstance(offset, int):
+        return start
+    return Place(origin=start.origin, rank=start.rank, line=text.count("\n", 0, offset) + 1)
+
+
+def _place(node: YamlNode, origin: Place) -> Place:
+    if not origin.line:
+        return origin
+    return Place(origin=origin.origin, rank=origin.rank, line=node.start_mark.line + 1)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Builder:
+    """Turns composed YAML nodes into ours; an alias becomes a copy, so that --set changes one place only."""
+
+    mistakes: Mistakes
+    origin: Place
+    constructor: Any = field(default_factory=lambda: YAML(typ="safe", pure=True).constructor)
+    open: list[YamlNode] = field(default_factory=list)
+    built: int = 0
+
+    def build(self, node: YamlNode, path: Path, place: Place) -> Node:
+        self.built += 1
+        if node in self.open or self.built > MAX_NODES:
+            why = "contains itself" if node in self.open else f"stands for more than {MAX_NODES} values"
+            if self.built <= MAX_NODES + 1:
+                self.mistakes.add(place, path, f"the anchor {why}")
+            return Node(content=None, place=place, path=path)
+        self.open.append(node)
+        try:
+            return Node(content=self._content(node, path, place), place=place, path=path)
+        finally:
+            self.open.pop()
+
+    def _content(self, node: YamlNode, path: Path, place: Place) -> Content:
+        if isinstance(node, MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, SequenceNode):
+            return [
+                self.build(item, (*path, index), _place(item, self.origin))
+                for index, item in enumerate(node.value)
+            ]
+        return self._scalar(node, path, place)
+
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, Node]:
+        fields: dict[str, Node] = {}
+        merged: dict[str, Node] = {}
+        for key, value in node.value:
+            place = _place(key, self.origin)
+            if key.tag == MERGE_TAG:
+                merged = {**self._merge(value, path, place), **merged}
+            elif not isinstance(key, ScalarNode):
+                self.mistakes.add(place, path, "a key must be a plain name")
+            elif key.value in fields:
+                first = fields[key.value].place
+                self.mistakes.add(place, (*path, key.value), f"written twice (first at {first})")
+            else:
+                fields[key.value] = self.build(value, (*path, key.value), place)
+        return {**merged, **fields}
+
+    def _merge(self, node: YamlNode, path: Path, place: Place) -> dict[str, Node]:
+        """The fields that ``<<: *anchor`` brings; of several anchors the first wins (YAML merge key type)."""
+        fields: dict[str, Node] = {}
+        for mapping in _each(node):
+            content = self.build(mapping, path, place).content
+            if isinstance(content, dict):
+                fields = {**content, **fields}
+            else:
+                self.mistakes.add(place, path, "'<<' takes the anchor of a mapping")
+        return fields
+
+    def _scalar(self, node: YamlNode, path: Path, place: Place) -> Scalar | None:
+        try:
+            value = self.constructor.construct_object(node)
+        except (YAMLError, ValueError) as error:
+            problem = getattr(error, "problem", None) or error
+            self.mistakes.add(place, path, f"not a value fslab reads: {' '.join(str(problem).split())}")
+            return None
+        if value is None or isinstance(value, str | int | float | bool):
+            return value
+        return str(node.value)  # a date, for example: as it was written
+
+
+def _each(node: YamlNode) -> Sequence[YamlNode]:
+    return list(node.value) if isinstance(node, SequenceNode) else [node]
