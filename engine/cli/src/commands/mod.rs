@@ -2,6 +2,7 @@
 
 mod analyze;
 mod delete;
+mod search;
 mod small_files;
 mod sync_read;
 mod sync_write;
@@ -19,6 +20,7 @@ use crate::table;
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
     Analyze(analyze::Arguments),
+    Search(search::Arguments),
     SyncWrite(sync_write::Arguments),
     SyncRead(sync_read::Arguments),
     Delete(delete::Arguments),
@@ -29,6 +31,7 @@ impl Command {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Analyze(arguments) => arguments.run(),
+            Self::Search(arguments) => arguments.run(),
             Self::SyncWrite(arguments) => arguments.run(),
             Self::SyncRead(arguments) => arguments.run(),
             Self::Delete(arguments) => arguments.run(),

@@ -2,6 +2,7 @@
 
 pub mod analyze;
 pub mod delete;
+pub mod search;
 pub mod small_files;
 pub mod sync_read;
 pub mod sync_write;

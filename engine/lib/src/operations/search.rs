@@ -1,0 +1,186 @@
+//! File search: the files of a tree whose contents hold a pattern, and how many lines of them do.
+//!
+//! Contents are bytes: nothing is taken for binary and left out, and there are no ignore rules.
+
+mod pattern;
+mod scan;
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use self::pattern::Pattern;
+use self::scan::{Scanner, Window};
+use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::error::{Error, Result};
+use crate::measure::Measure;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::names;
+use crate::sys;
+use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+
+/// What is to be done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// Where.
+    #[serde(serialize_with = "path_as_text")]
+    pub directory: PathBuf,
+    /// What to look for.
+    pub pattern: String,
+    /// Whether the pattern is a regular expression.
+    pub regex: bool,
+    /// Whether upper and lower case (of ASCII letters) are the same.
+    pub ignore_case: bool,
+    /// How many of the files found are listed; 0 for none.
+    pub list: usize,
+    /// How much is read at once.
+    pub buffer_bytes: usize,
+    /// With how many threads.
+    pub threads: usize,
+    /// Which directory comes next.
+    pub order: Order,
+    /// Whether directories on other file systems are left out.
+    pub one_file_system: bool,
+    /// What is measured.
+    #[serde(flatten)]
+    pub measure: Measure,
+}
+
+/// Does the work.
+///
+/// # Errors
+/// If the pattern makes no sense or the directory at the top cannot be opened. Anything below it that
+/// vanishes or refuses is counted.
+pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    if parameters.buffer_bytes < 4096 {
+        return Err(Error::Invalid("the buffer must be at least 4 KiB".into()));
+    }
+    let pattern = Pattern::new(&parameters.pattern, parameters.regex, parameters.ignore_case)?;
+    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let phase = Phase::new("search", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let make = |_| Searcher::new(&pattern, parameters);
+    let (operation, searchers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let mut found = Found::default();
+    for searcher in searchers {
+        found.merge(searcher.found);
+    }
+    let answer = json!({
+        "files": operation.count,
+        "bytes": operation.bytes,
+        "files_matched": found.files,
+        "lines_matched": found.lines,
+        "matched": found.list(parameters.list),
+        "troubles": &troubles,
+    });
+    let warnings = troubles.warning().into_iter().collect();
+    Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    files: u64,
+    lines: u64,
+    paths: Vec<(Vec<u8>, u64)>,
+}
+
+impl Found {
+    fn merge(&mut self, other: Self) {
+        self.files += other.files;
+        self.lines += other.lines;
+        self.paths.extend(other.paths);
+    }
+
+    fn list(mut self, limit: usize) -> Vec<Value> {
+        self.paths.sort_unstable();
+        let paths = self.paths.into_iter().take(limit);
+        paths.map(|(path, lines)| json!({ "path": names::to_json(&path), "lines": lines })).collect()
+    }
+}
+
+/// One thread's part.
+struct Searcher<'a> {
+    scanner: Scanner<'a>,
+    window: Window,
+    list: usize,
+    found: Found,
+}
+
+impl<'a> Searcher<'a> {
+    fn new(pattern: &'a Pattern, parameters: &Parameters) -> Self {
+        let window = Window::new(parameters.buffer_bytes);
+        Self { scanner: Scanner::new(pattern), window, list: parameters.list, found: Found::default() }
+    }
+
+    fn note(&mut self, directory: &Directory<'_, ()>, name: &CStr, lines: u64) {
+        self.found.files += 1;
+        self.found.lines += lines;
+        if self.found.paths.len() < self.list {
+            let mut path = directory.node.relative_path();
+            path.extend((!path.is_empty()).then_some(b'/'));
+            path.extend(name.to_bytes());
+            self.found.paths.push((path, lines));
+        }
+    }
+}
+
+impl Visitor for Searcher<'_> {
+    type Data = ();
+
+    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
+        Ok(())
+    }
+
+    fn enter(
+        &mut self,
+        _parent: &Directory<'_, ()>,
+        _name: &CStr,
+        _opened: &Handle,
+        _recorder: &mut Recorder<'_>,
+    ) -> Visit<Option<()>> {
+        Ok(Some(()))
+    }
+
+    fn file(
+        &mut self,
+        directory: &Directory<'_, ()>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit {
+        if entry.kind != FileType::RegularFile {
+            return Ok(());
+        }
+        let flags = sys::OPEN_READ | OFlags::NONBLOCK;
+        let file = rustix::fs::openat(directory.handle, entry.name, flags, Mode::empty()).tried("open")?;
+        recorder.lap(Syscall::Open);
+        self.scanner.start();
+        self.window.clear();
+        let mut length = 0;
+        loop {
+            let free = self.window.free();
+            let wanted = free.len();
+            let count = sys::read_some(&file, free).tried("read")?;
+            recorder.lap(Syscall::Read);
+            length += count as u64;
+            let is_last = count < wanted;
+            self.window.filled(count);
+            let used = self.scanner.scan(self.window.bytes(), is_last);
+            recorder.skip();
+            if is_last {
+                break;
+            }
+            self.window.consume(used);
+            recorder.check()?;
+        }
+        drop(file);
+        recorder.lap(Syscall::Close);
+        if self.scanner.lines() > 0 {
+            self.note(directory, entry.name, self.scanner.lines());
+        }
+        recorder.end(length);
+        Ok(())
+    }
+}
