@@ -168,7 +168,7 @@ def _reading(parameters: EngineParameters, document: Mapping[str, Any]) -> Readi
             metrics[f"{name}_{metric}"] = entry["latency_ns"][key] if entry["latency_ns"] else None
         cpu_s = entry["cpu_user_seconds"] + entry["cpu_system_seconds"]
         metrics[f"{name}_cpu"] = cpu_s * 1e9 / entry["count"] if entry["count"] else None
-        if "sync_seconds" in entry and name in {"create", "delete"}:
+        if name in {"create", "delete"}:
             metrics[f"{name}_sync"] = entry["sync_seconds"]
     return Reading(
         metrics=metrics,

@@ -1,0 +1,86 @@
+"""CPU time of the whole machine while the tool ran: who used it, and whether there was any left.
+
+Reads the first line of ``/proc/stat`` (proc_stat(5)), in ticks of all CPUs together. Only reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Severity, ValidityWarning, Value, WarningKind
+from fslab.units import Unit
+
+# guest and guest_nice, which follow, are already in user and nice.
+FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+SATURATED_PERCENT = 97.0
+STOLEN_PERCENT = 5.0
+
+
+class Cpu(Probe):
+    """Shares of all CPUs, in percent.
+
+    A tool with one thread that fills its own CPU is no reason for doubt: how much work a CPU gets done is
+    what such a run compares, and the kernel's workers (loop, writeback, journal) have the other CPUs. Once
+    all CPUs are busy, those workers and the tool take time from each other, and the figure says as much about
+    the number of CPUs as about the file system. iowait is kept for what it is worth: an idle CPU whose last
+    sleeper waited for I/O.
+    """
+
+    summary = "CPU of the whole machine: user, system, iowait, interrupts, stolen"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Ticks by state since the machine started, and the number of CPUs."""
+        lines = (target.proc / "stat").read_text().splitlines()
+        ticks = [int(number) for number in lines[0].split()[1:]]
+        cpus = sum(line.startswith("cpu") for line in lines) - 1
+        return {**dict(zip(FIELDS, ticks, strict=False)), "cpus": cpus}
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Shares of the time between the snapshots."""
+        before, end = (taken[moment] for moment in self.moments)
+        # A state may go back a little (iowait is known for it): that is no time at all.
+        spent = {name: max(0, end[name] - before[name]) for name in FIELDS}
+        whole = sum(spent.values())
+        if not whole:
+            return Finding(values={})
+        shares = {
+            "machine_cpu_user": spent["user"] + spent["nice"],
+            "machine_cpu_system": spent["system"],
+            "machine_cpu_irq": spent["irq"] + spent["softirq"],
+            "machine_cpu_iowait": spent["iowait"],
+            "machine_cpu_steal": spent["steal"],
+            "machine_cpu_busy": whole - spent["idle"] - spent["iowait"],
+        }
+        percent = {name: 100 * ticks / whole for name, ticks in shares.items()}
+        found = (_saturated(percent["machine_cpu_busy"], end["cpus"]), _stolen(percent["machine_cpu_steal"]))
+        return Finding(
+            values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()},
+            warnings=tuple(warning for warning in found if warning),
+        )
+
+
+def _saturated(busy_percent: float, cpus: int) -> ValidityWarning | None:
+    if busy_percent < SATURATED_PERCENT:
+        return None
+    return ValidityWarning(
+        kind=WarningKind.CPU_SATURATED,
+        severity=Severity.DOUBT,
+        message=f"all {cpus} CPUs were busy ({busy_percent:.0f} %): the CPU was measured with the file system",
+        hint="use fewer jobs or threads, or measure on a machine with more CPUs and nothing else to do",
+        data={"busy_percent": busy_percent, "cpus": cpus},
+    )
+
+
+def _stolen(steal_percent: float) -> ValidityWarning | None:
+    if steal_percent < STOLEN_PERCENT:
+        return None
+    return ValidityWarning(
+        kind=WarningKind.CPU_SATURATED,
+        severity=Severity.DOUBT,
+        message=f"the hypervisor took {steal_percent:.0f} % of the CPU time for other guests",
+        hint="measure when the host is quiet, or on bare metal",
+        data={"steal_percent": steal_percent},
+    )

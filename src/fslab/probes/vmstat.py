@@ -1,0 +1,51 @@
+"""Memory management counters of the whole machine: what was dirtied, written back and paged meanwhile.
+
+Reads ``/proc/vmstat`` (proc_vmstat(5), mm/vmstat.c). Only reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.units import Unit
+
+COUNTERS = ("pgpgin", "pgpgout", "nr_dirtied", "nr_written", "pgmajfault")
+
+
+class Vmstat(Probe):
+    """``pgpgin`` and ``pgpgout`` are in KiB and count every block device, a loop device and the disk under it
+    both: hence ``all_devices_``. ``nr_dirtied`` and ``nr_written`` are pages of the page cache, so direct I/O
+    that really was direct does not show in them."""
+
+    summary = "pages dirtied and written back, bytes of all block devices, major faults"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """The counters that this kernel has, and the size of its pages."""
+        pairs = (line.split() for line in (target.proc / "vmstat").read_text().splitlines())
+        known = {name: int(number) for name, number in pairs if name in COUNTERS}
+        return {**known, "page_bytes": os.sysconf("SC_PAGE_SIZE")}
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Bytes and faults between the snapshots; None where the kernel lacks a counter."""
+        before, end = (taken[moment] for moment in self.moments)
+        page_bytes = end["page_bytes"]
+        return Finding(
+            values={
+                "all_devices_read_bytes": _value(before, end, "pgpgin", 1024),
+                "all_devices_written_bytes": _value(before, end, "pgpgout", 1024),
+                "page_cache_dirtied_bytes": _value(before, end, "nr_dirtied", page_bytes),
+                "page_cache_written_bytes": _value(before, end, "nr_written", page_bytes),
+                "major_faults": _value(before, end, "pgmajfault", 1, Unit.COUNT),
+            }
+        )
+
+
+def _value(before: Snapshot, end: Snapshot, name: str, scale: int, unit: Unit = Unit.BYTES) -> Value:
+    if name not in before or name not in end:
+        return Value(value=None, unit=unit)
+    return Value(value=(end[name] - before[name]) * scale, unit=unit)
