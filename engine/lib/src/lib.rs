@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod document;
 pub mod error;
 pub mod fast_map;
+pub mod kinds;
 pub mod measure;
 pub mod names;
 pub mod operations;

@@ -1,6 +1,7 @@
 //! One file per command: what was typed becomes the parameters of the operation.
 
 mod analyze;
+mod classify;
 mod delete;
 mod search;
 mod small_files;
@@ -20,6 +21,7 @@ use crate::table;
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
     Analyze(analyze::Arguments),
+    Classify(classify::Arguments),
     Search(search::Arguments),
     SyncWrite(sync_write::Arguments),
     SyncRead(sync_read::Arguments),
@@ -31,6 +33,7 @@ impl Command {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Analyze(arguments) => arguments.run(),
+            Self::Classify(arguments) => arguments.run(),
             Self::Search(arguments) => arguments.run(),
             Self::SyncWrite(arguments) => arguments.run(),
             Self::SyncRead(arguments) => arguments.run(),

@@ -1,6 +1,7 @@
 //! One file per operation.
 
 pub mod analyze;
+pub mod classify;
 pub mod delete;
 pub mod search;
 pub mod small_files;

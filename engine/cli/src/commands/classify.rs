@@ -1,0 +1,47 @@
+//! `fslab-engine classify`.
+
+use clap::{Args, ValueEnum};
+use fslab_engine::operations::classify::{By, Parameters, run};
+
+use super::Shown;
+use crate::options::{Measured, Walked};
+
+/// Tell the kind of each file of a tree: text, image, archive, executable, …
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    walked: Walked,
+
+    /// What the kind is told by; by name, no file is opened
+    #[arg(long, value_enum, value_name = "BY", default_value_t = ToldBy::Both)]
+    by: ToldBy,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ToldBy {
+    Name,
+    Content,
+    Both,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            directory: self.walked.directory.clone(),
+            by: match self.by {
+                ToldBy::Name => By::Name,
+                ToldBy::Content => By::Content,
+                ToldBy::Both => By::Both,
+            },
+            threads: self.measured.threads,
+            order: self.walked.order(),
+            one_file_system: self.walked.one_file_system,
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        Shown::new("classify", parameters.threads, &parameters, outcome)
+    }
+}

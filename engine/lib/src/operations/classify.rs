@@ -1,0 +1,161 @@
+//! File classification: the kind of each file of a tree, by its name, by its contents, or both.
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::document::{Bandwidth, Outcome, path_as_text};
+use crate::error::Result;
+use crate::kinds::{Kind, SNIFF_BYTES};
+use crate::measure::Measure;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::sys;
+use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+
+/// What the kind is told by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The name: no file is opened.
+    Name,
+    /// The first bytes.
+    Content,
+    /// Both, and how often they agree.
+    #[default]
+    Both,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// Where.
+    #[serde(serialize_with = "path_as_text")]
+    pub directory: PathBuf,
+    /// What the kind is told by.
+    pub by: By,
+    /// With how many threads.
+    pub threads: usize,
+    /// Which directory comes next.
+    pub order: Order,
+    /// Whether directories on other file systems are left out.
+    pub one_file_system: bool,
+    /// What is measured.
+    #[serde(flatten)]
+    pub measure: Measure,
+}
+
+/// Does the work.
+///
+/// # Errors
+/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let phase = Phase::new("classify", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let make = |_| Classifier { by: parameters.by, counts: Counts::default() };
+    let (operation, classifiers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
+    let mut counts = Counts::default();
+    for classifier in classifiers {
+        counts.merge(&classifier.counts);
+    }
+    let asked = |by, counts: &[u64]| (parameters.by != by).then(|| table(counts));
+    let answer = json!({
+        "files": counts.files,
+        "by_name": asked(By::Content, &counts.by_name),
+        "by_content": asked(By::Name, &counts.by_content),
+        "agreed": (parameters.by == By::Both).then_some(counts.agreed),
+        "troubles": &troubles,
+    });
+    let warnings = troubles.warning().into_iter().collect();
+    Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
+}
+
+fn table(counts: &[u64]) -> Map<String, Value> {
+    Kind::ALL.iter().zip(counts).map(|(kind, count)| (kind.name().to_owned(), Value::from(*count))).collect()
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    files: u64,
+    by_name: [u64; Kind::ALL.len()],
+    by_content: [u64; Kind::ALL.len()],
+    agreed: u64,
+}
+
+impl Counts {
+    fn merge(&mut self, other: &Self) {
+        self.files += other.files;
+        self.agreed += other.agreed;
+        for (mine, theirs) in self.by_name.iter_mut().zip(other.by_name) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.by_content.iter_mut().zip(other.by_content) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// One thread's part.
+struct Classifier {
+    by: By,
+    counts: Counts,
+}
+
+fn look_into(directory: &Handle, name: &CStr, recorder: &mut Recorder<'_>) -> Visit<Kind> {
+    let flags = sys::OPEN_READ | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty()).tried("open")?;
+    recorder.lap(Syscall::Open);
+    let mut head = [0; SNIFF_BYTES];
+    let count = sys::read_some(&file, &mut head).tried("read")?;
+    recorder.lap(Syscall::Read);
+    drop(file);
+    recorder.lap(Syscall::Close);
+    Ok(Kind::by_content(&head[..count]))
+}
+
+impl Visitor for Classifier {
+    type Data = ();
+
+    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
+        Ok(())
+    }
+
+    fn enter(
+        &mut self,
+        _parent: &Directory<'_, ()>,
+        _name: &CStr,
+        _opened: &Handle,
+        _recorder: &mut Recorder<'_>,
+    ) -> Visit<Option<()>> {
+        Ok(Some(()))
+    }
+
+    fn file(
+        &mut self,
+        directory: &Directory<'_, ()>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit {
+        if entry.kind != FileType::RegularFile {
+            return Ok(());
+        }
+        let content = match self.by {
+            By::Name => None,
+            By::Content | By::Both => Some(look_into(directory.handle, entry.name, recorder)?),
+        };
+        let name = (self.by != By::Content).then(|| Kind::by_name(entry.name.to_bytes()));
+        self.counts.files += 1;
+        self.counts.agreed += u64::from(name.is_some() && name == content);
+        if let Some(kind) = name {
+            self.counts.by_name[kind as usize] += 1;
+        }
+        if let Some(kind) = content {
+            self.counts.by_content[kind as usize] += 1;
+        }
+        recorder.end(0);
+        Ok(())
+    }
+}
