@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.cell import Cell
-from fslab.plan.commands import Paths, commands_of, disks_of, medium_plan, slot_of
+from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
-from fslab.storage.media import MediumPlan
+from fslab.plan.space import media_of, space_of
 from fslab.study.model import Study
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -27,10 +26,8 @@ def make_plan(study: Study, *, images: Path, runtime: Path) -> Plan:
     """
     paths = Paths(images=images, runtime=runtime)
     cells = expand(study)
-    media = _images(cells, paths)
-    space = Counter[str]()
-    for planned, disks in media:
-        space.update({place: needed * disks for place, needed in planned.space.items()})
+    media = media_of(cells, paths)
+    space = space_of(media)
     seed = tool_seed(study.seed, 0)
     return Plan(
         study=study.id,
@@ -45,22 +42,11 @@ def make_plan(study: Study, *, images: Path, runtime: Path) -> Plan:
         devices=tuple(
             dict.fromkeys(planned.device for planned, _ in media if planned.size_bytes or planned.wipes)
         ),
-        space=dict(space),
+        space=space,
         wipes=tuple(dict.fromkeys(device for planned, _ in media for device in planned.wipes)),
         expected_s=_expected_s(cells, study.trials, sum(space.values())),
         budget_s=study.budget_s,
     )
-
-
-def _images(cells: Sequence[Cell], paths: Paths) -> list[tuple[MediumPlan, int]]:
-    """What each medium's slot needs, once however many cells use it, with its number of devices."""
-    found: dict[str, tuple[MediumPlan, int]] = {}
-    for cell in cells:
-        slot, disks = slot_of(cell), disks_of(cell)
-        known = found.get(slot)
-        if known is None or known[1] < disks:
-            found[slot] = (medium_plan(cell, paths), disks)
-    return list(found.values())
 
 
 def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:

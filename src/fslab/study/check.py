@@ -66,8 +66,8 @@ class _StackCheck:
             else:
                 self._as_it_is(kind)
 
-    def _add(self, key: str, number: int, what: str) -> None:
-        node = self.node.at((key, number))
+    def _add(self, key: str, number: int | None, what: str) -> None:
+        node = self.node.at((key,) if number is None else (key, number))
         self.mistakes.add(node.place, node.path, what)
 
     def _references(self, key: str, names: Sequence[str], kind: str) -> None:
@@ -101,11 +101,11 @@ class _StackCheck:
         for key in ("filesystem", "mkfs_options", "mount_options"):
             if key in self.node.fields:
                 self._add(
-                    key, 0, f"has no effect: a '{kind}' medium is never formatted or mounted; leave it out"
+                    key, None, f"has no effect: a '{kind}' medium is never formatted or mounted; leave it out"
                 )
         if any(layout.type != "single" for layout in self.stack.layout):
             self._add(
-                "layout", 0, f"has no effect: a '{kind}' medium is a directory, not devices; leave it out"
+                "layout", None, f"has no effect: a '{kind}' medium is a directory, not devices; leave it out"
             )
 
 

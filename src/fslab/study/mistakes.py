@@ -15,7 +15,8 @@ from fslab.errors import StudyError
 Path = tuple[str | int, ...]
 
 MEANT_CUTOFF = 0.6
-_KNOWN_AFTER_NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
+SHORT_LIST = 10
+_NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -83,8 +84,13 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def brief(message: str) -> str:
-    """A message made with ``errors.nearest``, less the list of known names where a near one was found."""
-    return _KNOWN_AFTER_NEAREST.sub(r" — \1", message)
+    """A message made with ``errors.nearest``, less a long list of known names where a near one was found."""
+
+    def shorter(match: re.Match[str]) -> str:
+        known = match[2] or ""
+        return f" — {match[1]}{known if known.count(',') < SHORT_LIST else ''}"
+
+    return _NEAREST.sub(shorter, message)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

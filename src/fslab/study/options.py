@@ -92,26 +92,29 @@ def check_points(
     axes: Mapping[str, Node],
     mistakes: Mistakes,
     within: Node,
-) -> None:
-    """Put every combination to the entry's model; note what it refuses and what comes out twice."""
+) -> bool:
+    """Whether the entry's model takes every combination; what it refuses or what comes out twice is noted."""
     values = scalars(axes)
     if count(values) > MAX_COMBINATIONS:
         what = f"the lists make {count(values)} combinations, of which {MAX_COMBINATIONS} are allowed"
         note(mistakes, within, what, within)
-        return
-    seen: dict[str, Point] = {}
+        return False
+    taken, seen = True, dict[str, Point]()
     for point in points(values):
         try:
             parsed = parse(values_at(values, point)).model_dump_json()
         except ValidationError as error:
+            taken = False
             for details in error.errors():
                 _note_refusal(details, axes, point, mistakes, within)
         except FslabError as error:
+            taken = False
             mistakes.add(within.place, within.path, brief(error.what))
         else:
             if parsed in seen:
                 _note_twice(axes, seen[parsed], point, mistakes, within)
             seen.setdefault(parsed, point)
+    return taken
 
 
 def _note_refusal(

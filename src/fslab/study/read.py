@@ -75,8 +75,8 @@ def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None or "type" not in values:
         return
-    options.check_points(entry.parse_options, axes, mistakes, node)
-    draft.media[name] = Medium(type=values["type"], options=options.scalars(axes))
+    if options.check_points(entry.parse_options, axes, mistakes, node):
+        draft.media[name] = Medium(type=values["type"], options=options.scalars(axes))
 
 
 def _layout(node: Node, mistakes: Mistakes) -> Layout | None:
@@ -89,8 +89,8 @@ def _layout(node: Node, mistakes: Mistakes) -> Layout | None:
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None:
         return None
-    options.check_points(entry.parse_options, axes, mistakes, node)
-    return Layout(type=entry.name, options=options.scalars(axes)) if "type" in values else None
+    taken = options.check_points(entry.parse_options, axes, mistakes, node)
+    return Layout(type=entry.name, options=options.scalars(axes)) if taken and "type" in values else None
 
 
 def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
@@ -186,8 +186,8 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None or "tool" not in values:
         return
-    options.check_points(entry.parse_parameters, axes, mistakes, node)
-    draft.workloads[name] = Workload(**values, parameters=options.scalars(axes))
+    if options.check_points(entry.parse_parameters, axes, mistakes, node):
+        draft.workloads[name] = Workload(**values, parameters=options.scalars(axes))
 
 
 def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:

@@ -1,0 +1,211 @@
+"""A plan is pure, complete and the same every time: cells, order, commands, room and time."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ruamel.yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, WorkloadSpec
+from fslab.plan.commands import slot_of
+from fslab.plan.model import Plan, Stage
+from fslab.plan.order import order, tool_seed
+from fslab.plan.plan import IMAGE_BYTES_PER_S, OVERHEAD_S, make_plan
+from fslab.study import shipped
+from fslab.study.load import load, load_text
+from fslab.workloads import REGISTRY as WORKLOADS
+
+TEXT = """\
+title: t
+media: {m: {type: ram, size: 1g}, d: {type: loop, size: 2g}, b: {type: device, path: /dev/disk/by-id/x}}
+stacks:
+  fs: {medium: m, filesystem: [ext4, xfs]}
+  loop: {medium: d, filesystem: btrfs, mkfs_options: -n 32k, mount_options: noatime}
+  disk: {medium: b, filesystem: ext4, workloads: [w]}
+workloads:
+  w: {tool: fio, rw: write, bs: 1m, size: 64m, direct: true}
+  r: {tool: fio, rw: randread, size: 64m, runtime: 2s, direct: true}
+trials: 3
+seed: 7
+budget: 10m
+"""
+
+
+def plan_of(text: str = TEXT, *overrides: str) -> Plan:
+    return make_plan(load_text(text, "s.yaml", overrides), images=Path("/images"), runtime=Path("/run/x"))
+
+
+def cell(number: int) -> Cell:
+    return Cell(
+        stack=StackSpec(name=f"s{number}", medium=MediumSpec(name="m", type="ram")),
+        workload=WorkloadSpec(name="w", tool="fio"),
+    )
+
+
+def argvs(plan: Plan, stack: str, workload: str, stage: Stage) -> list[str]:
+    (found,) = [cell for cell in plan.cells if (cell.stack.name, cell.workload.name) == (stack, workload)]
+    return [" ".join(command.argv) for command in plan.commands[found.id] if command.stage is stage]
+
+
+@given(cells=st.integers(1, 12), trials=st.integers(1, 6), seed=st.integers(0, 1 << 63))
+def test_every_block_has_every_cell_once_and_blocks_follow_each_other(
+    cells: int, trials: int, seed: int
+) -> None:
+    everything = [cell(number) for number in range(cells)]
+    ordered = order(everything, trials, seed)
+    assert [block for block, _ in ordered] == [block for block in range(trials) for _ in range(cells)]
+    for block in range(trials):
+        assert sorted(each.stack.name for at, each in ordered if at == block) == sorted(
+            each.stack.name for each in everything
+        )
+    assert order(everything, trials, seed) == ordered
+
+
+def test_more_trials_continue_the_same_order() -> None:
+    cells = [cell(number) for number in range(6)]
+    assert order(cells, 8, 3)[: 5 * 6] == order(cells, 5, 3)
+
+
+def test_blocks_and_seeds_give_different_orders() -> None:
+    cells = [cell(number) for number in range(8)]
+    orders = {
+        tuple(each.stack.name for at, each in order(cells, 20, seed) if at == block)
+        for seed in range(5)
+        for block in range(20)
+    }
+    assert len(orders) > 95  # of 100 draws among 40320 orders
+
+
+def test_no_position_belongs_to_a_cell() -> None:
+    cells = [cell(number) for number in range(4)]
+    first = Counter(each.stack.name for at, each in order(cells, 400, 1)[::4])
+    # Binomial(400, 1/4): mean 100, standard deviation 8.7; 60 to 140 is more than four of them.
+    assert all(60 < first[each.stack.name] < 140 for each in cells)
+
+
+def test_the_order_is_the_same_on_every_machine_and_python() -> None:
+    # Drawn once with Python 3.11. A change here would give resumed campaigns another order.
+    ordered = order([cell(number) for number in range(5)], 2, 1)
+    assert [(block, each.stack.name) for block, each in ordered] == [
+        (0, "s3"),
+        (0, "s2"),
+        (0, "s1"),
+        (0, "s4"),
+        (0, "s0"),
+        (1, "s3"),
+        (1, "s2"),
+        (1, "s0"),
+        (1, "s4"),
+        (1, "s1"),
+    ]
+    assert tool_seed(1, 0) == 1201852341
+
+
+@given(seed=st.integers(0, 1 << 63), block=st.integers(0, 1000))
+def test_tool_seeds_fit_every_tool(seed: int, block: int) -> None:
+    assert 0 < tool_seed(seed, block) < 1 << 31
+
+
+def test_tool_seeds_differ_from_block_to_block() -> None:
+    assert len({tool_seed(1, block) for block in range(1000)}) == 1000
+
+
+def test_the_stages_of_a_trial() -> None:
+    plan = plan_of()
+    assert argvs(plan, "loop", "w", Stage.ATTACH) == [
+        "losetup --find --show --direct-io=on /images/fslab-CAMPAIGN-d.img"
+    ]
+    assert argvs(plan, "loop", "w", Stage.MKFS) == ["mkfs.btrfs -f -q -K -n 32k /dev/loopN"]
+    assert argvs(plan, "loop", "w", Stage.MOUNT) == ["mount -t btrfs -o noatime /dev/loopN /run/x/mnt"]
+    assert argvs(plan, "loop", "w", Stage.PREPARE) == []
+    assert len(argvs(plan, "loop", "r", Stage.PREPARE)) == 1
+    (run,) = argvs(plan, "loop", "r", Stage.RUN)
+    assert run.startswith("fio ")
+    assert "--directory=/run/x/mnt/work" in run
+    assert "--output=/run/x/scratch/tool/" in run
+    assert f"--randseed={tool_seed(7, 0)}" in run
+
+
+def test_mkfs_discards_on_a_device_and_never_on_an_image() -> None:
+    plan = plan_of()
+    assert "nodiscard" in argvs(plan, "ext4", "w", Stage.MKFS)[0]
+    (mkfs,) = argvs(plan, "disk", "w", Stage.MKFS)
+    assert "nodiscard" not in mkfs
+    assert mkfs.endswith(" /dev/disk/by-id/x")
+
+
+def test_what_is_needed_and_what_is_lost() -> None:
+    plan = plan_of()
+    assert plan.space == {"memory": 1 << 30, "/images": 2 << 30}
+    assert plan.devices == ("/dev/loopN", "/dev/disk/by-id/x")
+    assert plan.wipes == ("/dev/disk/by-id/x",)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "images"),
+    [("trial", 1), ("campaign", 2), ("cell", 4)],  # 2 file systems, 2 workloads on 'm'
+)
+def test_lasting_file_systems_need_images_of_their_own(fresh: str, images: int) -> None:
+    text = TEXT.replace("{medium: b,", "{medium: d,")
+    assert plan_of(text, f"fresh={fresh}").space["memory"] == images << 30
+
+
+def test_slots_name_the_medium_and_what_lasts() -> None:
+    one = cell(1)
+    assert slot_of(one) == "m"
+    for fresh, ending in ((Fresh.CELL, "id"), (Fresh.CAMPAIGN, "stack_id")):
+        kept = one.model_copy(update={"fresh": fresh})
+        assert slot_of(kept) == f"m-{getattr(kept, ending)}"
+
+
+def test_a_directory_is_neither_formatted_nor_mounted() -> None:
+    plan = make_plan(load("here"), images=Path("/images"), runtime=Path("/run/x"))
+    stages = {command.stage for commands in plan.commands.values() for command in commands}
+    assert stages <= {Stage.PREPARE, Stage.RUN, Stage.CLEANUP}
+    assert (plan.devices, plan.wipes, plan.space) == ((), (), {})
+
+
+def test_the_expected_time_is_that_of_all_trials_and_of_writing_the_images() -> None:
+    plan = plan_of()
+    by_tool = WORKLOADS.get("fio")
+    trials_s = sum(
+        by_tool.expected_s(by_tool.parse_parameters(each.workload.parameters)) + OVERHEAD_S
+        for each in plan.cells
+    )
+    assert plan.expected_s == pytest.approx(3 * trials_s + 3 * (1 << 30) / IMAGE_BYTES_PER_S)
+    assert plan.budget_s == 600.0
+
+
+def test_a_plan_survives_json() -> None:
+    plan = plan_of()
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert (plan.study, plan.title, plan.trials, plan.seed, len(plan.cells)) == ("s", "t", 3, 7, 7)
+    assert Counter(planned.cell for planned in plan.order) == {each.id: 3 for each in plan.cells}
+
+
+@pytest.mark.parametrize("study_id", shipped.ids())
+def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id: str) -> None:
+    load(study_id)  # imports every entry it needs, and those may read files
+    seen: list[tuple[str, Any]] = []
+    watching = True
+
+    def watch(event: str, args: tuple[Any, ...]) -> None:
+        if watching and event.partition(".")[0] in {"open", "subprocess", "os", "socket", "shutil", "fcntl"}:
+            seen.append((event, args))
+
+    sys.addaudithook(watch)  # cannot be taken off again, only silenced
+    try:
+        make_plan(load(study_id), images=Path("/images"), runtime=Path("/run/x"))
+    finally:
+        watching = False
+    # ruamel.yaml looks for plug-ins in its own package each time.
+    allowed = (str(Path(shipped.__file__).parents[1]), str(Path(ruamel.yaml.__file__).parent))
+    foreign = [(event, args) for event, args in seen if not str(args[0]).startswith(allowed)]
+    assert any(event == "open" for event, _ in seen)  # the study's own file: the hook does see
+    assert foreign == []

@@ -1,0 +1,96 @@
+"""Registered files: found by name, one entry each, no duplicates; the nearest name for a wrong one."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.errors import UsageError
+from fslab.registry import Registry
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.workloads import REGISTRY as WORKLOADS
+
+REGISTRIES: list[Registry[Any]] = [FILESYSTEMS, LAYOUTS, MEDIA, WORKLOADS]
+ENTRIES = [pytest.param(registry, name, id=name) for registry in REGISTRIES for name in registry.names()]
+
+CONTRACT = "from tests_registry_contract import Animal\n"
+
+
+class Animal(ABC):
+    name: str
+
+    @abstractmethod
+    def says(self) -> str: ...
+
+
+@pytest.fixture
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package of entries in a new directory, importable as ``zoo``."""
+    package = tmp_path / "zoo"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "tests_registry_contract", sys.modules[__name__])
+    yield package
+    for name in [name for name in sys.modules if name.partition(".")[0] == "zoo"]:
+        del sys.modules[name]
+
+
+def _entry(package: Path, module: str, *classes: str) -> None:
+    bodies = "".join(f"class {name}(Animal):\n    def says(self): return {name!r}\n" for name in classes)
+    (package / f"{module}.py").write_text(CONTRACT + bodies)
+
+
+def test_a_file_is_an_entry_called_by_its_name(zoo: Path) -> None:
+    _entry(zoo, "guinea_pig", "Pig")
+    _entry(zoo, "_shared")
+    registry = Registry("animal", "zoo", Animal)
+    assert registry.names() == ("guinea-pig",)
+    entry = registry.get("guinea-pig")
+    assert (entry.name, entry.says()) == ("guinea-pig", "Pig")
+    assert registry.get("guinea-pig") is entry
+
+
+def test_names_are_listed_without_importing(zoo: Path) -> None:
+    (zoo / "broken.py").write_text("raise RuntimeError('imported')\n")
+    registry = Registry("animal", "zoo", Animal)
+    assert registry.names() == ("broken",)
+    with pytest.raises(RuntimeError, match="imported"):
+        registry.get("broken")
+
+
+def test_a_wrong_name_gets_the_nearest(zoo: Path) -> None:
+    _entry(zoo, "horse", "Horse")
+    _entry(zoo, "cow", "Cow")
+    with pytest.raises(UsageError, match=r"no animal 'hrose'\n.*did you mean 'horse'"):
+        Registry("animal", "zoo", Animal).get("hrose")
+
+
+@pytest.mark.parametrize("classes", [(), ("Cat", "Dog")])
+def test_a_file_has_exactly_one_entry(zoo: Path, classes: tuple[str, ...]) -> None:
+    _entry(zoo, "pet", *classes)
+    with pytest.raises(RuntimeError, match=f"exactly one animal, found {len(classes)}"):
+        Registry("animal", "zoo", Animal).get("pet")
+
+
+def test_two_files_of_one_name_stop_the_program(zoo: Path) -> None:
+    _entry(zoo, "sea_lion", "Lion")
+    (zoo / "sea-lion.py").write_text("")
+    with pytest.raises(RuntimeError, match="two animal files are called 'sea-lion'"):
+        Registry("animal", "zoo", Animal).names()
+
+
+@pytest.mark.parametrize(("registry", "name"), ENTRIES)
+def test_every_entry_of_fslab_loads_and_says_what_it_is(registry: Registry[Any], name: str) -> None:
+    entry = registry.get(name)
+    assert entry.name == name
+    assert isinstance(entry, registry.contract)
+    assert entry.summary
+    assert not entry.summary.endswith(".")

@@ -1,0 +1,172 @@
+"""Loading a good study: what was written is in the model, overrides apply, and its text makes it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.cell import Cache, Fresh
+from fslab.errors import StudyError
+from fslab.plan.expand import expand
+from fslab.study import shipped
+from fslab.study.load import load, load_text
+from fslab.study.model import Layout, Medium, Workload
+
+TEXT = """\
+title: all keys
+source: nobody, nowhere
+description: >-
+  two
+  lines
+media:
+  fast: {type: ram, size: 1g}
+stacks:
+  fs:
+    medium: fast
+    layout: single
+    filesystem: [ext4, btrfs]
+    mkfs_options: ""
+    mount_options: [defaults, "noatime,nodiratime"]
+    workloads: [randwrite, sync]
+  plain: {medium: {type: ram}, filesystem: xfs, workloads: [randread]}
+workloads:
+  randwrite: &w {tool: fio, rw: randwrite, bs: [4k, 64k], iodepth: 32, direct: 1, size: 256m, runtime: 5s}
+  randread: {extends: randwrite, rw: randread, cache: warm, fresh: cell, time_limit: 90s}
+  sync:
+    <<: *w
+    direct: 0
+    iodepth: 1
+    fsync: 1
+trials: 7
+cache: cold
+fresh: trial
+seed: 42
+budget: 1h30m
+time_limit: 5m
+tuning: {vm.dirty_bytes: 67108864, cpu_governor: performance}
+"""
+
+
+def test_every_key_is_in_the_model() -> None:
+    study = load_text(TEXT, "dir/all-keys.yaml")
+    assert (study.id, study.title, study.source, study.description) == (
+        "all-keys", "all keys", "nobody, nowhere", "two lines",
+    )  # fmt: skip
+    assert study.media["fast"] == Medium(type="ram", options={"size": ("1g",)})
+    stack = study.stacks["fs"]
+    assert (stack.medium, stack.layout, stack.filesystem) == (
+        ("fast",),
+        (Layout(type="single"),),
+        ("ext4", "btrfs"),
+    )
+    assert (stack.mkfs_options, stack.mount_options) == (("",), ("defaults", "noatime,nodiratime"))
+    assert stack.workloads == ("randwrite", "sync")
+    assert (study.trials, study.cache, study.fresh, study.seed) == (7, Cache.COLD, Fresh.TRIAL, 42)
+    assert (study.budget_s, study.time_limit_s) == (5400.0, 300.0)
+    assert study.tuning == {"vm.dirty_bytes": "67108864", "cpu_governor": "performance"}
+
+
+def test_a_workload_takes_over_what_it_extends() -> None:
+    workloads = load_text(TEXT, "s.yaml").workloads
+    assert workloads["randread"] == Workload(
+        tool="fio", extends="randwrite", cache=Cache.WARM, fresh=Fresh.CELL, time_limit_s=90.0,
+        parameters={
+            "rw": ("randread",), "bs": ("4k", "64k"), "iodepth": (32,), "direct": (1,), "size": ("256m",),
+            "runtime": ("5s",),
+        },
+    )  # fmt: skip
+    assert workloads["sync"].parameters["fsync"] == (1,)
+    assert workloads["sync"].parameters["direct"] == (0,)
+    assert workloads["randwrite"].parameters["direct"] == (1,)
+
+
+def test_extends_reaches_over_several_workloads() -> None:
+    text = TEXT.replace("  sync:\n", "  rr1: {extends: randread, bs: 1m}\n  sync:\n")
+    rr1 = load_text(text, "s.yaml").workloads["rr1"]
+    assert (rr1.parameters["rw"], rr1.parameters["bs"], rr1.cache) == (("randread",), ("1m",), Cache.WARM)
+
+
+def test_what_is_not_written_has_its_default() -> None:
+    study = load_text("title: t\nstacks: {d: {medium: {type: directory, path: .}}}\n"
+                      "workloads: {w: {tool: fio, rw: read, size: 1m}}\n", "s.yaml")  # fmt: skip
+    assert (study.trials, study.cache, study.fresh, study.seed) == (5, Cache.COLD, Fresh.TRIAL, 1)
+    assert (study.budget_s, study.time_limit_s, study.tuning, study.source) == (None, 600.0, {}, None)
+    (cell,) = expand(study)
+    assert (cell.stack.filesystem, cell.stack.layout, cell.stack.mount_options) == (
+        None,
+        "single",
+        "defaults",
+    )
+
+
+def test_the_stored_text_and_overrides_make_the_same_study_again() -> None:
+    study = load_text(TEXT, "all-keys.yaml", ["trials=3", "workloads.randwrite.bs=[16k]"])
+    again = load_text(study.text, study.id, study.overrides)
+    assert again == study
+    assert [cell.id for cell in expand(again)] == [cell.id for cell in expand(study)]
+
+
+@pytest.mark.parametrize("study_id", shipped.ids())
+def test_shipped_studies_load_and_make_themselves_again(study_id: str) -> None:
+    study = load(study_id)
+    assert study.id == study_id
+    assert load_text(study.text, study.id) == study
+
+
+def test_overrides_apply_in_order_and_reach_everything() -> None:
+    study = load_text(
+        TEXT, "s.yaml",
+        ["trials=3", "trials=4", "media.fast.size=2g", "workloads.randwrite.runtime=1s", "tuning.vm.swappiness=1",
+         "stacks.fs.filesystem=[xfs]", "budget=10m", "workloads.new={extends: randread, bs: 8k}"],
+    )  # fmt: skip
+    assert study.trials == 4
+    assert study.media["fast"].options == {"size": ("2g",)}
+    assert study.workloads["randwrite"].parameters["runtime"] == ("1s",)
+    assert study.workloads["randread"].parameters["runtime"] == ("1s",)
+    assert study.tuning["vm.swappiness"] == "1"
+    assert study.stacks["fs"].filesystem == ("xfs",)
+    assert study.budget_s == 600.0
+    assert study.workloads["new"].parameters["bs"] == ("8k",)
+
+
+def test_an_override_of_an_anchored_value_changes_one_place() -> None:
+    study = load_text(TEXT, "s.yaml", ["workloads.randwrite.size=32m"])
+    assert study.workloads["randwrite"].parameters["size"] == ("32m",)
+    assert study.workloads["sync"].parameters["size"] == ("256m",)
+
+
+def test_a_study_is_found_by_path_and_by_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(TEXT)
+    assert load(path).id == load(str(path)).id == "mine"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quick").write_text(TEXT)
+    assert load("quick").title != "all keys"
+    assert load(Path("quick")).title == load("./quick").title == "all keys"
+    (tmp_path / "own-name").write_text(TEXT)
+    assert load("own-name").id == "own-name"
+
+
+def test_a_file_that_is_no_text_is_a_mistake_of_the_study(tmp_path: Path) -> None:
+    (tmp_path / "image.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StudyError, match=r"image\.yaml: is not UTF-8"):
+        load(tmp_path / "image.yaml")
+
+
+def test_stacks_run_only_the_workloads_they_name() -> None:
+    pairs = {
+        (cell.stack.name.split()[0], cell.workload.name.partition("[")[0])
+        for cell in expand(load_text(TEXT, "s"))
+    }
+    assert pairs == {
+        ("ext4", "randwrite"), ("btrfs", "randwrite"), ("ext4", "sync"), ("btrfs", "sync"), ("plain", "randread"),
+    }  # fmt: skip
+
+
+def test_a_workload_overrides_the_state_it_is_measured_in() -> None:
+    cells = {cell.workload.name: cell for cell in expand(load_text(TEXT, "s"))}
+    warm, cold = cells["randread[bs=4k]"], cells["randwrite[bs=4k]"]
+    assert (warm.cache, warm.fresh, warm.time_limit_s) == (Cache.WARM, Fresh.CELL, 90.0)
+    assert (cold.cache, cold.fresh, cold.time_limit_s) == (Cache.COLD, Fresh.TRIAL, 300.0)
+    assert warm.tuning == cold.tuning == {"vm.dirty_bytes": "67108864", "cpu_governor": "performance"}

@@ -1,0 +1,232 @@
+"""Every mistake of a study is reported, at its line, with what was probably meant."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from fslab.errors import StudyError, UsageError
+from fslab.study.load import load, load_text
+
+GOOD = """\
+title: t
+media:
+  fast: {type: ram, size: 1g}
+stacks:
+  fs:
+    medium: fast
+    filesystem: [ext4, xfs]
+workloads:
+  rw:
+    tool: fio
+    rw: randwrite
+    bs: [4k, 64k]
+    size: 64m
+"""
+
+
+def mistakes(text: str, *overrides: str) -> list[str]:
+    """The messages, without the file's name before the line."""
+    with pytest.raises(StudyError) as caught:
+        load_text(text, "s.yaml", overrides)
+    heading, *lines = caught.value.what.splitlines()
+    assert heading.split()[0] == str(len(lines))
+    return [line.strip().removeprefix("s.yaml:") for line in lines]
+
+
+def changed(*replacements: tuple[str, str]) -> str:
+    """The good study with something changed; the change must apply."""
+    text = GOOD
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_study_that_the_mistakes_are_made_in_is_good() -> None:
+    assert load_text(GOOD, "s.yaml").trials == 5
+
+
+def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
+    text = dedent(
+        """\
+        title: five mistakes
+        media:
+          fast: {type: ram, size: 1q}
+        stacks:
+          fs:
+            medium: fats
+            filesystem:
+              - ext4
+              - xsf
+            mount_options: [defaults, noatme]
+        workloads:
+          rw: {tool: fio, rw: randwrite, size: 64m}
+        trails: 5
+        """
+    )
+    size, medium, filesystem, mount, key = mistakes(text)
+    assert size.startswith("3: media.fast.size: '1q' is not a size")
+    assert medium == "6: stacks.fs.medium: no medium 'fats' — did you mean 'fast'?"
+    assert filesystem == "9: stacks.fs.filesystem.1: no file system 'xsf' — did you mean 'xfs'?"
+    assert (
+        mount == "10: stacks.fs.mount_options.1: ext4 has no mount option 'noatme' — did you mean 'noatime'?"
+    )
+    assert key == "13: trails: unknown key — did you mean 'trials'?"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("title: t", "title: t\ntitle: u"), "2: title: written twice (first at s.yaml:1)"),
+        (("title: t", "titel: t"), "1: titel: unknown key — did you mean 'title'?"),
+        (("title: t\n", ""), "1: 'title' is missing (what the study asks, in a few words)"),
+        (("title: t", "title:"), "1: title: has no value"),
+        (("title: t", "title: 5"), "1: title: 5 is not text"),
+        (("title: t", "title: t\ntrials: many"), "2: trials: 'many' is not a whole number"),
+        (("title: t", "title: t\ntrials: 0"), "2: trials: must be at least 1, not 0"),
+        (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
+        (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' is no time at all"),
+        (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
+         "2: tuning.kernel.panic: cannot be set by a study: only names under 'vm.' and 'cpu_governor'"),
+        (("type: ram", "type: rma"), "3: media.fast.type: no medium 'rma' — did you mean 'ram'?"),
+        (("type: ram, ", ""), "3: media.fast: 'type' is missing (kind of medium)"),
+        (("size: 1g", "siez: 1g"), "3: media.fast.siez: unknown key — did you mean 'size'?"),
+        (("size: 1g", "size: 100m"),
+         "7: stacks.fs.filesystem: xfs needs at least 300 MiB, and medium 'fast' of stack 'fs' has 100 MiB"),
+        (("size: 1g", "size: {a: 1}"), "3: media.fast.size: is a mapping, but takes a value or a list of values"),
+        (("size: 1g", "size: [1g, 1g]"), "3: media.fast.size.1: '1g' means the same as '1g'"),
+        (("  fs:\n", "  f s:\n"), "5: stacks.f s: 'f s' is no name: letters, digits, '_', '+' and '-'"),
+        (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
+        (("medium: fast", "medium: fast\n    layout: singel"),
+         "7: stacks.fs.layout: no layout 'singel' — did you mean 'single'?"),
+        (("filesystem: [ext4, xfs]", "filesystem: []"), "7: stacks.fs.filesystem: the list is empty"),
+        (("[ext4, xfs]", "[ext4, xfs, ext4]"), "7: stacks.fs.filesystem.2: 'ext4' is listed twice"),
+        (("    filesystem: [ext4, xfs]\n", ""),
+         "5: stacks.fs: 'filesystem' is missing: a 'ram' medium is formatted — known: btrfs, ext2, ext3, ext4, xfs"),
+        (("[ext4, xfs]", "[xfs]\n    mkfs_options: -Z 1"),
+         ("8: stacks.fs.mkfs_options: mkfs of xfs has no option '-Z' that fslab lets through"
+          " — did you mean '-s'? known: -L, -b, -d, -i, -l, -m, -n, -s")),
+        (("[ext4, xfs]", "[ext4]\n    workloads: [wr]"), "8: stacks.fs.workloads.0: no workload 'wr' — known: rw"),
+        (("{type: ram, size: 1g}", "{type: directory, path: /tmp}"),
+         "7: stacks.fs.filesystem: has no effect: a 'directory' medium is never formatted or mounted; leave it out"),
+        (("tool: fio", "tool: fia"), "10: workloads.rw.tool: no workload 'fia' — did you mean 'fio'?"),
+        (("    tool: fio\n", ""), "9: workloads.rw: 'tool' is missing (tool that makes the load)"),
+        (("bs: [4k, 64k]", "bs: [4k, [64k]]"), "12: workloads.rw.bs.1: is not a single value"),
+        (("size: 64m", "size: 3g"),
+         "9: workloads.rw: 'rw[bs=4k]' needs 3 GiB, and medium 'fast' of stack 'fs' has 1 GiB"),
+        (("tool: fio", "extends: rw\n    tool: fio"), "10: workloads.rw.extends: extends itself: rw → rw"),
+        (("tool: fio", "extends: wr\n    tool: fio"), "10: workloads.rw.extends: no workload 'wr' — there are none"),
+    ],
+)  # fmt: skip
+def test_each_mistake_has_its_message(change: tuple[str, str], expected: str) -> None:
+    assert expected in mistakes(changed(change))
+
+
+def test_a_misspelt_key_is_read_as_the_one_that_was_meant() -> None:
+    found = mistakes(changed(("filesystem: [ext4, xfs]", "filesytem: [ext4, xsf]")))
+    assert found == [
+        "7: stacks.fs.filesytem: unknown key — did you mean 'filesystem'?",
+        "7: stacks.fs.filesytem.1: no file system 'xsf' — did you mean 'xfs'?",
+    ]
+
+
+def test_the_line_of_a_list_item_is_its_own() -> None:
+    text = changed(("bs: [4k, 64k]", "bs:\n      - 4k\n      # note\n      - 64z"))
+    assert [message.split(":")[0] for message in mistakes(text)] == ["15"]
+
+
+def test_what_an_extended_workload_has_wrong_is_said_once() -> None:
+    text = changed(("bs: [4k, 64k]", "bs: 4q")) + "  rr: {extends: rw, rw: randread}\n"
+    assert [message.split(":")[0:2] for message in mistakes(text)] == [["12", " workloads.rw.bs"]]
+
+
+def test_what_goes_wrong_only_in_the_extending_workload_is_shown_there() -> None:
+    text = GOOD + "  copy: {extends: rw, tool: dd, op: write, count: 1}\n"
+    assert all(
+        message.startswith("14: workloads.copy.extends: with workloads.rw.") for message in mistakes(text)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("", "1: the file is empty"),
+        ("- 1\n", "1: is not a study (a mapping of keys to values)"),
+        ("title: t\nstacks: [a\n", "3: not valid YAML: while parsing a flow sequence, expected ',' or ']'"),
+        ("title: t\nx: *nowhere\n", "2: not valid YAML: found undefined alias"),
+        ("title: t\n\tx: 1\n", "2: not valid YAML"),
+        ("title: t\nx: \x01\n", "2: not valid YAML"),
+        ("title: a\n---\ntitle: b\n", "2: not valid YAML: expected a single document in the stream"),
+        ("title: !lambda x\n", "1: title: not a value fslab reads"),
+        ("media: &m {m: *m}\n", "1: media.m: the anchor contains itself"),
+        ("[" * 5000, "1: nested too deeply"),
+    ],
+)
+def test_what_is_no_yaml_is_one_message_with_its_line(text: str, start: str) -> None:
+    assert any(message.startswith(start) for message in mistakes(text))
+
+
+def test_anchors_cannot_stand_for_millions_of_values() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert any("stands for more than" in message for message in mistakes("\n".join(lines)))
+
+
+def test_lists_cannot_make_millions_of_cells() -> None:
+    axes = "".join(
+        f"    {key}: [{', '.join(map(str, range(1, 40)))}]\n" for key in ("iodepth", "numjobs", "rwmixread")
+    )
+    assert any("of which 10000 are allowed" in message for message in mistakes(GOOD + axes))
+
+
+@pytest.mark.parametrize("fresh", ["cell", "campaign"])
+def test_a_device_is_not_shared_by_file_systems_that_are_to_last(fresh: str) -> None:
+    text = changed(("{type: ram, size: 1g}", "{type: device, path: /dev/disk/by-id/x}")) + f"fresh: {fresh}\n"
+    (message,) = mistakes(text)
+    assert message.startswith("6: stacks.fs.medium: '/dev/disk/by-id/x' would be made anew by other cells")
+
+
+def test_a_device_may_keep_the_only_file_system_that_is_made_on_it() -> None:
+    text = changed(
+        ("{type: ram, size: 1g}", "{type: device, path: /dev/disk/by-id/x}"), ("[ext4, xfs]", "ext4")
+    )
+    assert load_text(text + "fresh: campaign\n", "s.yaml").fresh == "campaign"
+    assert mistakes(text + "fresh: cell\n")
+    assert load_text(text, "s.yaml").fresh == "trial"
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("trials", "--set trials: write KEY=VALUE, such as trials=3 or media.fast.size=2g"),
+        ("=3", "--set =3: write KEY=VALUE, such as trials=3 or media.fast.size=2g"),
+        ("trials=x", "--set trials=x: trials: 'x' is not a whole number"),
+        ("trials=[1", ("--set trials=[1: trials: not valid YAML: while parsing a flow sequence, "
+         "expected ',' or ']', but got '<stream end>'")),
+        ("trials=", "--set trials=: trials: has no value"),
+        ("media.fats.size=2g", "--set media.fats.size=2g: there is no 'fats' in media — did you mean 'fast'?"),
+        ("trials.x=2", "--set trials.x=2: 'trials' has no keys of its own that could be set"),
+        ("stacks.fs.filesystem=[xfs, zfs]",
+         "--set stacks.fs.filesystem=[xfs, zfs]: stacks.fs.filesystem.1: no file system 'zfs' — did you mean 'xfs'?"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_an_override_is_shown_with_it(override: str, expected: str) -> None:
+    text = GOOD + "trials: 4\n" if override == "trials.x=2" else GOOD
+    assert mistakes(text, override) == [expected]
+
+
+def test_mistakes_of_the_file_come_before_those_of_overrides() -> None:
+    found = mistakes(changed(("title: t", "title: 5")), "trials=x", "seed=-1")
+    assert [message.split(":")[0] for message in found] == ["1", "--set trials=x", "--set seed=-1"]
+
+
+def test_an_unknown_study_gets_the_nearest_id() -> None:
+    with pytest.raises(UsageError, match=r"no study 'quikc'\n.*did you mean 'quick'"):
+        load("quikc")
+
+
+def test_a_path_that_is_not_there_says_so() -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load("/nowhere/study.yaml")

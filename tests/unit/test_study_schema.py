@@ -1,0 +1,109 @@
+"""The generated schema and document agree with what loading accepts, and the document in docs/ is current."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+from ruamel.yaml import YAML
+
+from fslab.errors import StudyError
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.study import document, shipped
+from fslab.study.fields import keys_of
+from fslab.study.load import load_text
+from fslab.study.model import Stack, StudyFile
+from fslab.study.model import Workload as WorkloadKeys
+from fslab.study.schema import schema
+from fslab.workloads import REGISTRY as WORKLOADS
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "study-file.md"
+
+GOOD = """\
+title: t
+media: {m: {type: ram, size: [1g, 2g]}}
+stacks:
+  a: {medium: m, layout: single, filesystem: [ext4, xfs], mount_options: [defaults, noatime]}
+  b: {medium: {type: loop}, layout: {type: single}, filesystem: ext4, mkfs_options: ""}
+workloads:
+  rw: {tool: fio, rw: randwrite, bs: [4k, 8192], size: 64m, direct: 1, cache: warm, thinktime: 5}
+  rr: {extends: rw, rw: randread, time_limit: 90}
+tuning: {vm.dirty_bytes: 4096}
+budget: 10m
+"""
+
+
+@pytest.fixture(scope="module")
+def validator() -> Draft202012Validator:
+    Draft202012Validator.check_schema(schema())
+    return Draft202012Validator(schema())
+
+
+def plain(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+@pytest.mark.parametrize("study_id", shipped.ids())
+def test_shipped_studies_are_valid(validator: Draft202012Validator, study_id: str) -> None:
+    assert list(validator.iter_errors(plain(shipped.text(study_id)))) == []
+
+
+def test_a_good_study_is_valid_and_loads(validator: Draft202012Validator) -> None:
+    assert list(validator.iter_errors(plain(GOOD))) == []
+    assert load_text(GOOD, "s.yaml").title == "t"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("title: t", "titel: t"),
+        ("title: t", "title: 5"),
+        ("type: ram", "type: rum"),
+        ("type: ram", "type: device"),
+        ("size: [1g", "siez: [1g"),
+        ("size: [1g, 2g]", "size: []"),
+        ("[ext4, xfs]", "[ext4, xsf]"),
+        ("[ext4, xfs]", "[]"),
+        ("layout: single", "layout: double"),
+        ("{type: single}", "{type: single, disks: 2}"),
+        ("tool: fio", "tool: fia"),
+        ("tool: fio, ", ""),
+        ("rw: randwrite, ", ""),
+        ("cache: warm", "cache: hot"),
+        ("thinktime: 5", "thinktime: {a: 1}"),
+        ("vm.dirty_bytes", "kernel.panic"),
+        ("budget: 10m", "trials: 0"),
+    ],
+)
+def test_what_loading_refuses_the_schema_refuses(validator: Draft202012Validator, old: str, new: str) -> None:
+    assert old in GOOD
+    text = GOOD.replace(old, new, 1)
+    with pytest.raises(StudyError):
+        load_text(text, "s.yaml")
+    assert list(validator.iter_errors(plain(text)))
+
+
+def test_the_document_is_current() -> None:
+    assert DOCUMENT.read_text("utf-8") == document.markdown(), (
+        "make it again: python -m fslab.study.document > docs/study-file.md"
+    )
+
+
+def test_the_document_has_every_key_with_a_description() -> None:
+    models: list[type[BaseModel]] = [StudyFile, Stack, WorkloadKeys]
+    models += [entry.Options for registry in (MEDIA, LAYOUTS) for _, entry in registry]
+    models += [entry.Parameters for _, entry in WORKLOADS]
+    text = document.markdown()
+    for model in models:
+        for key, info in keys_of(model).items():
+            if key in {"options", "parameters"}:
+                continue  # hold the entry's own keys
+            assert info.description, f"{model.__name__}.{key} needs a description"
+            assert f"| `{key}` |" in text
+    for name in (*MEDIA.names(), *LAYOUTS.names(), *WORKLOADS.names(), *FILESYSTEMS.names()):
+        assert f": {name}`" in text

@@ -1,0 +1,117 @@
+"""Quantities: what people write is read exactly, what is printed has three digits and a unit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.units import (
+    Unit,
+    format_duration,
+    format_size,
+    format_value,
+    parse_duration,
+    parse_size,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("0", 0),
+        ("512", 512),
+        (4096, 4096),
+        ("4k", 4096),
+        ("4K", 4096),
+        ("4KiB", 4096),
+        ("4kb", 4096),
+        (" 64 m ", 67_108_864),
+        ("1.5g", 1_610_612_736),
+        ("2t", 2_199_023_255_552),
+    ],
+)
+def test_sizes_are_powers_of_1024(text: str | int, size_bytes: int) -> None:
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "k", "4x", "4kk", "-1", "1e3", "4 k 2", "0.3", "1.0001k", "٤q"])
+def test_what_is_no_size_is_refused_with_its_text(text: str) -> None:
+    with pytest.raises(ValueError, match=r"size|bytes"):
+        parse_size(text)
+
+
+@given(st.integers(min_value=0, max_value=1 << 50))
+def test_any_number_of_bytes_is_read_back(size_bytes: int) -> None:
+    assert parse_size(str(size_bytes)) == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30", 30),
+        (2.5, 2.5),
+        ("30s", 30),
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("700ms", 0.7),
+        ("250us", 0.00025),
+        ("1d", 86400),
+    ],
+)
+def test_durations(text: str | float, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "m", "10 m", "5 minutes", "-3s", "1x", "s10"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (1536, "1.50 KiB"),
+        (1 << 30, "1 GiB"),
+        (5 << 40, "5 TiB"),
+    ],
+)
+def test_sizes_print_in_powers_of_1024(size_bytes: int, text: str) -> None:
+    assert format_size(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.85, "850 ms"), (12.34, "12.3 s"), (125, "2 min 05 s"), (4320, "1 h 12 min"), (59.99, "60.0 s")],
+)
+def test_durations_print_in_two_units_at_most(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, Unit.IOPS, "–"),
+        (61_700, Unit.IOPS, "61.7k IOPS"),
+        (999_700, Unit.IOPS, "1.00M IOPS"),
+        (1.21e9, Unit.BYTES_PER_SECOND, "1.21 GB/s"),
+        (35_000, Unit.BYTES_PER_SECOND, "35 kB/s"),
+        (85_300, Unit.NANOSECONDS, "85.3 µs"),
+        (2_500_000_000, Unit.NANOSECONDS, "2.50 s"),
+        (12.5, Unit.PERCENT, "12.5 %"),
+        (1.9, Unit.RATIO, "1.90"),
+    ],
+)
+def test_values_print_as_people_read_them(value: float | None, unit: Unit, text: str) -> None:
+    assert format_value(value, unit) == text
+
+
+@given(st.floats(min_value=0, max_value=1e15), st.sampled_from(list(Unit)))
+def test_every_value_of_every_unit_prints(value: float, unit: Unit) -> None:
+    shown = format_value(value, unit)
+    assert shown[0].isdigit()
+    assert "e" not in shown.split(" ", maxsplit=1)[0]
