@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
-import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from math import inf, nan
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import inspect
 
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import StoreError
@@ -26,7 +23,7 @@ from fslab.record import (
     Value,
     WarningKind,
 )
-from fslab.store import database, schema
+from fslab.store import schema
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.units import Unit
@@ -260,136 +257,3 @@ def test_mistaken_campaign_gets_advice(store: Store) -> None:
         store.campaign("mapel-1")
     with pytest.raises(StoreError, match="known: maple-1, maple-2"):
         store.campaign("")
-
-
-def test_sqlite_keeps_what_was_committed(store: Store, path: Path) -> None:
-    with store._reader.connect() as connection:
-        pragmas = {
-            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
-            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-        }
-    # sqlite.org/pragma.html: synchronous 2 is FULL
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
-
-
-def test_many_openers_make_one_store(path: Path) -> None:
-    path.parent.mkdir()
-    barrier, failures = threading.Barrier(8), []
-
-    def work(index: int) -> None:
-        try:
-            barrier.wait()
-            with Store.open(str(path)) as opened:
-                opened.create_campaign(campaign(f"c{index}"))
-                opened.add_trial(trial(in_campaign=f"c{index}"))
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with Store.open(str(path)) as opened:
-        assert sorted(known.id for known in opened.campaigns()) == [f"c{index}" for index in range(8)]
-        assert all(opened.trials(f"c{index}") for index in range(8))
-
-
-def test_reader_is_not_disturbed_by_a_writer(store: Store, path: Path) -> None:
-    store.create_campaign(campaign())
-    with Store.open(str(path)) as other, store._writing():
-        assert other.campaign().id == "c1"
-
-
-def test_opening_a_current_store_needs_no_alembic(
-    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.close()
-    monkeypatch.setitem(sys.modules, "fslab.store.migrations", None)  # importing it would fail
-    with Store.open(str(path)) as again:
-        assert again.campaigns() == []
-    with pytest.raises(ImportError):
-        Store.open(str(path.with_name("new.sqlite")))
-
-
-def test_store_of_a_newer_fslab_is_refused_and_left_alone(store: Store, path: Path) -> None:
-    store.close()
-    sql(path, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(StoreError, match=r"newer fslab .schema 9999; this one knows 0001") as caught:
-        Store.open(str(path))
-    assert caught.value.where == str(path)
-    assert sql(path, f"SELECT * FROM {schema.VERSION_TABLE}") == [("9999",)]
-
-
-def test_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
-    other = tmp_path / "mail.sqlite"
-    sql(other, "CREATE TABLE mail (id)")
-    with pytest.raises(StoreError, match="another program"):
-        Store.open(str(other))
-    assert sql(other, "SELECT name FROM sqlite_master") == [("mail",)]
-
-
-def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    text = tmp_path / "notes.txt"
-    text.write_text("no database\n" * 100)
-    with pytest.raises(StoreError, match="file is not a database"):
-        Store.open(str(text))
-    assert text.read_text() == "no database\n" * 100
-
-
-def test_places_that_cannot_hold_a_store(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="is a directory"):
-        Store.open(str(tmp_path))
-    with pytest.raises(StoreError, match=r"cannot make its directory: (Not a directory|File exists)"):
-        Store.open(str(tmp_path / "file" / "store.sqlite"))
-    with pytest.raises(StoreError, match="no such kind of database: oracel"):
-        Store.open("oracel://host/x")
-    with pytest.raises(StoreError, match="not a path or a database URL"):
-        Store.open("://")
-
-
-def test_default_store_is_in_the_users_data_directory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_DATA_HOME", "/data")
-    assert database.store_url(None).database == "/data/fslab/store.sqlite"
-    # XDG Base Directory Specification 0.8: relative paths are invalid and to be ignored
-    monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert database.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
-    monkeypatch.delenv("XDG_DATA_HOME")
-    assert database.default_path() == tmp_path / ".local/share/fslab/store.sqlite"
-
-
-def test_url_may_be_a_path_or_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert database.store_url("my store.db").database == str(tmp_path / "my store.db")
-    assert database.store_url("postgresql+psycopg://me@host/lab").drivername == "postgresql+psycopg"
-    with Store.open(f"sqlite:///{tmp_path}/by-url.sqlite") as opened:
-        assert opened.location == f"{tmp_path}/by-url.sqlite"
-
-
-def test_password_is_never_shown() -> None:
-    url = database.store_url("postgresql+psycopg://me:secret@host/lab")
-    assert database.place_of(url) == "postgresql+psycopg://me:***@host/lab"
-
-
-def test_migrations_make_the_tables_that_the_program_uses(store: Store) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    with store._reader.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": schema.VERSION_TABLE})
-        assert compare_metadata(context, schema.metadata) == []
-        assert set(inspect(connection).get_table_names()) == {*schema.metadata.tables, schema.VERSION_TABLE}
-
-
-def test_known_revisions_are_the_migrations_there_are() -> None:
-    from alembic.script import ScriptDirectory
-
-    from fslab.store.migrations import configuration
-
-    scripts = ScriptDirectory.from_config(configuration())
-    assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == schema.REVISIONS

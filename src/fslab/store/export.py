@@ -35,18 +35,19 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-def export(store: Store, campaign_id: str, form: Format, out: Path | None) -> None:
+def export(store: Store, campaign_id: str, form: Format | str, out: Path | None) -> None:
     """Write a campaign's trials to ``out``, whole or not at all, or to standard output.
 
     UsageError for Parquet on a terminal, FslabError if the file cannot be written.
     """
+    wanted = Format(form)
+    if out is None and wanted is Format.PARQUET and sys.stdout.isatty():
+        raise UsageError("Parquet is not for terminals", hint="name a file")
+    content = render(store.trials(campaign_id), wanted)
     if out is None:
-        if form is Format.PARQUET and sys.stdout.isatty():
-            raise UsageError("Parquet is not for terminals", hint="give a file with --out")
-        sys.stdout.buffer.write(render(store.trials(campaign_id), form))
+        sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    content = render(store.trials(campaign_id), form)
     try:
         _replace(out, content)
     except OSError as error:

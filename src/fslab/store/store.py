@@ -22,12 +22,15 @@ LAST = "last"
 
 
 class Store:
-    """An open store. A context manager: leaving it closes the database."""
+    """An open store. A context manager: leaving it closes the database.
+
+    ``path`` is what to show a user: the file of an SQLite store, else the URL without its password.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._reader = engine
         self._writer = engine.execution_options(**{WRITING: True})
-        self.location = place_of(engine.url)
+        self.path = place_of(engine.url)
 
     @classmethod
     def open(cls, url: str | None = None) -> Store:
@@ -52,17 +55,17 @@ class Store:
     def create_campaign(self, campaign: Campaign) -> None:
         """Keep a new campaign with its cells; StoreError if there is one of that id or a cell comes twice."""
         if len({cell.id for cell in campaign.cells}) < len(campaign.cells):
-            raise StoreError(f"campaign '{campaign.id}' has the same cell twice", where=self.location)
+            raise StoreError(f"campaign '{campaign.id}' has the same cell twice", where=self.path)
         with self._writing() as connection:
             if campaign.id in queries.campaign_ids(connection):
-                raise StoreError(f"there is already a campaign '{campaign.id}'", where=self.location)
+                raise StoreError(f"there is already a campaign '{campaign.id}'", where=self.path)
             queries.insert_campaign(connection, campaign)
 
     def set_campaign_status(self, campaign_id: str, status: CampaignStatus) -> None:
         """Say how far a campaign is; StoreError if there is none of that id."""
         with self._writing() as connection:
             if not queries.update_status(connection, campaign_id, status):
-                raise StoreError(f"no campaign '{campaign_id}'", where=self.location)
+                raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
 
     def campaigns(self) -> list[Campaign]:
         """All campaigns, oldest first."""
@@ -88,9 +91,9 @@ class Store:
         with self._writing() as connection:
             cell = queries.cell_number(connection, key.campaign, record.cell.id)
             if cell is None:
-                raise StoreError(f"{what}: there is no such campaign or cell", where=self.location)
+                raise StoreError(f"{what}: there is no such campaign or cell", where=self.path)
             if queries.has_trial(connection, cell, key.block):
-                raise StoreError(f"{what} is stored already", where=self.location)
+                raise StoreError(f"{what} is stored already", where=self.path)
             queries.insert_trial(connection, record, cell)
 
     def trials(self, campaign_id: str, *, raw: bool = False) -> list[TrialRecord]:
@@ -112,22 +115,22 @@ class Store:
             cell = queries.cell_number(connection, campaign_id, cell_id)
             if cell is None or not queries.has_trial(connection, cell, block):
                 what = f"no trial {block} of cell {cell_id} of campaign '{campaign_id}'"
-                raise StoreError(what, where=self.location)
+                raise StoreError(what, where=self.path)
             return queries.select_raw(connection, cell, block)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with translated(self.location), self._reader.begin() as connection:
+        with translated(self.path), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with translated(self.location), self._writer.begin() as connection:
+        with translated(self.path), self._writer.begin() as connection:
             yield connection
 
     def _resolve(self, wanted: str, ids: list[str]) -> str:
         if not ids:
-            raise StoreError("the store has no campaign yet", where=self.location, hint="fslab run quick")
+            raise StoreError("the store has no campaign yet", where=self.path, hint="fslab run quick")
         if wanted in ids:
             return wanted
         if wanted == LAST:
@@ -137,5 +140,5 @@ class Store:
             return fitting[0]
         if fitting:
             hint = f"it could be {', '.join(fitting)}: write more of it"
-            raise StoreError(f"'{wanted}' fits {len(fitting)} campaigns", where=self.location, hint=hint)
-        raise StoreError(f"no campaign '{wanted}'", where=self.location, hint=nearest(wanted, ids))
+            raise StoreError(f"'{wanted}' fits {len(fitting)} campaigns", where=self.path, hint=hint)
+        raise StoreError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, ids))

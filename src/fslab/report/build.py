@@ -1,0 +1,194 @@
+"""Makes a report of a campaign and its trials. Pure: reads neither the store nor the machine, prints nothing.
+
+Sound trials are compared; those in doubt among them are noted; invalid and failed ones are counted and noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from fslab.cell import Cell, WorkloadSpec
+from fslab.errors import FslabError
+from fslab.record import Metric, TrialRecord
+from fslab.report import labels
+from fslab.report.compare import Sample, compare_row
+from fslab.report.model import Counts, Report, Row, Span, Stack, Summary
+from fslab.report.notes import NoteBook
+from fslab.report.soundness import in_doubt, is_failed, is_invalid, is_sound
+from fslab.report.words import row_words
+from fslab.stats.interval import half_range, median, median_interval
+from fslab.store.campaign import Campaign
+from fslab.units import Direction
+from fslab.workloads import REGISTRY
+
+COVERAGE = 0.95
+MEDIAN_COVERAGE = 0.9  # of a median's interval: what the range of five trials can give (93.75 %)
+
+MetricsOf = Callable[[WorkloadSpec], tuple[Metric, ...]]
+
+
+def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
+    """The metrics that a table shows of a workload; empty if this program does not know it any more."""
+    try:
+        tool = REGISTRY.get(workload.tool)
+        parameters = tool.parse_parameters(workload.parameters)
+    except (FslabError, ValidationError):
+        return ()
+    declared = {metric.name: metric for metric in tool.metrics(parameters)}
+    return tuple(declared[name] for name in tool.headline(parameters))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Group:
+    """The trials of one workload by stack id; stacks that the plan does not pair with it are absent."""
+
+    label: str
+    workload: WorkloadSpec
+    trials: dict[str, list[TrialRecord]]
+
+
+def build(
+    campaign: Campaign,
+    trials: Sequence[TrialRecord],
+    *,
+    coverage: float = COVERAGE,
+    metrics_of: MetricsOf = headline_metrics,
+) -> Report:
+    """The report: a row for each headline metric of each workload, in the order of the plan.
+
+    ``trials`` may be in any order and incomplete. ``coverage`` is wanted of every ratio's interval.
+    """
+    stacks = _stacks(campaign.cells)
+    book = NoteBook({stack.id: stack.label for stack in stacks})
+    rows: list[Row] = []
+    for group in _groups(campaign.cells, trials):
+        found = metrics_of(group.workload) or _first_metric(group)
+        rows += [_row(group, metric, stacks, book, coverage) for metric in found]
+    facts = campaign.machine
+    return Report(
+        campaign=campaign.id,
+        study=campaign.study_id,
+        title=campaign.study_title,
+        status=campaign.status,
+        created=campaign.created,
+        kernel=facts.get("kernel"),
+        cpu=facts.get("cpu"),
+        cpus=facts.get("cpus"),
+        memory_bytes=facts.get("memory_bytes"),
+        media=_media(campaign.cells),
+        coverage=coverage,
+        counts=_counts(campaign, trials),
+        stacks=stacks,
+        rows=tuple(rows),
+        notes=book.notes(),
+    )
+
+
+def _stacks(cells: Sequence[Cell]) -> tuple[Stack, ...]:
+    specs = {cell.stack_id: cell.stack for cell in cells}
+    lines = labels.stack_lines(list(specs.values()))
+    return tuple(
+        Stack(
+            id=key, lines=label, name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
+            layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mount_options,
+        )
+        for (key, spec), label in zip(specs.items(), lines, strict=True)
+    )  # fmt: skip
+
+
+def _groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[_Group]:
+    """Cells that differ by their stack only, one group per workload, in the order of the plan."""
+    by_cell: dict[str, list[TrialRecord]] = {cell.id: [] for cell in cells}
+    for trial in sorted(trials, key=lambda trial: trial.key.block):
+        by_cell.setdefault(trial.cell.id, []).append(trial)
+    alike: dict[str, list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
+    names = labels.workload_labels([group[0] for group in alike.values()])
+    for label, group in zip(names, alike.values(), strict=True):
+        of_stack = {cell.stack_id: by_cell[cell.id] for cell in group}
+        yield _Group(label=label, workload=group[0].workload, trials=of_stack)
+
+
+def _first_metric(group: _Group) -> tuple[Metric, ...]:
+    """For a workload of another version of the program: the first stored figure, better in no direction."""
+    for trials in group.trials.values():
+        for trial in trials:
+            for name, value in trial.metrics.items():
+                return (Metric(name=name, unit=value.unit, better=Direction.NEITHER),)
+    return ()
+
+
+def _row(group: _Group, metric: Metric, stacks: Sequence[Stack], book: NoteBook, coverage: float) -> Row:
+    summaries = [_summary(group, metric, stack, book) for stack in stacks]
+    label_of = {stack.id: stack.label for stack in stacks}
+    samples = [Sample(label=label_of[summary.stack], values=summary.values) for summary in summaries]
+    outcome = compare_row(samples, metric.better, coverage)
+    missing = [label_of[item.stack] for item in summaries if not item.values and item.stack in group.trials]
+    marked = (
+        summary.model_copy(update={"mark": mark})
+        for summary, mark in zip(summaries, outcome.marks, strict=True)
+    )
+    return Row(
+        workload=group.label,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        summaries=tuple(marked),
+        leader=outcome.leader,
+        comparisons=outcome.comparisons,
+        words=row_words(
+            outcome.leader,
+            metric.better,
+            outcome.comparisons,
+            missing=missing,
+            needed_together=outcome.needed_together,
+        ),
+    )
+
+
+def _summary(group: _Group, metric: Metric, stack: Stack, book: NoteBook) -> Summary:
+    trials = group.trials.get(stack.id, [])
+    sound = [trial for trial in trials if is_sound(trial)]
+    figures = [trial.metrics.get(metric.name) for trial in sound]
+    values = [figure.value for figure in figures if figure is not None and figure.value is not None]
+    interval = median_interval(values, coverage=MEDIAN_COVERAGE).interval
+    return Summary(
+        stack=stack.id,
+        values=tuple(values),
+        median=median(values),
+        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        spread=half_range(values),
+        n_sound=len(sound),
+        n_doubt=sum(map(in_doubt, sound)),
+        n_unknown=len(sound) - len(values),
+        n_invalid=sum(map(is_invalid, trials)),
+        n_failed=sum(map(is_failed, trials)),
+        notes=book.note(group.label, stack.id, trials, metric.name),
+    )
+
+
+def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
+    return Counts(
+        planned=campaign.trials * len(campaign.cells),
+        stored=len(trials),
+        sound=sum(map(is_sound, trials)),
+        doubt=sum(map(in_doubt, trials)),
+        invalid=sum(map(is_invalid, trials)),
+        failed=sum(map(is_failed, trials)),
+    )
+
+
+def _media(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """``ram (size=1g)``, each once."""
+    media = {cell.stack.medium.name: cell.stack.medium for cell in cells}.values()
+    described = (
+        f"{medium.type} ({', '.join(f'{name}={value}' for name, value in medium.options.items())})"
+        if medium.options
+        else medium.type
+        for medium in media
+    )
+    return tuple(dict.fromkeys(described))

@@ -1,0 +1,69 @@
+"""What stands in one field of a table: value, spread, mark and note numbers, readable without colour. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from fslab.report.model import Mark, Row, Summary
+from fslab.units import Direction, format_value
+
+SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
+STYLE = {Mark.BEST: "bold green", Mark.MAYBE_BEST: "green", Mark.NONE: ""}
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def two_lines(row: Row, summary: Summary) -> Text:
+    """Mark and value above, spread and notes below."""
+    first = Text(f"{SIGN[summary.mark]} {_value(row, summary)}", style=STYLE[summary.mark])
+    second = f"{_spread(row, summary)} {superscripts(summary.notes)}"
+    return Text("\n").join((first, Text(second, style="dim")))
+
+
+def one_line(row: Row, summary: Summary) -> Text:
+    """The same side by side, padded so that the values of a column stand under each other."""
+    width = 2 + max(len(_value(row, other)) for other in row.summaries)
+    value = f"{SIGN[summary.mark]} {_value(row, summary)}".rjust(width)
+    spread = _spread(row, summary).rjust(max(len(_spread(row, other)) for other in row.summaries))
+    head = Text(f"{value} ", style=STYLE[summary.mark])
+    return head.append_text(Text(f"{spread} {superscripts(summary.notes)}".rstrip(), style="dim not bold"))
+
+
+def metric_label(row: Row) -> str:
+    """``write iops``, ``fsync mean, lower is better``."""
+    name = row.metric.replace("_", " ")
+    return f"{name}, lower is better" if row.better is Direction.LOWER else name
+
+
+def superscripts(numbers: Sequence[int]) -> str:
+    """Note numbers as they stand in a table: ``¹ ¹²``."""
+    return " ".join(str(number).translate(_SUPERSCRIPT) for number in numbers)
+
+
+def usual_count(row: Row) -> int:
+    """How many values most fields of the row have at best; a field with fewer says so."""
+    return max(len(summary.values) for summary in row.summaries)
+
+
+def _value(row: Row, summary: Summary) -> str:
+    return format_value(summary.median, row.unit)
+
+
+def _spread(row: Row, summary: Summary) -> str:
+    if not summary.values:
+        return _absence(summary)
+    count = len(summary.values)
+    few = f" of {count}" if count < usual_count(row) else ""
+    if summary.spread is None:
+        return "1 trial" if count == 1 else f"{count} trials"
+    percent = summary.spread * 100
+    return f"± {percent:.1f} %{few}" if percent < 9.95 else f"± {percent:.0f} %{few}"
+
+
+def _absence(summary: Summary) -> str:
+    if summary.n_failed:
+        return "failed"
+    if summary.n_invalid:
+        return "invalid"
+    return "unknown" if summary.n_unknown else "no trial"

@@ -1,0 +1,70 @@
+"""Short names for stacks and workloads: no longer than it takes to tell them apart. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fslab.cell import Cell, StackSpec
+
+
+def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
+    """A label for each stack, in lines: the file system, then options, layout and medium where these differ.
+
+    Options matter among stacks of one file system only, layout and medium among all. Stacks that still
+    look alike get their names added.
+    """
+    labels = [_stack_label(stack, stacks) for stack in stacks]
+    return [
+        (*label, stack.name) if labels.count(label) > 1 else label
+        for stack, label in zip(stacks, labels, strict=True)
+    ]
+
+
+def _stack_label(stack: StackSpec, stacks: Sequence[StackSpec]) -> tuple[str, ...]:
+    alike = [other for other in stacks if other.filesystem == stack.filesystem]
+    traits: list[tuple[Callable[[StackSpec], str], Sequence[StackSpec]]] = [
+        (lambda one: one.mount_options or "defaults", alike),
+        (lambda one: f"mkfs {one.mkfs_options or 'defaults'}", alike),
+        (_layout, stacks),
+        (lambda one: f"on {one.medium.name}", stacks),
+    ]
+    differing = (trait(stack) for trait, among in traits if len({trait(other) for other in among}) > 1)
+    return (stack.filesystem or stack.name, *differing)
+
+
+def _layout(stack: StackSpec) -> str:
+    return " ".join((stack.layout, *_settings(stack.layout_options)))
+
+
+def workload_labels(cells: Sequence[Cell]) -> list[str]:
+    """A label for each cell's workload: its name, and what tells it from others of that name."""
+    return [_workload_label(cell, [other for other in cells if _same_name(cell, other)]) for cell in cells]
+
+
+def _same_name(one: Cell, other: Cell) -> bool:
+    return one.workload.name == other.workload.name
+
+
+def _workload_label(cell: Cell, alike: Sequence[Cell]) -> str:
+    told_apart = [
+        *_differing(cell.workload.parameters, [other.workload.parameters for other in alike]),
+        *_differing(cell.tuning, [other.tuning for other in alike]),
+    ]
+    if len({other.workload.tool for other in alike}) > 1:
+        told_apart.append(cell.workload.tool)
+    if len({other.cache for other in alike}) > 1:
+        told_apart.append(cell.cache.value)
+    if len({other.fresh for other in alike}) > 1:
+        told_apart.append(f"fresh per {cell.fresh.value}")
+    return f"{cell.workload.name} ({', '.join(told_apart)})" if told_apart else cell.workload.name
+
+
+def _differing(options: Mapping[str, object], others: Sequence[Mapping[str, object]]) -> list[str]:
+    differing = {
+        name: options[name] for name in options if len({repr(other.get(name)) for other in others}) > 1
+    }
+    return _settings(differing)
+
+
+def _settings(options: Mapping[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in options.items()]

@@ -1,0 +1,168 @@
+"""What a report says, as plain values: the one thing that the terminal, a page and ``--json`` all show.
+
+Holds no text layout and computes nothing; ``build`` fills it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from fslab.cell import Frozen
+from fslab.store.campaign import CampaignStatus
+from fslab.units import Direction, Unit
+
+
+class Mark(StrEnum):
+    """How a stack stands in its row.
+
+    ``best``: its ratio interval against every other stack leaves out 1, on the better side. This is an
+    intersection-union test (Berger, Technometrics 24 (1982) 295): "better than all" may be said with the
+    error rate of one comparison, without a correction. ``maybe_best``: not shown to be worse than the stack
+    with the best median, or that stack itself where it is not shown to be better than all. ``none``: shown
+    to be worse, or nothing can be said (too few trials, no better direction, nothing to compare with).
+    """
+
+    BEST = "best"
+    MAYBE_BEST = "maybe_best"
+    NONE = "none"
+
+
+class Verdict(StrEnum):
+    """What a comparison shows."""
+
+    DIFFERS = "differs"
+    NOT_SEEN = "no_difference_seen"
+    TOO_FEW = "too_few_trials"
+    NO_RATIO = "no_ratio"
+
+
+class Stack(Frozen):
+    """One column. ``lines``: its label, the file system first, then only what tells it from the others."""
+
+    id: str
+    lines: tuple[str, ...]
+    name: str
+    filesystem: str | None
+    medium: str
+    layout: str
+    mkfs_options: str
+    mount_options: str
+
+    @property
+    def label(self) -> str:
+        """The label in one line."""
+        return " ".join(self.lines)
+
+
+class Span(Frozen):
+    """A confidence interval with the coverage that it achieves."""
+
+    low: float
+    high: float
+    coverage: float
+
+
+class Summary(Frozen):
+    """One metric of one workload on one stack.
+
+    ``values`` are those of the sound trials, in order of blocks; ``spread`` is half their range as a
+    fraction of the median. Trials: ``n_sound`` are compared, ``n_doubt`` of them carry a doubt,
+    ``n_unknown`` of them lack this figure; ``n_invalid`` and ``n_failed`` are not compared.
+    """
+
+    stack: str
+    values: tuple[float, ...]
+    median: float | None
+    interval: Span | None
+    spread: float | None
+    n_sound: int
+    n_doubt: int
+    n_unknown: int
+    n_invalid: int
+    n_failed: int
+    mark: Mark = Mark.NONE
+    notes: tuple[int, ...] = ()
+
+
+class Comparison(Frozen):
+    """``numerator`` ÷ ``denominator`` (labels of stacks), so that above 1 the row's leader is better.
+
+    ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over the row's
+    comparisons; ``holds_together``: it differs even among all of them.
+    """
+
+    numerator: str
+    denominator: str
+    verdict: Verdict
+    ratio: float | None
+    interval: Span | None
+    p_value: float | None
+    p_family: float | None
+    holds_together: bool | None
+    n: tuple[int, int]
+    needed: int
+
+
+class Row(Frozen):
+    """One metric of one workload across all stacks, in their order, and what it means in words."""
+
+    workload: str
+    metric: str
+    unit: Unit
+    better: Direction
+    summaries: tuple[Summary, ...]
+    leader: str | None
+    comparisons: tuple[Comparison, ...]
+    words: str
+
+
+class Place(Frozen):
+    """How many of the trials of one stack and workload a note is about."""
+
+    workload: str
+    stack: str
+    count: int
+    of: int
+
+
+class Note(Frozen):
+    """Why some trials are in doubt or missing. ``kind``: of the warning, or the status of a failure."""
+
+    number: int
+    severity: str
+    kind: str
+    message: str
+    hint: str | None
+    places: tuple[Place, ...]
+
+
+class Counts(Frozen):
+    """Trials of the campaign: planned, stored, and of these sound (with those in doubt), invalid, failed."""
+
+    planned: int
+    stored: int
+    sound: int
+    doubt: int
+    invalid: int
+    failed: int
+
+
+class Report(Frozen):
+    """A campaign's results. ``coverage`` is what was wanted of every interval."""
+
+    campaign: str
+    study: str
+    title: str
+    status: CampaignStatus
+    created: datetime
+    kernel: str | None
+    cpu: str | None
+    cpus: int | None
+    memory_bytes: int | None
+    media: tuple[str, ...]
+    coverage: float
+    counts: Counts
+    stacks: tuple[Stack, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[Note, ...]

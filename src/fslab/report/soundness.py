@@ -1,0 +1,29 @@
+"""Which trials are compared. Pure."""
+
+from __future__ import annotations
+
+from fslab.record import Severity, Status, TrialRecord
+
+
+def is_sound(trial: TrialRecord) -> bool:
+    """Whether a trial is compared: it ended well and nothing says that it is invalid."""
+    return trial.status is Status.OK and not _has(trial, Severity.INVALID)
+
+
+def is_invalid(trial: TrialRecord) -> bool:
+    """Whether a trial yielded figures that must not be compared."""
+    return trial.status in {Status.OK, Status.INVALID} and not is_sound(trial)
+
+
+def is_failed(trial: TrialRecord) -> bool:
+    """Whether a trial yielded no figures: it failed, or this machine does not support it."""
+    return trial.status in {Status.FAILED, Status.UNSUPPORTED}
+
+
+def in_doubt(trial: TrialRecord) -> bool:
+    """Whether a trial is compared although something speaks against it."""
+    return is_sound(trial) and _has(trial, Severity.DOUBT)
+
+
+def _has(trial: TrialRecord, severity: Severity) -> bool:
+    return any(warning.severity is severity for warning in trial.validity)

@@ -1,0 +1,164 @@
+"""Shows a report in a terminal: the table, its meaning in words, the notes, and where the figures come from.
+
+Stacks stand across and workloads down; where that is too wide, each workload gets a table with stacks down.
+Computes nothing: what there is to say stands in the report.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.report import cells
+from fslab.report.model import Mark, Note, Report, Row, Stack
+from fslab.store.campaign import CampaignStatus
+from fslab.units import format_size
+
+NARROWEST = 20
+PLACES_SHOWN = 4
+
+
+def show(report: Report, console: Console) -> None:
+    """Print a report."""
+    for part in parts(report, console):
+        console.print(part, soft_wrap=False)
+
+
+def parts(report: Report, console: Console) -> Iterator[RenderableType]:
+    """The pieces of a report from top to bottom, fitted to the console's width."""
+    width = max(console.width, NARROWEST)
+    yield Text(report.title, style="bold")
+    if report.status is not CampaignStatus.FINISHED:
+        yield _wrapped(_unfinished(report), width, style="yellow")
+    if report.counts.stored:
+        yield from _tables(report, console, width)
+        yield _wrapped(_legend(report), width, style="dim")
+        yield Text("")
+    for line in (*map(_note, report.notes), *_options(report), *_provenance(report)):
+        yield _wrapped(line, width, style="dim")
+
+
+def wide_table(report: Report) -> Table:
+    """Stacks across, workloads down."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("", no_wrap=True)
+    for stack in report.stacks:
+        table.add_column("\n".join(stack.lines), justify="right", vertical="top", no_wrap=True)
+    previous = None
+    for row in report.rows:
+        name = Text(row.workload if row.workload != previous else "")
+        label = Text("\n").join((name, Text(cells.metric_label(row), style="dim")))
+        table.add_row(label, *(cells.two_lines(row, summary) for summary in row.summaries))
+        previous = row.workload
+    return table
+
+
+def tall_tables(report: Report) -> Iterator[tuple[list[Row], Table]]:
+    """For each workload its rows and a table of them: stacks down, metrics across."""
+    for workload in dict.fromkeys(row.workload for row in report.rows):
+        rows = [row for row in report.rows if row.workload == workload]
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table.add_column(Text(workload, style="bold"), overflow="fold")
+        for row in rows:
+            table.add_column(cells.metric_label(row).replace(", ", "\n"), overflow="fold")
+        for index, stack in enumerate(report.stacks):
+            table.add_row(stack.label, *(cells.one_line(row, row.summaries[index]) for row in rows))
+        yield rows, table
+
+
+def _tables(report: Report, console: Console, width: int) -> Iterator[RenderableType]:
+    table = wide_table(report)
+    if console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width:
+        yield table
+        yield Text("")
+        yield from _words(report.rows, width)
+        return
+    for rows, tall in tall_tables(report):
+        yield tall
+        yield Text("")
+        yield from _words(rows, width)
+        yield Text("")
+
+
+def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
+    for row in rows:
+        alone = sum(other.workload == row.workload for other in rows) == 1
+        name = row.workload if alone else f"{row.workload}, {cells.metric_label(row)}"
+        yield _wrapped(f"{name}: {row.words}", width)
+
+
+def _wrapped(line: str, width: int, *, style: str = "") -> Text:
+    lines = textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return Text("\n".join(lines), style=style)
+
+
+def _unfinished(report: Report) -> str:
+    state = report.status.value.replace("_", " ")
+    advice = f"; finish it with: fslab run --resume {report.campaign}"
+    counts = report.counts
+    missing = advice if counts.stored < counts.planned else ""
+    return f"{state}: {counts.stored} of {counts.planned} trials are stored{missing}"
+
+
+def _legend(report: Report) -> str:
+    percent = f"{report.coverage * 100:g} %"
+    meaning = {
+        Mark.BEST: f"★ better than every other at {percent}",
+        Mark.MAYBE_BEST: "≈ may be the best",
+    }
+    used = {summary.mark for row in report.rows for summary in row.summaries}
+    said = [text for mark, text in meaning.items() if mark in used]
+    counts = sorted({cells.usual_count(row) for row in report.rows})
+    trials = f"{counts[0]} trials" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
+    said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
+    if any(row.comparisons for row in report.rows):
+        said.append(f"× with {percent} intervals")
+    return " · ".join(said)
+
+
+def _note(note: Note) -> str:
+    places = [f"{place.count} of {place.of} on {place.stack}, {place.workload}" for place in note.places]
+    shown = "; ".join(places[:PLACES_SHOWN])
+    if len(places) > PLACES_SHOWN:
+        rest = note.places[PLACES_SHOWN:]
+        shown += f"; {sum(place.count for place in rest)} more on {len(rest)} others"
+    kind = note.kind.replace("_", " ")
+    what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
+    message = " ".join(note.message.split())
+    hint = f" → {note.hint}" if note.hint else ""
+    return f"{cells.superscripts([note.number])} {what}: {message} ({shown}){hint}"
+
+
+def _options(report: Report) -> Iterator[str]:
+    """Options that the columns do not name because they tell nothing apart."""
+    for stack in report.stacks:
+        told = [text for text in _nondefault(stack) if text not in stack.lines]
+        if told:
+            yield f"{stack.label}: {', '.join(told)}"
+
+
+def _nondefault(stack: Stack) -> Iterator[str]:
+    if stack.mkfs_options:
+        yield f"mkfs {stack.mkfs_options}"
+    if stack.mount_options not in {"", "defaults"}:
+        yield stack.mount_options
+
+
+def _provenance(report: Report) -> Iterator[str]:
+    cpus = f"{report.cpus} × " if report.cpus else ""
+    memory = f"{format_size(report.memory_bytes)} memory" if report.memory_bytes else "memory unknown"
+    machine = (f"kernel {report.kernel or 'unknown'}", f"{cpus}{report.cpu or 'CPU unknown'}", memory)
+    yield " · ".join((*machine, f"on {', '.join(report.media)}"))
+    counts = report.counts
+    kinds = (
+        f"{counts.invalid} invalid" * bool(counts.invalid),
+        f"{counts.failed} failed" * bool(counts.failed),
+    )
+    doubt = f" ({counts.doubt} in doubt)" if counts.doubt else ""
+    trials = ", ".join((f"{counts.stored} trials: {counts.sound} sound{doubt}", *filter(None, kinds)))
+    yield f"campaign {report.campaign} · {report.created:%Y-%m-%d %H:%M} UTC · {trials}"

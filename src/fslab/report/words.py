@@ -1,0 +1,116 @@
+"""Says in one line what a row shows. Never "no difference" without how large one could have hidden. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fslab.report.model import Comparison, Verdict
+from fslab.units import Direction
+
+MANY = 4
+
+
+def row_words(
+    leader: str | None,
+    better: Direction,
+    comparisons: Sequence[Comparison],
+    *,
+    missing: Sequence[str] = (),
+    needed_together: int = 0,
+) -> str:
+    """``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
+
+    ``missing`` are stacks without a sound value, ``needed_together`` how many trials each stack must have
+    for all differences of the row to hold together. Above 1 the leader is better: where lower is better the
+    others are told as multiples of it.
+    """
+    if leader is None:
+        return "no sound trial"
+    by_verdict = {verdict: [item for item in comparisons if item.verdict is verdict] for verdict in Verdict}
+    parts = [
+        *_differences(leader, better, by_verdict[Verdict.DIFFERS]),
+        *_not_seen(leader, by_verdict[Verdict.NOT_SEEN]),
+        *map(_too_few, by_verdict[Verdict.TOO_FEW]),
+        *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
+        *([f"{listed(missing)}: no sound trial"] if missing else []),
+        *_together(leader, comparisons, needed_together),
+    ]
+    return "; ".join(parts) if parts else f"only {leader} was measured"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+
+
+def ratio_text(*ratios: float) -> tuple[str, ...]:
+    """Ratios with as few decimals as keep them from looking like 1 when they are not."""
+    decimals = 2 if min(ratios) < 10 else 1
+    while decimals < 5 and any(ratio != 1 and float(f"{ratio:.{decimals}f}") == 1 for ratio in ratios):
+        decimals += 1
+    return tuple(f"{ratio:.{decimals}f}" for ratio in ratios)
+
+
+def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> list[str]:
+    """All of them, or the smallest and the largest when these are many."""
+    if not seen:
+        return []
+    shown, rest = list(seen), ""
+    if len(seen) > MANY:
+        ordered = sorted(seen, key=lambda item: item.ratio or 0.0)
+        shown, rest = [ordered[0], ordered[-1]], f", {len(seen) - 2} others in between"
+    if better is Direction.LOWER:
+        return [", ".join(f"{item.numerator} {_times(item)}" for item in shown) + rest]
+    return [f"{leader} " + ", ".join(map(_times, shown)) + rest]
+
+
+def _times(item: Comparison) -> str:
+    if item.ratio is None or item.interval is None:
+        raise ValueError(f"{item.numerator} and {item.denominator} have no ratio to tell")
+    ratio, low, high = ratio_text(item.ratio, item.interval.low, item.interval.high)
+    return f"{ratio} × {item.denominator} ({low}–{high})"
+
+
+def _not_seen(leader: str, alike: Sequence[Comparison]) -> list[str]:
+    """Each with its interval: a difference beyond that would have been seen."""
+    if not alike:
+        return []
+    told = [(_other(leader, item), *_within(item)) for item in alike]
+    if len(told) == 1:
+        other, low, high = told[0]
+        return [f"no difference seen between {leader} and {other}: within {low}–{high} ×"]
+    each = (f"{other} (within {low}–{high} ×)" for other, low, high in told)
+    return [f"no difference seen between {leader} and {', '.join(each)}"]
+
+
+def _within(item: Comparison) -> tuple[str, ...]:
+    if item.interval is None:
+        raise ValueError(f"{item.numerator} and {item.denominator} have no interval to tell")
+    return ratio_text(item.interval.low, item.interval.high)
+
+
+def _too_few(item: Comparison) -> str:
+    counts = f"{item.n[0]} and {item.n[1]}"
+    pair = f"{item.numerator} with {item.denominator}"
+    return f"too few trials to compare {pair} ({counts}; {item.needed} each are enough)"
+
+
+def _no_ratio(item: Comparison) -> str:
+    return f"{item.numerator} and {item.denominator} have no ratio: not all their values are positive"
+
+
+def _together(leader: str, comparisons: Sequence[Comparison], needed: int) -> list[str]:
+    """Which differences do not survive Holm's correction over the row, and what it would take."""
+    seen = [item for item in comparisons if item.verdict is Verdict.DIFFERS]
+    unsure = [item for item in seen if not item.holds_together]
+    if not unsure:
+        return []
+    which = "none of these holds" if len(unsure) == len(seen) else "not sure: "
+    if len(unsure) < len(seen):
+        which += listed([_other(leader, item) for item in unsure])
+    advice = f", {needed} trials each can show it" if min(min(item.n) for item in unsure) < needed else ""
+    return [f"taken together ({len(comparisons)} comparisons, Holm) {which}{advice}"]
+
+
+def _other(leader: str, item: Comparison) -> str:
+    return item.denominator if item.numerator == leader else item.numerator

@@ -1,0 +1,300 @@
+"""A report as a whole: what is counted, compared and noted, and how it looks at a fixed width."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
+from fslab.report.build import build, headline_metrics
+from fslab.report.model import Mark, Report
+from fslab.report.terminal import show
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.units import Direction, Unit
+
+CREATED = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)
+MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
+EXT4, XFS, BTRFS = (StackSpec(name=name, medium=MEDIUM, filesystem=name) for name in ("ext4", "xfs", "btrfs"))
+RANDOM = WorkloadSpec(name="rand-write-4k", tool="fio", parameters={"bs": "4k"})
+SYNCED = WorkloadSpec(name="commit", tool="sync")
+IOPS = Metric(name="write_iops", unit=Unit.IOPS)
+LATENCY = Metric(name="fsync_mean", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+METRICS = {"fio": (IOPS,), "sync": (IOPS, LATENCY)}
+STEPS = (0.98, 0.99, 1.0, 1.01, 1.02)
+
+
+def warning(severity: Severity, message: str = "the CPUs were 97 % busy") -> ValidityWarning:
+    return ValidityWarning(
+        kind=WarningKind.CPU_SATURATED, severity=severity, message=message, hint="fewer jobs"
+    )
+
+
+def trial(cell: Cell, block: int, metrics: dict[Metric, float | None], **more: Any) -> TrialRecord:
+    values = {metric.name: Value(value=value, unit=metric.unit) for metric, value in metrics.items()}
+    fields: dict[str, Any] = {
+        "key": TrialKey(campaign="c1", block=block, seed=block), "cell": cell, "status": Status.OK,
+        "started": CREATED, "duration_s": 1.0, "metrics": values,
+    }  # fmt: skip
+    return TrialRecord(**{**fields, **more})
+
+
+def five(cell: Cell, base: dict[Metric, float], **more: Any) -> list[TrialRecord]:
+    return [
+        trial(cell, block, {metric: value * step for metric, value in base.items()}, **more)
+        for block, step in enumerate(STEPS)
+    ]
+
+
+def cells(stacks: Iterable[StackSpec], *workloads: WorkloadSpec) -> tuple[Cell, ...]:
+    return tuple(Cell(stack=stack, workload=workload) for workload in workloads for stack in stacks)
+
+
+def report(planned: tuple[Cell, ...], trials: list[TrialRecord], **more: Any) -> Report:
+    fields: dict[str, Any] = {
+        "id": "20261120-k3f", "study_id": "quick", "study_title": "Quick", "study_source": "", "seed": 1,
+        "cells": planned, "trials": 5, "created": CREATED, "status": CampaignStatus.FINISHED,
+        "machine": {"kernel": "6.18.44", "cpu": "Xeon 1234", "cpus": 2, "memory_bytes": 24 * 2**30},
+    }  # fmt: skip
+    campaign = Campaign(**{**fields, **more})
+    return build(campaign, trials, metrics_of=lambda workload: METRICS[workload.tool])
+
+
+def shown(found: Report, width: int = 80) -> str:
+    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
+    show(found, console)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+
+
+@pytest.fixture
+def quick() -> Report:
+    """ext4, xfs and btrfs; btrfs in doubt in one workload and failing in the other."""
+    planned = cells((EXT4, XFS, BTRFS), RANDOM, SYNCED)
+    trials = five(planned[0], {IOPS: 61700}) + five(planned[1], {IOPS: 119_000})
+    trials += five(planned[2], {IOPS: 61800}, validity=(warning(Severity.DOUBT),))
+    trials += five(planned[3], {IOPS: 2000, LATENCY: 4e5}) + five(planned[4], {IOPS: 1000, LATENCY: 8e5})
+    error = "fio exited 1: No space left on device"
+    trials += five(planned[5], {}, status=Status.FAILED, failure="no_space", error=error)
+    return report(planned, trials)
+
+
+def test_table_at_80_columns(quick: Report) -> None:
+    assert (
+        shown(quick)
+        == """\
+Quick
+                                      ext4           xfs          btrfs
+───────────────────────────────────────────────────────────────────────
+rand-write-4k                   61.7k IOPS   ★ 119k IOPS     61.8k IOPS
+write iops                         ± 2.0 %       ± 2.0 %      ± 2.0 % ¹
+commit                           ★ 2k IOPS       1k IOPS              –
+write iops                         ± 2.0 %       ± 2.0 %       failed ²
+                                  ★ 400 µs        800 µs              –
+fsync mean, lower is better        ± 2.0 %       ± 2.0 %       failed ²
+
+rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
+commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no sound trial
+commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
+  sound trial
+★ better than every other at 95 % · median of 5 trials ± half their range · ×
+  with 95 % intervals
+
+¹ doubt, cpu saturated: the CPUs were 97 % busy (5 of 5 on btrfs, rand-write-4k)
+  → fewer jobs
+² failed:no space: fio exited 1: No space left on device (5 of 5 on btrfs,
+  commit)
+kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
+campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 sound (5 in doubt),
+  5 failed"""
+    )
+
+
+def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None:
+    options = ("defaults", "noatime,data=journal", "noatime,data=writeback,barrier=0")
+    stacks = [
+        *(StackSpec(name=text, medium=MEDIUM, filesystem="ext4", mount_options=text) for text in options),
+        StackSpec(
+            name="x", medium=MEDIUM, filesystem="xfs", mount_options="noatime", mkfs_options="-i size=1024"
+        ),
+    ]
+    planned = cells(stacks, RANDOM)
+    factors = (1.0, 0.5, 1.001, 0.4)
+    trials = [
+        item
+        for cell, factor in zip(planned, factors, strict=True)
+        for item in five(cell, {IOPS: 1e5 * factor})
+    ]
+    assert (
+        shown(report(planned, trials))
+        == """\
+Quick
+rand-write-4k                           write iops
+───────────────────────────────────────────────────────────
+ext4 defaults                           ≈ 100k IOPS ± 2.0 %
+ext4 noatime,data=journal                  50k IOPS ± 2.0 %
+ext4 noatime,data=writeback,barrier=0   ≈ 100k IOPS ± 2.0 %
+xfs                                        40k IOPS ± 2.0 %
+
+rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
+  noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); no difference seen
+  between ext4 noatime,data=writeback,barrier=0 and ext4 defaults: within
+  0.97–1.03 ×
+
+≈ may be the best · median of 5 trials ± half their range · × with 95 %
+  intervals
+
+xfs: mkfs -i size=1024, noatime
+kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
+campaign 20261120-k3f · 2026-11-20 21:49 UTC · 20 trials: 20 sound"""
+    )
+
+
+def test_unfinished_campaign_says_so_and_how_to_finish_it() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    trials = [*five(planned[0], {IOPS: 2000})[:3], trial(planned[1], 0, {IOPS: 1000})]
+    machine: dict[str, Any] = {}
+    found = report(planned, trials, status=CampaignStatus.INTERRUPTED, machine=machine)
+    assert (
+        shown(found, 100)
+        == """\
+Quick
+interrupted: 4 of 10 trials are stored; finish it with: fslab run --resume 20261120-k3f
+                        ext4         xfs
+────────────────────────────────────────
+rand-write-4k     1.98k IOPS     1k IOPS
+write iops           ± 1.0 %     1 trial
+
+rand-write-4k: too few trials to compare ext4 with xfs (3 and 1; 4 each are enough)
+median of 3 trials ± half their range · × with 95 % intervals
+
+kernel unknown · CPU unknown · memory unknown · on ram (size=1g)
+campaign 20261120-k3f · 2026-11-20 21:49 UTC · 4 trials: 4 sound"""
+    )
+
+
+def test_no_trial_yet_is_no_table() -> None:
+    found = report(cells((EXT4,), RANDOM), [], status=CampaignStatus.RUNNING)
+    text = shown(found, 100)
+    status = "running: 0 of 5 trials are stored; finish it with: fslab run --resume 20261120-k3f"
+    assert text.startswith(f"Quick\n{status}\nkernel 6.18.44")
+    assert "rand-write" not in text
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 100, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_value_is_lost(quick: Report, width: int) -> None:
+    text = shown(quick, width)
+    assert max(map(len, text.splitlines())) <= width
+    if width >= 60:
+        assert all(value in text for value in ("61.7k IOPS", "★ 119k IOPS", "★ 400 µs", "800 µs"))
+
+
+def test_colour_only_repeats_what_the_signs_say(quick: Report) -> None:
+    console = Console(width=80, force_terminal=True, color_system="standard", file=io.StringIO(), record=True)
+    show(quick, console)
+    styled = console.export_text(styles=True)
+    assert "\x1b[1;32m★ 119k IOPS" in styled
+    assert "61.7k IOPS" in styled
+    assert styled.count("\x1b[1;32m") == 3
+
+
+def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    good = five(planned[0], {IOPS: 1000})
+    bad = [
+        trial(
+            planned[1], 0, {IOPS: 9e9}, validity=(warning(Severity.INVALID, "busy"), warning(Severity.DOUBT))
+        ),
+        trial(planned[1], 1, {IOPS: 8e9}, status=Status.INVALID, error="clock went back"),
+        trial(planned[1], 2, {}, status=Status.UNSUPPORTED, error="no xfs here"),
+        trial(planned[1], 3, {IOPS: None}),
+        trial(planned[1], 4, {IOPS: 500.0}, validity=(warning(Severity.NOTE),)),
+    ]
+    found = report(planned, [*reversed(bad), *good])
+    counts = found.counts
+    assert (counts.planned, counts.stored, counts.sound, counts.doubt, counts.invalid, counts.failed) == (
+        10, 10, 7, 0, 2, 1,
+    )  # fmt: skip
+    summary = found.rows[0].summaries[1]
+    assert (summary.values, summary.median, summary.spread, summary.interval) == ((500.0,), 500.0, None, None)
+    assert (summary.n_sound, summary.n_unknown, summary.n_invalid, summary.n_failed) == (2, 1, 2, 1)
+    assert [(note.severity, note.kind, note.message) for note in found.notes] == [
+        ("invalid", "cpu_saturated", "busy"),
+        ("invalid", "invalid", "clock went back"),
+        ("unsupported", "unsupported", "no xfs here"),
+        ("unknown", "unknown", "the tool did not tell write_iops"),
+    ]
+    assert summary.notes == (1, 2, 3, 4)
+    assert [[(place.stack, place.count, place.of) for place in note.places] for note in found.notes] == (
+        [[("xfs", 1, 5)]] * 4
+    )
+
+
+def test_summary_has_the_range_of_five_as_interval(quick: Report) -> None:
+    summary = quick.rows[0].summaries[0]
+    assert summary.interval is not None
+    assert summary.interval.low == pytest.approx(61700 * 0.98)
+    assert summary.interval.high == pytest.approx(61700 * 1.02)
+    assert summary.interval.coverage == 0.9375
+    assert summary.spread == pytest.approx(0.02)
+    assert [item.mark for item in quick.rows[0].summaries] == [Mark.NONE, Mark.BEST, Mark.NONE]
+
+
+def test_report_survives_json(quick: Report) -> None:
+    assert Report.model_validate_json(quick.model_dump_json()) == quick
+
+
+def test_warning_that_befalls_two_rows_is_one_note() -> None:
+    planned = cells((EXT4, XFS), SYNCED)
+    trials = [
+        item
+        for cell in planned
+        for item in five(cell, {IOPS: 10, LATENCY: 10}, validity=(warning(Severity.DOUBT),) * 2)
+    ]
+    (note,) = report(planned, trials).notes
+    assert [(place.stack, place.count, place.of) for place in note.places] == [("ext4", 5, 5), ("xfs", 5, 5)]
+
+
+def test_stack_that_a_workload_does_not_run_on_is_not_missing_there() -> None:
+    planned = (*cells((EXT4, XFS), RANDOM), *cells((EXT4,), SYNCED))
+    trials = [item for cell in planned for item in five(cell, {IOPS: 10, LATENCY: 10})]
+    found = report(planned, trials)
+    assert [row.words for row in found.rows[1:]] == ["only ext4 was measured"] * 2
+
+
+def test_headline_metrics_are_the_workloads_own() -> None:
+    fio = WorkloadSpec(
+        name="r",
+        tool="fio",
+        parameters={"rw": "randread", "bs": "4k", "iodepth": 32, "direct": True, "size": "1g"},
+    )
+    assert [(metric.name, metric.unit) for metric in headline_metrics(fio)] == [("read_iops", Unit.IOPS)]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        WorkloadSpec(name="a", tool="no-such-tool"),
+        WorkloadSpec(name="a", tool="fio", parameters={"rw": "sideways"}),
+    ],
+)
+def test_workload_of_another_version_still_has_a_row(workload: WorkloadSpec) -> None:
+    assert headline_metrics(workload) == ()
+    planned = cells((EXT4, XFS), workload)
+    trials = [item for cell in planned for item in five(cell, {LATENCY: 10})]
+    campaign = Campaign(
+        id="c1",
+        study_id="s",
+        study_title="S",
+        study_source="",
+        seed=1,
+        cells=planned,
+        trials=5,
+        created=CREATED,
+    )
+    (row,) = build(campaign, trials).rows
+    assert (row.metric, row.unit, row.better) == ("fsync_mean", Unit.NANOSECONDS, Direction.NEITHER)
