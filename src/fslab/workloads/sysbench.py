@@ -192,7 +192,4 @@ def _failure(said: str) -> FslabError:
     if "errno = 28" in said:
         hint = "give the medium a larger size or the workload a smaller file-total-size"
         return NoSpaceError(f"sysbench: {said}", hint=hint)
-    # sysbench prepare exits 0 even when the disk was full; the run then finds files missing or short.
-    return ToolFailedError(
-        f"sysbench: {said}", hint="see the output of the prepare command, which exits 0 anyway"
-    )
+    return ToolFailedError(f"sysbench: {said}")

@@ -1,0 +1,187 @@
+"""Counters recorded on Linux 6.18 around a dd of 64 MiB to ext4 on a loop device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
+from fslab.record import Severity, WarningKind
+from fslab.system.proc import Usage
+
+GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
+PROBE = REGISTRY.get("block-device")
+MIB = 1 << 20
+USAGE = Usage(user_s=0.1, system_s=0.2, max_rss_bytes=MIB, voluntary_switches=1, involuntary_switches=2)
+
+
+def work(read: int | None = 0, written: int | None = 0, *, direct: bool = False, cold: bool = True) -> Work:
+    return Work(read_bytes=read, written_bytes=written, duration_s=1.0, usage=USAGE, direct=direct, cold=cold)
+
+
+def machine(root: Path, counters: dict[str, str], *, partition_of: str | None = None) -> Target:
+    """A /sys with these devices, and their stat files."""
+    links = root / "class/block"
+    links.mkdir(parents=True, exist_ok=True)
+    for name, text in counters.items():
+        real = root / "devices" / (f"{partition_of}/{name}" if partition_of else name)
+        real.mkdir(parents=True, exist_ok=True)
+        (real / "stat").write_text(text)
+        if not (links / name).exists():
+            (links / name).symlink_to(real)
+    return Target(devices=tuple(counters), filesystem="ext4", directory=Path("/mnt/x"), sys=root)
+
+
+def taken(tmp_path: Path, scenario: str) -> dict[Moment, Snapshot]:
+    return {
+        moment: PROBE.snapshot(
+            machine(tmp_path, {"loop0": (GOLDEN / scenario / f"{moment.value}.block-stat").read_text()})
+        )
+        for moment in PROBE.moments
+    }
+
+
+def values(found: Finding) -> dict[str, float | None]:
+    return {name: value.value for name, value in found.values.items()}
+
+
+def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:
+    found = PROBE.derive(taken(tmp_path, "direct-write"), work(written=64 * MIB, direct=True))
+    assert values(found) == {
+        "device_read_bytes": 0,
+        "device_written_bytes": 131072 * 512,  # 128782781 - 128651709 sectors: 64 MiB
+        "device_written_bytes_flushed": 131184 * 512,  # 128782893 - 128651709
+        "device_discarded_bytes": 0,
+        "device_read_requests": 0,
+        "device_write_requests": 128,  # 919299 - 919171
+        "device_read_merges": 0,
+        "device_write_merges": 0,
+        "device_flushes": 0,
+        "device_busy": 0.016,  # 67668 - 67652 ms
+        "read_amplification": None,
+        "write_amplification": 131184 / 131072,
+    }
+    assert found.warnings == ()
+
+
+def test_buffered_writes_reach_it_when_flushed(tmp_path: Path) -> None:
+    found = PROBE.derive(taken(tmp_path, "buffered-write"), work(written=64 * MIB))
+    assert values(found)["device_written_bytes"] == 0
+    assert values(found)["device_written_bytes_flushed"] == 131192 * 512  # 128914197 - 128783005
+    assert found.warnings == ()
+
+
+def test_direct_writes_that_the_device_did_not_get_are_doubtful(tmp_path: Path) -> None:
+    found = PROBE.derive(taken(tmp_path, "buffered-write"), work(written=64 * MIB, direct=True))
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.DIRECT_NOT_HONOURED, Severity.DOUBT)
+    assert warning.data == {"written_bytes": 64 * MIB, "device_written_bytes": 0}
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_reads_that_the_device_did_not_serve_are_invalid(tmp_path: Path, direct: bool) -> None:
+    found = PROBE.derive(taken(tmp_path, "cached-read"), work(read=64 * MIB, direct=direct))
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.CACHE_SERVED, Severity.INVALID)
+    assert warning.data == {"read_bytes": 64 * MIB, "device_read_bytes": 0}
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        work(read=64 * MIB, cold=False),  # warm reads are meant to be cached
+        work(read=64 * MIB, written=64 * MIB),  # may read what it has just written
+        work(read=64 * MIB, written=None),  # may have written, for all we know
+        work(read=MIB),  # too little to tell
+        work(read=None),
+    ],
+)
+def test_reads_that_may_rightly_be_cached(tmp_path: Path, meanwhile: Work) -> None:
+    assert PROBE.derive(taken(tmp_path, "cached-read"), meanwhile).warnings == ()
+
+
+def line(*, reads: int = 0, read_sectors: int = 0, written_sectors: int = 0) -> str:
+    return f"{reads} 0 {read_sectors} 0 0 0 {written_sectors} 0 0 0 0 0 0 0 0 0 0"
+
+
+def three(tmp_path: Path, *steps: dict[str, str]) -> dict[Moment, Snapshot]:
+    return {
+        moment: PROBE.snapshot(machine(tmp_path, counters))
+        for moment, counters in zip(PROBE.moments, steps, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("device_mib", "direct", "sound"),
+    [(32, True, True), (31, True, False), (31, False, True), (1, False, True)],
+)
+def test_how_much_a_device_must_have_served(
+    tmp_path: Path, device_mib: int, direct: bool, sound: bool
+) -> None:
+    after = {"sda": line(read_sectors=device_mib * 2048)}
+    snapshots = three(tmp_path, {"sda": line()}, after, after)
+    found = PROBE.derive(snapshots, work(read=64 * MIB, direct=direct))
+    assert (found.warnings == ()) is sound
+    assert values(found)["read_amplification"] == device_mib / 64
+
+
+def test_several_devices_are_summed(tmp_path: Path) -> None:
+    before = {"sda": line(written_sectors=100), "sdb": line(written_sectors=0)}
+    end = {"sda": line(written_sectors=300), "sdb": line(written_sectors=50)}
+    found = PROBE.derive(three(tmp_path, before, end, end), work(written=1000))
+    assert values(found)["device_written_bytes"] == 250 * 512
+    assert values(found)["write_amplification"] == 128.0
+
+
+def test_a_counter_that_started_over_is_unknown(tmp_path: Path) -> None:
+    before, end = {"sda": line(written_sectors=300)}, {"sda": line(written_sectors=10)}
+    found = values(PROBE.derive(three(tmp_path, before, end, end), work(written=1000)))
+    assert found["device_written_bytes"] is None
+    assert found["write_amplification"] is None
+    assert found["device_read_bytes"] == 0
+
+
+def test_an_old_kernel_has_no_flush_counters(tmp_path: Path) -> None:
+    old = {"sda": "1 2 3 4 5 6 7 8 9 10 11"}
+    found = values(PROBE.derive(three(tmp_path, old, old, old), work()))
+    assert found["device_flushes"] is None
+    assert found["device_discarded_bytes"] is None
+    assert found["device_write_requests"] == 0
+
+
+def test_amplification_needs_to_know_what_the_application_did(tmp_path: Path) -> None:
+    found = values(PROBE.derive(taken(tmp_path, "direct-write"), work(written=None)))
+    assert found["write_amplification"] is None
+    assert found["device_written_bytes"] == 64 * MIB
+
+
+def test_without_devices_there_are_no_values() -> None:
+    target = Target(devices=(), filesystem="nfs", directory=Path("/mnt/x"))
+    snapshots = {moment: PROBE.snapshot(target) for moment in PROBE.moments}
+    assert PROBE.derive(snapshots, work(read=64 * MIB, direct=True)) == Finding(values={})
+
+
+def test_a_kernel_that_does_not_count_is_an_error(tmp_path: Path) -> None:
+    target = machine(tmp_path, {"sda": line()})
+    (tmp_path / "devices/sda/queue").mkdir()
+    (tmp_path / "devices/sda/queue/iostats").write_text("0\n")
+    with pytest.raises(ValueError, match="does not count requests of sda"):
+        PROBE.snapshot(target)
+    (tmp_path / "devices/sda/queue/iostats").write_text("1\n")
+    assert PROBE.snapshot(target)["sda"]["write_sectors"] == 0
+
+
+def test_a_partition_is_counted_when_its_disk_is(tmp_path: Path) -> None:
+    target = machine(tmp_path, {"sda1": line(written_sectors=7)}, partition_of="sda")
+    assert PROBE.snapshot(target)["sda1"]["write_sectors"] == 7
+    (tmp_path / "devices/sda/queue").mkdir()
+    (tmp_path / "devices/sda/queue/iostats").write_text("0\n")
+    with pytest.raises(ValueError, match="does not count requests of sda1"):
+        PROBE.snapshot(target)
+
+
+def test_a_device_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    target = Target(devices=("sdz",), filesystem="ext4", directory=Path("/mnt/x"), sys=tmp_path)
+    with pytest.raises(FileNotFoundError):
+        PROBE.snapshot(target)

@@ -1,0 +1,125 @@
+"""Records of /dev/kmsg of Linux 6.18: errors provoked on ext4, XFS, btrfs and a loop device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
+from fslab.probes.kernel_log import KernelLog
+from fslab.record import Severity, ValidityWarning, WarningKind
+from fslab.system.proc import Usage
+
+LOG = (Path(__file__).parents[1] / "golden/linux-6.18/kmsg-errors.txt").read_text()
+USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
+WORK = Work(read_bytes=0, written_bytes=0, duration_s=1.0, usage=USAGE, direct=False, cold=True)
+
+
+def number(line: str) -> int:
+    return int(line.split(",")[1])
+
+
+def log(first: int, last: int) -> str:
+    return "".join(f"{line}\n" for line in LOG.splitlines() if first <= number(line) <= last)
+
+
+def snapshot(path: Path, text: str, devices: tuple[str, ...] = ("loop0",)) -> Snapshot:
+    path.write_text(text)
+    return KernelLog().snapshot(Target(devices=devices, filesystem="ext4", directory=Path("/mnt/x")))
+
+
+@pytest.fixture(autouse=True)
+def own_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(KernelLog, "source", tmp_path / "kmsg")
+
+
+def found(tmp_path: Path, before: str, after: str, devices: tuple[str, ...] = ("loop0",)) -> Finding:
+    taken = {
+        Moment.BEFORE: snapshot(tmp_path / "kmsg", before, devices),
+        Moment.FLUSHED: snapshot(tmp_path / "kmsg", before + after, devices),
+    }
+    return REGISTRY.get("kernel-log").derive(taken, WORK)
+
+
+def lines(warning: ValidityWarning) -> list[str]:
+    assert warning.kind is WarningKind.KERNEL_ERROR
+    return list(warning.data["lines"])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "count", "start"),
+    [
+        (1007, 1010, 1, "EXT4-fs error (device loop0): trigger_test_error"),
+        (1011, 1017, 2, "XFS (loop0): User initiated shutdown received."),
+        (1025, 1050, 20, "BTRFS warning (device loop0): csum failed root 5 ino 257 off 0"),
+        (1051, 1055, 3, "I/O error, dev loop0, sector 32768 op 0x0:(READ)"),
+    ],
+)
+def test_errors_during_the_trial_make_it_invalid(
+    tmp_path: Path, first: int, last: int, count: int, start: str
+) -> None:
+    (warning,) = found(tmp_path, log(1000, first - 1), log(first, last)).warnings
+    assert warning.severity is Severity.INVALID
+    assert warning.data["count"] == count
+    assert lines(warning)[0].startswith(start)
+    assert start in warning.message
+
+
+def test_errors_before_the_trial_do_not_count(tmp_path: Path) -> None:
+    assert found(tmp_path, log(1000, 1055), "").warnings == ()
+
+
+def test_mounting_and_unmounting_are_no_trouble(tmp_path: Path) -> None:
+    assert found(tmp_path, log(1000, 1003), log(1004, 1008)).warnings == ()
+    assert found(tmp_path, log(1000, 1017), log(1018, 1029)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INFO: task fio:1234 blocked for more than 120 seconds.",
+        "BUG: kernel NULL pointer dereference, address: 0000000000000010",
+        "WARNING: CPU: 1 PID: 77 at fs/btrfs/extent-tree.c:3011 __btrfs_free_extent+0x1/0x2",
+        "Aborting journal on device loop0-8.",
+        "Out of memory: Killed process 4321 (fio) total-vm:1kB",
+    ],
+)
+def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
+    (warning,) = found(tmp_path, log(1000, 1001), f"4,1100,1,-;{text}\n").warnings
+    assert warning.severity is Severity.INVALID
+    assert lines(warning) == [text]
+
+
+def test_another_loop_device_is_a_doubt_only(tmp_path: Path) -> None:
+    (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices=("loop5",)).warnings
+    assert warning.severity is Severity.DOUBT
+
+
+def test_a_disk_that_is_not_ours_may_lie_under_our_image(tmp_path: Path) -> None:
+    text = "3,1100,1,-;I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n"
+    (warning,) = found(tmp_path, log(1000, 1001), text).warnings
+    assert warning.severity is Severity.INVALID
+
+
+def test_warnings_and_errors_are_told_apart(tmp_path: Path) -> None:
+    text = (
+        "4,1100,1,-;EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!\n"
+        "2,1101,1,-;EXT4-fs error (device loop0): ext4_lookup:1: inode #2: comm ls: bad\n SUBSYSTEM=block\n"
+    )
+    invalid, doubt = found(tmp_path, log(1000, 1001), text).warnings
+    assert (invalid.severity, doubt.severity) == (Severity.INVALID, Severity.DOUBT)
+    assert lines(invalid) == ["EXT4-fs error (device loop0): ext4_lookup:1: inode #2: comm ls: bad"]
+    assert lines(doubt) == ["EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!"]
+
+
+def test_a_log_that_was_empty_is_watched_too(tmp_path: Path) -> None:
+    assert len(found(tmp_path, "", log(1009, 1009)).warnings) == 1
+
+
+def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
+    target = Target(devices=("loop0",), filesystem="ext4", directory=Path("/mnt/x"))
+    probe = REGISTRY.get("kernel-log")
+    taken = {moment: probe.snapshot(target) for moment in probe.moments}
+    assert taken[Moment.BEFORE]["last"] is None
+    assert probe.derive(taken, WORK) == Finding(values={})

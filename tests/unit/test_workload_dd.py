@@ -1,0 +1,115 @@
+"""Recorded with dd of coreutils 9.1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.record import Severity, WarningKind
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+GOLDEN = Path(__file__).parents[1] / "golden/coreutils-9.1"
+DD = REGISTRY.get("dd")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+
+
+def reading(stderr: str, **raw: Any) -> Reading:
+    return DD.read(DD.parse_parameters(raw), ToolOutput(stdout="", stderr=stderr, duration_s=1.0))
+
+
+def recorded(name: str) -> str:
+    return (GOLDEN / f"{name}.stderr").read_text()
+
+
+def test_a_write() -> None:
+    found = reading(recorded("write-1m"), op="write", bs="1M", count=512)
+    # 536870912 bytes in 1.76451 s; dd itself says 304 MB/s
+    assert found.metrics == {"write_bandwidth": pytest.approx(304260623, rel=1e-8)}
+    assert (found.read_bytes, found.written_bytes, found.measured_s) == (0, 536870912, 1.76451)
+    assert not found.direct
+    assert found.warnings == ()
+
+
+def test_a_direct_read() -> None:
+    found = reading(recorded("read-64k-direct"), op="read", bs="64k", count=8192, iflag="direct")
+    # 536870912 bytes in 0.544166 s
+    assert found.metrics == {"read_bandwidth": pytest.approx(986594003, rel=1e-8)}
+    assert (found.read_bytes, found.written_bytes) == (536870912, 0)
+    assert found.direct
+
+
+def test_too_short_a_run_is_invalid() -> None:
+    (warning,) = reading(recorded("write-short"), op="write", bs="4k", count=10).warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.INVALID)
+    assert warning.data["measured_s"] == 0.00105357
+
+
+def test_a_full_disk_is_its_own_failure() -> None:
+    with pytest.raises(NoSpaceError):
+        reading(recorded("enospc"), op="write", bs="1M", count=2000)
+
+
+def test_less_than_was_asked_for_is_refused() -> None:
+    with pytest.raises(ToolOutputError, match="536870912 bytes, not 1073741824"):
+        reading(recorded("write-1m"), op="write", bs="1M", count=1024)
+
+
+def test_a_small_count_is_printed_without_brackets() -> None:
+    text = "500+0 records in\n500+0 records out\n500 bytes copied, 0.000421449 s, 1.2 MB/s\n"
+    assert reading(text, op="write", bs=1, count=500).written_bytes == 500
+
+
+def test_output_without_a_summary_is_refused() -> None:
+    with pytest.raises(ToolOutputError):
+        reading("dd: failed to open 'x': Permission denied\n", op="write", count=1)
+
+
+def test_command_of_a_write() -> None:
+    parameters = DD.parse_parameters({"op": "write", "bs": "64k", "count": 16, "oflag": "direct"})
+    commands = DD.commands(parameters, JOB)
+    assert commands.prepare == ()
+    assert " ".join(commands.run) == (
+        "dd if=/dev/zero of=/mnt/x/fslab.dd bs=64K count=16 oflag=direct conv=fsync"
+    )
+    assert commands.cleanup == (("rm", "-f", "/mnt/x/fslab.dd"),)
+
+
+def test_a_write_without_fsync_must_be_asked_for() -> None:
+    commands = DD.commands(DD.parse_parameters({"op": "write", "count": 16, "conv": "none"}), JOB)
+    assert " ".join(commands.run) == "dd if=/dev/zero of=/mnt/x/fslab.dd bs=1M count=16"
+
+
+def test_commands_of_a_read() -> None:
+    commands = DD.commands(DD.parse_parameters({"op": "read", "bs": "4k", "count": 300}), JOB)
+    assert [" ".join(argv) for argv in commands.prepare] == [
+        "dd if=/dev/zero of=/mnt/x/fslab.dd bs=1M iflag=count_bytes count=1228800 conv=fsync"
+    ]
+    assert " ".join(commands.run) == "dd if=/mnt/x/fslab.dd of=/dev/null bs=4K count=300"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("bs", "1MB"),
+        ("bs", "0"),
+        ("oflag", "fast"),
+        ("conv", "sparse"),
+        ("op", "copy"),
+        ("count", 0),
+        ("if", "/dev/sda"),
+    ],
+)
+def test_mistakes(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        DD.parse_parameters({"op": "write", "count": 1, key: value})
+    assert [found["loc"] for found in caught.value.errors()] == [(key,)]
+
+
+def test_estimates() -> None:
+    read = DD.parse_parameters({"op": "read", "bs": "1M", "count": 100})
+    assert DD.space_bytes(read) == 104857600
+    assert DD.expected_s(read) == pytest.approx(2 * 104857600 / 200e6)

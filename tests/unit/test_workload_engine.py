@@ -1,0 +1,182 @@
+"""The protocol's golden documents, and documents recorded with fslab-engine 0.1.0."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.record import Severity, WarningKind
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+ROOT = Path(__file__).parents[2]
+PROTOCOL = ROOT / "engine/golden"
+RECORDED = ROOT / "tests/golden/fslab-engine-0.1.0"
+ENGINE = REGISTRY.get("engine")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+
+
+def reading(text: str, **raw: Any) -> Reading:
+    parameters = ENGINE.parse_parameters(raw)
+    found = ENGINE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    assert set(found.metrics) == {metric.name for metric in ENGINE.metrics(parameters)}
+    return found
+
+
+def changed(**changes: Any) -> str:
+    """The golden document, with other values for some of its keys."""
+    return json.dumps({**json.loads((PROTOCOL / "small-files.json").read_text()), **changes})
+
+
+def test_all_four_operations() -> None:
+    document = json.loads((PROTOCOL / "small-files.json").read_text())
+    create, _, read, delete = document["operations"]
+    found = reading(changed(), dirs=2, threads=2)
+    assert found.metrics["create_rate"] == create["rate_per_second"]
+    assert found.metrics["create_p99_9"] == create["latency_ns"]["p99.9"]
+    assert found.metrics["delete_max"] == delete["latency_ns"]["max"]
+    assert found.metrics["create_sync"] == create["sync_seconds"]
+    assert "read_sync" not in found.metrics
+    # seconds of CPU for 10,000 files, in ns per file
+    assert found.metrics["read_cpu"] == pytest.approx(
+        (read["cpu_user_seconds"] + read["cpu_system_seconds"]) * 1e5
+    )
+    assert (found.read_bytes, found.written_bytes) == (40960000, 40960000)
+    assert found.measured_s == pytest.approx(sum(entry["seconds"] for entry in document["operations"]))
+
+
+def test_operations_that_read_what_was_prepared() -> None:
+    found = reading((RECORDED / "stat-read.json").read_text(), operations="stat,read", files=5000)
+    assert found.metrics["stat_rate"] == 1135821.0236836858
+    assert found.metrics["stat_p50"] == 831
+    assert found.metrics["stat_cpu"] == pytest.approx(177.8)  # 0.889 ms for 5000 files
+    assert (found.read_bytes, found.written_bytes) == (20480000, 0)
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
+    assert set(warning.data["seconds"]) == {"stat", "read"}
+
+
+def test_only_headline_operations_can_be_too_short() -> None:
+    operations = json.loads(changed())["operations"]
+    for entry in operations:
+        entry["seconds"] = 0.01 if entry["name"] in {"stat", "read"} else 0.5
+    assert reading(changed(operations=operations)).warnings == ()
+
+
+def test_files_that_vanished_make_the_trial_invalid() -> None:
+    operations = json.loads(changed())["operations"]
+    for entry in operations:
+        entry["seconds"] = 0.5
+    operations[2]["errors"] = 3
+    (warning,) = reading(changed(operations=operations)).warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOOL_WARNING, Severity.INVALID)
+    assert warning.data == {"errors": {"read": 3}}
+
+
+def test_warnings_of_the_engine_are_passed_on() -> None:
+    warnings = [{"kind": "files_left", "message": "3 files are left"}]
+    found = reading(changed(warnings=warnings))
+    assert found.warnings[-1].message == "fslab-engine: 3 files are left"
+
+
+def test_latency_that_was_not_recorded_is_unknown() -> None:
+    operations = json.loads(changed())["operations"]
+    operations[0]["latency_ns"] = None
+    found = reading(changed(operations=operations))
+    assert found.metrics["create_p50"] is None
+    assert found.metrics["create_rate"] is not None
+
+
+def test_a_full_disk_is_its_own_failure() -> None:
+    with pytest.raises(NoSpaceError, match="No space left on device"):
+        reading((RECORDED / "no_space.json").read_text())
+
+
+def test_any_other_error_is_told() -> None:
+    with pytest.raises(ToolFailedError, match="cannot open /nonexistent") as caught:
+        reading((PROTOCOL / "error.json").read_text())
+    assert caught.value.where == "/nonexistent"
+
+
+def test_another_protocol_is_refused() -> None:
+    with pytest.raises(ToolOutputError, match="speaks protocol 2") as caught:
+        reading(changed(protocol=2))
+    assert "reinstall" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("text", ["", "Usage: fslab-engine", "[]", '{"protocol": 1}'])
+def test_output_that_is_no_document_is_refused(text: str) -> None:
+    with pytest.raises(ToolOutputError):
+        reading(text)
+
+
+def test_an_operation_that_is_missing_is_refused() -> None:
+    with pytest.raises(ToolOutputError, match="create"):
+        reading((RECORDED / "stat-read.json").read_text(), operations="create")
+
+
+def test_commands_of_all_operations() -> None:
+    commands = ENGINE.commands(ENGINE.parse_parameters({}), JOB)
+    assert commands.prepare == commands.cleanup == ()
+    assert " ".join(commands.run) == (
+        "fslab-engine small-files /mnt/x --files=10000 --size=4k --dirs=1 --threads=1 --seed=7"
+        " --operations=create,stat,read,delete --json"
+    )
+
+
+def test_commands_prepare_what_is_missing_and_remove_what_is_left() -> None:
+    parameters = ENGINE.parse_parameters({"operations": "read", "fsync": True, "syncfs": False, "size": 0})
+    commands = ENGINE.commands(parameters, JOB)
+    common = (
+        "fslab-engine small-files /mnt/x --files=10000 --size=0 --dirs=1 --threads=1 --fsync --no-syncfs"
+        " --seed=7 --operations="
+    )
+    assert [" ".join(argv) for argv in commands.prepare] == [f"{common}create --json"]
+    assert " ".join(commands.run) == f"{common}read --json"
+    assert [" ".join(argv) for argv in commands.cleanup] == [f"{common}delete --json"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("operations", "create,reed"),
+        ("operations", "read,create"),
+        ("operations", "read,read"),
+        ("operations", ""),
+        ("operation", "large-files"),
+        ("size", "4x"),
+        ("files", 0),
+        ("thread", 2),
+    ],
+)
+def test_mistakes(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ENGINE.parse_parameters({key: value})
+    assert [found["loc"] for found in caught.value.errors()] == [(key,)]
+
+
+@pytest.mark.parametrize(
+    ("operations", "headline"),
+    [
+        ("create,stat,read,delete", ("create_rate", "delete_rate")),
+        ("create,delete", ("create_rate", "delete_rate")),
+        ("read", ("read_rate",)),
+        ("stat,read,delete", ("stat_rate", "read_rate", "delete_rate")),
+    ],
+)
+def test_headlines(operations: str, headline: tuple[str, ...]) -> None:
+    parameters = ENGINE.parse_parameters({"operations": operations})
+    assert ENGINE.headline(parameters) == headline
+    assert tuple(metric.name for metric in ENGINE.metrics(parameters))[: len(headline)] == headline
+
+
+def test_estimates() -> None:
+    parameters = ENGINE.parse_parameters({"files": 1000, "size": "5k", "dirs": 2})
+    # two blocks and an inode each, and two directories
+    assert ENGINE.space_bytes(parameters) == 1000 * (8192 + 1024) + 2 * 4096
+    slow = ENGINE.parse_parameters({"files": 1000, "fsync": True})
+    assert ENGINE.expected_s(slow) > ENGINE.expected_s(parameters)

@@ -1,0 +1,208 @@
+"""Recorded with fio 3.33 on Linux 6.18, ext4 on a loop device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.record import Severity, WarningKind
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+from fslab.workloads._fio_output import depth_bounds
+
+GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33"
+FIO = REGISTRY.get("fio")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+
+
+def output(text: str) -> ToolOutput:
+    return ToolOutput(stdout="", stderr="", files={"fio.json": text}, duration_s=1.5)
+
+
+def reading(name: str, **raw: Any) -> Reading:
+    parameters = FIO.parse_parameters(raw)
+    found = FIO.read(parameters, output((GOLDEN / f"{name}.json").read_text()))
+    assert set(found.metrics) == {metric.name for metric in FIO.metrics(parameters)}
+    return found
+
+
+def test_random_direct_writes() -> None:
+    found = reading("randwrite-4k-qd32", rw="randwrite", size="256m", iodepth=32, direct=True, runtime=1)
+    assert found.metrics == {
+        "write_iops": 89775.224775,
+        "write_bandwidth": 367719320.0,
+        "write_lat_mean": 355686.435765,
+        "write_clat_mean": 353498.751383,
+        "write_clat_p50": 362496.0,
+        "write_clat_p90": 577536.0,
+        "write_clat_p99": 864256.0,
+        "write_clat_p99_9": 2441216.0,
+        "write_clat_max": 3127073.0,
+        "cpu_user": 6.6,
+        "cpu_system": 22.8,
+        # (1 + 2 + 4 + 8 + 16) x 0.1 % + 32 x 99.965504 %, over their sum of 100.465504 %
+        "achieved_depth": pytest.approx(31.8716, abs=1e-4),
+    }
+    assert (found.read_bytes, found.written_bytes) == (0, 368087040)
+    assert found.measured_s == 1.001
+    assert found.direct
+    assert found.warnings == ()
+
+
+def test_both_directions_of_two_jobs_are_reported_as_one_group() -> None:
+    found = reading(
+        "randrw-70-30-jobs2",
+        rw="randrw", size="64m", iodepth=4, numjobs=2, direct=True, runtime=1, rwmixread=70,
+    )  # fmt: skip
+    assert found.metrics["read_iops"] == 63154.845155
+    assert found.metrics["write_iops"] == 27006.993007
+    assert found.metrics["read_clat_p99"] == 201728.0
+    assert found.metrics["write_clat_p99_9"] == 528384.0
+    assert (found.read_bytes, found.written_bytes) == (258940928, 110731264)
+
+
+def test_a_buffered_write_is_measured_to_the_end_of_its_fsync() -> None:
+    found = reading("write-1m-buffered", rw="write", bs="1m", size="512m")
+    assert found.measured_s == 3.476
+    # 536870912 bytes in 3.476 s; fio cuts to whole bytes
+    assert found.metrics["write_bandwidth"] == 154450780.0
+    assert not found.direct
+
+
+def test_latency_of_fsync_is_kept_apart() -> None:
+    found = reading("randwrite-4k-fsync", rw="randwrite", size="64m", fsync=1, runtime=1)
+    assert found.metrics["fsync_mean"] == 412250.958671
+    assert found.metrics["fsync_p99"] == 937984.0
+    assert found.metrics["write_clat_mean"] == 11068.896037
+    assert found.metrics["achieved_depth"] == 1.0  # fio's classes add up to 200 % here
+
+
+def test_what_never_happened_is_unknown_not_zero() -> None:
+    found = reading("randrw-no-writes", rw="randrw", size="64m", direct=True, runtime=1, rwmixread=100)
+    writes = {name: value for name, value in found.metrics.items() if name.startswith("write_")}
+    assert len(writes) == 9
+    assert set(writes.values()) == {None}
+    assert found.metrics["read_iops"] == 44815.184815
+
+
+def test_too_short_a_run_is_invalid() -> None:
+    found = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True)
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.INVALID)
+    assert warning.data["measured_s"] == 0.012
+
+
+def test_a_depth_that_was_not_reached_is_invalid() -> None:
+    found = reading(
+        "randread-shallow", rw="randread", size="64m", direct=True, iodepth=32, runtime=1, rate_iops=500
+    )
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.DEPTH_NOT_REACHED, Severity.INVALID)
+    # 95.8 x 1 + 2.6 x (2 to 3) + 0.8 x (4 to 7) + 0.8 x (8 to 15) of 100 %
+    assert warning.data["at_least"] == pytest.approx(1.106)
+    assert warning.data["at_most"] == pytest.approx(1.212)
+    assert found.metrics["achieved_depth"] == pytest.approx(1.106)
+
+
+def test_a_file_written_several_times_over_is_noted() -> None:
+    found = reading("write-1m-timed", rw="write", bs="1m", size="64m", direct=True, runtime=1)
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOOL_WARNING, Severity.NOTE)
+    assert warning.data["passes"] == pytest.approx(4675600384 / 67108864)
+
+
+def test_the_top_class_of_depths_gets_the_benefit_of_the_doubt() -> None:
+    assert depth_bounds({"iodepth_level": {"32": 0.0, ">=64": 100.0}}, 256) == (64.0, 256.0)
+    assert depth_bounds({"iodepth_level": {"1": 0.0}}, 1) == (None, None)
+
+
+def test_messages_before_the_document_are_skipped() -> None:
+    text = (GOLDEN / "note-before.json").read_text()
+    assert text.startswith("note: both iodepth >= 1 and synchronous I/O engine")
+    found = FIO.read(FIO.parse_parameters({"rw": "write", "bs": "64k", "size": "64m"}), output(text))
+    assert found.metrics["write_bandwidth"] == 450395060.0
+
+
+def test_a_full_disk_is_its_own_failure() -> None:
+    with pytest.raises(NoSpaceError, match="ENOSPC"):
+        reading("enospc", rw="write", bs="1m", size="3g", direct=True)
+
+
+def test_any_other_failure_of_the_job_is_told() -> None:
+    text = (GOLDEN / "enospc.json").read_text().replace('"error" : 28', '"error" : 5')
+    with pytest.raises(ToolFailedError, match="EIO"):
+        FIO.read(FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "fio: bad option <x>\n", "{}", '{"jobs": []}', '{"jobs": [{"error": 0}]}']
+)
+def test_output_that_is_no_report_is_refused(text: str) -> None:
+    with pytest.raises(ToolOutputError):
+        FIO.read(FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
+
+
+def test_a_missing_report_is_refused() -> None:
+    with pytest.raises(ToolOutputError):
+        FIO.read(
+            FIO.parse_parameters({"rw": "write", "size": "3g"}),
+            ToolOutput(stdout="", stderr="", duration_s=0.1),
+        )
+
+
+def test_command_lines_of_a_job_over_laid_out_files() -> None:
+    parameters = FIO.parse_parameters(
+        {"rw": "randwrite", "size": "1g", "iodepth": 32, "direct": 1, "runtime": "5s", "norandommap": 1}
+    )
+    commands = FIO.commands(parameters, JOB)
+    job = (
+        "fio --name=fslab --directory=/mnt/x --rw=randwrite --bs=4k --size=1g --ioengine=libaio --iodepth=32"
+        " --numjobs=1 --direct=1 --runtime=5s --time_based=1 --overwrite=1 --fallocate=none --norandommap=1"
+        " --randrepeat=0 --randseed=7"
+    )
+    report = " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
+    assert [" ".join(argv) for argv in commands.prepare] == [job + " --create_only=1"]
+    assert " ".join(commands.run) == job + report
+    assert commands.outputs == ("fio.json",)
+
+
+def test_command_line_of_a_sequential_write_makes_new_files() -> None:
+    commands = FIO.commands(FIO.parse_parameters({"rw": "write", "size": "1g", "bs": "1m"}), JOB)
+    assert commands.prepare == ()
+    assert " ".join(commands.run) == (
+        "fio --name=fslab --directory=/mnt/x --rw=write --bs=1m --size=1g --ioengine=psync --iodepth=1"
+        " --numjobs=1 --direct=0 --fallocate=none --end_fsync=1 --randrepeat=0 --randseed=7"
+        " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
+    )
+
+
+def test_seeds_fit_what_fio_reads() -> None:
+    job = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=2**40 + 5)
+    assert "--randseed=5" in FIO.commands(FIO.parse_parameters({"rw": "read", "size": "1g"}), job).run
+
+
+@pytest.mark.parametrize(
+    ("raw", "headline"),
+    [
+        ({"rw": "randread", "direct": 1, "iodepth": 32}, ("read_iops",)),
+        ({"rw": "write"}, ("write_bandwidth",)),
+        ({"rw": "randrw", "direct": 1, "iodepth": 32}, ("read_iops", "write_iops")),
+        ({"rw": "rw"}, ("read_bandwidth", "write_bandwidth")),
+        ({"rw": "randread", "direct": 1}, ("read_iops", "read_lat_mean")),
+        ({"rw": "randwrite", "fsync": 1}, ("write_iops", "fsync_mean")),
+    ],
+)
+def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
+    parameters = FIO.parse_parameters({**raw, "size": "1g"})
+    assert FIO.headline(parameters) == headline
+    assert tuple(metric.name for metric in FIO.metrics(parameters))[: len(headline)] == headline
+
+
+def test_estimates() -> None:
+    timed = FIO.parse_parameters({"rw": "randread", "size": "300m", "numjobs": 2, "runtime": "10s"})
+    assert FIO.space_bytes(timed) == 600 * 1024 * 1024
+    assert 10 < FIO.expected_s(timed) < 15
+    # 4 KiB at the guessed 20,000 a second: 1 GiB takes 13 s
+    assert 13 < FIO.expected_s(FIO.parse_parameters({"rw": "write", "size": "1g"})) < 15

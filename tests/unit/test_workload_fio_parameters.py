@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.workloads._fio_options import ALIASES, KNOWN, REFUSED
+from fslab.workloads._fio_parameters import FioParameters
+
+LEAST = {"rw": "read", "size": "1g"}
+
+
+def mistakes(**raw: Any) -> dict[str, str]:
+    """The mistakes that fslab finds, by key."""
+    with pytest.raises(ValidationError) as caught:
+        FioParameters.model_validate(raw)
+    return {str(found["loc"][0]): found["msg"] for found in caught.value.errors()}
+
+
+@pytest.mark.parametrize(
+    ("rw", "reads", "writes", "random", "in_place", "laid_out"),
+    [
+        ("read", True, False, False, False, True),
+        ("randread", True, False, True, False, True),
+        ("write", False, True, False, False, False),
+        ("randwrite", False, True, True, True, True),
+        ("rw", True, True, False, True, True),
+        ("randrw", True, True, True, True, True),
+        ("write:64k", False, True, False, False, False),
+    ],
+)
+def test_what_a_mode_implies(
+    rw: str, reads: bool, writes: bool, random: bool, in_place: bool, laid_out: bool
+) -> None:
+    job = FioParameters(rw=rw, size="1g")
+    assert (job.reads, job.writes, job.random) == (reads, writes, random)
+    assert (job.in_place, job.laid_out) == (in_place, laid_out)
+
+
+def test_overwrite_can_be_asked_for_and_refused() -> None:
+    assert FioParameters(rw="write", size="1g", overwrite=True).laid_out
+    assert not FioParameters(rw="randwrite", size="1g", overwrite=False).laid_out
+
+
+def test_direct_jobs_are_asynchronous_unless_told_otherwise() -> None:
+    assert FioParameters(rw="read", size="1g", direct=True).engine == "libaio"
+    assert FioParameters(rw="read", size="1g").engine == "psync"
+    assert FioParameters(rw="read", size="1g", direct=True, ioengine="io_uring").engine == "io_uring"
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({}, True),
+        ({"direct": True}, False),
+        ({"fsync": 1}, False),
+        ({"fdatasync": 8}, False),
+        ({"fsync": 1, "end_fsync": True}, True),
+        ({"end_fsync": False}, False),
+    ],
+)
+def test_buffered_writes_end_with_an_fsync(raw: dict[str, Any], expected: bool) -> None:
+    assert FioParameters.model_validate({"rw": "write", "size": "1g", **raw}).final_fsync is expected
+
+
+def test_reads_end_without_an_fsync() -> None:
+    assert not FioParameters(rw="randread", size="1g").final_fsync
+
+
+def test_a_runtime_is_kept_to_unless_told_otherwise() -> None:
+    assert FioParameters(rw="read", size="1g", runtime="2s").timed
+    assert not FioParameters(rw="read", size="1g", runtime="2s", time_based=False).timed
+    assert not FioParameters(rw="read", size="1g").timed
+
+
+def test_numbers_of_a_study_file_become_text() -> None:
+    job = FioParameters.model_validate({"rw": "read", "size": 1048576, "bs": 4096, "runtime": 5})
+    assert (job.size, job.bs, job.runtime) == ("1048576", "4096", "5")
+    assert job.total_bytes == 1048576
+    assert job.runtime_s == 5.0
+
+
+def test_all_jobs_count_for_the_size() -> None:
+    assert FioParameters(rw="read", size="64m", numjobs=3).total_bytes == 3 * 64 * 1024 * 1024
+
+
+def test_other_options_pass_as_fio_spells_them() -> None:
+    job = FioParameters.model_validate(
+        {**LEAST, "norandommap": True, "rate_iops": 500, "bssplit": "4k/50:64k/50"}
+    )
+    assert job.others == {"norandommap": "1", "rate_iops": "500", "bssplit": "4k/50:64k/50"}
+
+
+def test_a_typo_gets_a_suggestion() -> None:
+    assert mistakes(**LEAST, rwmixraed=70) == {
+        "rwmixraed": "fio has no such option: did you mean 'rwmixread'?"
+    }
+
+
+def test_an_unknown_option_far_from_all_others_points_to_fio() -> None:
+    assert mistakes(**LEAST, xyzzy=1) == {"xyzzy": "fio has no such option: see fio --cmdhelp=all"}
+
+
+def test_all_mistakes_are_found_at_once() -> None:
+    found = mistakes(rw="raed", size="64MiB", bs="4kx", iodept=3, filename="/dev/sda", direct="perhaps")
+    assert set(found) == {"rw", "size", "bs", "iodept", "filename", "direct"}
+
+
+def test_missing_keys_are_found_with_wrong_ones() -> None:
+    assert set(mistakes(iodept=3)) == {"rw", "size", "iodept"}
+
+
+@pytest.mark.parametrize("key", ["filename", "directory", "opendir", "output", "read_iolog", "include"])
+def test_keys_that_reach_outside_are_refused(key: str) -> None:
+    assert "fslab does not pass this on to fio" in mistakes(**LEAST, **{key: "x"})[key]
+
+
+@pytest.mark.parametrize("key", ["exec_prerun", "exec_postrun", "trigger"])
+def test_keys_that_run_commands_are_refused(key: str) -> None:
+    assert "may not run commands" in mistakes(**LEAST, **{key: "reboot"})[key]
+
+
+@pytest.mark.parametrize("key", ["write_bw_log", "ioscheduler", "cgroup", "uid", "gid", "client", "randseed"])
+def test_keys_that_fslab_owns_are_refused(key: str) -> None:
+    assert key in mistakes(**LEAST, **{key: "1"})
+
+
+def test_file_names_hidden_in_values_are_refused() -> None:
+    assert mistakes(**LEAST, mem="mmaphuge:/etc/passwd") == {
+        "mem": "fslab does not pass file names on to fio"
+    }
+    assert "buffer_pattern" in mistakes(**LEAST, buffer_pattern="'secret'")
+
+
+def test_a_second_name_of_an_option_points_to_the_first() -> None:
+    assert mistakes(**LEAST, blocksize="4k") == {"blocksize": "write it as 'bs'"}
+
+
+@pytest.mark.parametrize("size", ["64MiB", "1.5m", "20%", "0", "64kb", "-1"])
+def test_sizes_that_fio_reads_otherwise_are_refused(size: str) -> None:
+    assert "is not a size" in mistakes(rw="read", size=size)["size"]
+
+
+@pytest.mark.parametrize("runtime", ["1.5", "1h30m", "two"])
+def test_times_that_fio_reads_otherwise_are_refused(runtime: str) -> None:
+    assert "is not a time" in mistakes(**LEAST, runtime=runtime)["runtime"]
+
+
+def test_depth_needs_an_asynchronous_engine() -> None:
+    assert "no effect with the engine psync" in mistakes(**LEAST, iodepth=32)["iodepth"]
+    assert FioParameters(rw="read", size="1g", iodepth=32, direct=True).iodepth == 32
+    assert FioParameters(rw="read", size="1g", iodepth=32, ioengine="io_uring").iodepth == 32
+
+
+@pytest.mark.parametrize("rw", ["trim", "randtrim", "trimwrite"])
+def test_trim_is_refused(rw: str) -> None:
+    assert "trims block devices only" in mistakes(rw=rw, size="1g")["rw"]
+
+
+def test_engines_that_do_no_file_io_are_refused() -> None:
+    assert "made-up bandwidth" in mistakes(**LEAST, ioengine="filecreate")["ioengine"]
+    assert "did you mean 'libaio'" in mistakes(**LEAST, ioengine="libiao")["ioengine"]
+    assert "ioengine" in mistakes(**LEAST, ioengine="exec")
+    assert "ioengine" in mistakes(**LEAST, ioengine="external:/tmp/x.so")
+
+
+def test_time_based_needs_a_runtime() -> None:
+    assert mistakes(**LEAST, time_based=True) == {"time_based": "needs a runtime"}
+
+
+def test_fsync_needs_writes() -> None:
+    assert mistakes(**LEAST, fsync=1) == {"fsync": "needs a mode that writes"}
+
+
+def test_lists_of_names_do_not_contradict_each_other() -> None:
+    assert not KNOWN & set(REFUSED)
+    assert not KNOWN & set(ALIASES)
+    assert set(ALIASES.values()) <= KNOWN
+    assert set(FioParameters.model_fields) <= KNOWN

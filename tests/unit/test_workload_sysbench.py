@@ -1,0 +1,181 @@
+"""Recorded with sysbench 1.0.20 on Linux 6.18, ext4 on a loop device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.record import Severity, WarningKind
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+GOLDEN = Path(__file__).parents[1] / "golden/sysbench-1.0.20"
+SYSBENCH = REGISTRY.get("sysbench")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+SMALL = {"file-total-size": "64M", "file-num": 4, "time": 1}
+
+
+def reading(name: str, **raw: Any) -> Reading:
+    parameters = SYSBENCH.parse_parameters(raw)
+    text = (GOLDEN / f"{name}.stdout").read_text()
+    found = SYSBENCH.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.1))
+    assert set(found.metrics) == {metric.name for metric in SYSBENCH.metrics(parameters)}
+    return found
+
+
+def test_reads_and_writes_are_kept_apart() -> None:
+    found = reading("rndrw-threads2", **{**SMALL, "file-test-mode": "rndrw", "threads": 2})
+    assert found.metrics == {
+        "read_iops": 25654.17,
+        "write_iops": 17102.78,
+        # 16 KiB each; sysbench prints 400.85 and 267.23 MiB/s
+        "read_bandwidth": pytest.approx(420317921.28),
+        "write_bandwidth": pytest.approx(280211947.52),
+        "fsync_rate": 1716.26,
+        # 1985.38 ms of 44614 requests
+        "latency_mean": pytest.approx(44501.28, abs=0.01),
+        "latency_p95": 10000.0,
+        "latency_max": 6210000.0,
+    }
+    # 44614 events and 2 x 4 final fsyncs are 25740 reads, 17160 writes and 1722 fsyncs
+    assert found.read_bytes == 25740 * 16384
+    assert found.written_bytes == 17160 * 16384
+    assert found.measured_s == 1.0019
+    assert found.warnings == ()
+
+
+def test_a_sequential_write_that_starts_over_is_noted() -> None:
+    found = reading("seqwr", **{**SMALL, "file-test-mode": "seqwr"})
+    assert found.metrics["write_bandwidth"] == pytest.approx(640.2345 * 1048576, rel=1e-5)
+    # 42741 events and 4 final fsyncs are 41100 writes and 1645 fsyncs; 64 MiB are 4096 writes
+    assert found.written_bytes == 41100 * 16384
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOOL_WARNING, Severity.NOTE)
+    assert warning.data["passes"] == pytest.approx(41100 / 4096)
+
+
+def test_a_number_of_events_and_too_short_a_run() -> None:
+    found = reading(
+        "seqwr-events-short",
+        **{"file-test-mode": "seqwr", "file-total-size": "16M", "file-num": 1, "events": 1024},
+    )
+    # every 100th request is an fsync of the one file: 1014 writes and 10 fsyncs, and one more at the end
+    assert found.written_bytes == 1014 * 16384
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.INVALID)
+
+
+def test_fsync_after_each_write_is_part_of_the_write() -> None:
+    found = reading(
+        "rndwr-fsync-all",
+        **{
+            "file-test-mode": "rndwr", "file-total-size": "16M", "file-num": 2, "time": 1,
+            "file-fsync-all": True, "file-fsync-end": False,
+        },
+    )  # fmt: skip
+    assert found.written_bytes == 3497 * 16384
+    assert found.metrics["fsync_rate"] == 3491.94
+    # 996.97 ms of 3497 requests
+    assert found.metrics["latency_mean"] == pytest.approx(285092.94, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("mode", "requests", "mean_ns"), [("seqrd", 405889, 2309.08), ("rndrd", 511389, 1767.79)]
+)
+def test_what_is_too_fast_to_print_is_unknown(mode: str, requests: int, mean_ns: float) -> None:
+    found = reading(mode, **{**SMALL, "file-test-mode": mode})
+    assert (found.read_bytes, found.written_bytes) == (requests * 16384, 0)
+    assert found.metrics["latency_p95"] is None  # printed as 0.00 ms
+    assert found.metrics["latency_mean"] == pytest.approx(mean_ns, abs=0.01)
+    assert "write_iops" not in found.metrics
+
+
+def test_a_full_disk_is_its_own_failure() -> None:
+    with pytest.raises(NoSpaceError):
+        reading("enospc", **{**SMALL, "file-test-mode": "seqwr"})
+
+
+def test_any_other_fatal_message_is_told() -> None:
+    with pytest.raises(ToolFailedError, match=r"957\.38MiB, but at least 2GiB is expected"):
+        reading("prepare-failed", **{**SMALL, "file-test-mode": "rndrd"})
+
+
+def test_output_that_is_no_report_is_refused() -> None:
+    with pytest.raises(ToolOutputError, match="reads/s"):
+        SYSBENCH.read(
+            SYSBENCH.parse_parameters({"file-test-mode": "seqrd"}),
+            ToolOutput(stdout="sysbench 1.0.20\n", stderr="", duration_s=1.0),
+        )
+
+
+def test_commands() -> None:
+    raw = {"file-test-mode": "rndrw", "file-total-size": "512M", "time": 30, "file-extra-flags": "direct"}
+    commands = SYSBENCH.commands(SYSBENCH.parse_parameters(raw), JOB)
+    options = (
+        "sysbench fileio --file-test-mode=rndrw --file-total-size=512M --file-num=128 --file-block-size=16K"
+        " --file-io-mode=sync --file-extra-flags=direct --file-fsync-freq=100 --file-fsync-all=off"
+        " --file-fsync-end=on --file-fsync-mode=fsync --file-rw-ratio=1.5 --threads=1 --time=30 --events=0"
+        " --percentile=95 --rand-type=special --rand-seed=8"
+    )
+    assert [" ".join(argv) for argv in commands.prepare] == [f"{options} prepare"]
+    assert " ".join(commands.run) == f"{options} run"
+    assert [" ".join(argv) for argv in commands.cleanup] == [f"{options} cleanup"]
+
+
+def test_seqwr_makes_its_own_files() -> None:
+    commands = SYSBENCH.commands(SYSBENCH.parse_parameters({"file-test-mode": "seqwr"}), JOB)
+    assert commands.prepare == ()
+    assert "--time=10" in commands.run
+
+
+def test_events_replace_the_time_limit() -> None:
+    commands = SYSBENCH.commands(SYSBENCH.parse_parameters({"file-test-mode": "seqrd", "events": 5}), JOB)
+    assert {"--time=0", "--events=5"} <= set(commands.run)
+
+
+@pytest.mark.parametrize("seed", [0, 2**31 - 2, 2**31 - 1, 2**63])
+def test_seeds_fit_what_sysbench_reads(seed: int) -> None:
+    job = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=seed)
+    argv = SYSBENCH.commands(SYSBENCH.parse_parameters({"file-test-mode": "seqrd"}), job).run
+    (drawn,) = (int(option.partition("=")[2]) for option in argv if option.startswith("--rand-seed="))
+    assert 0 < drawn < 2**31
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("file-test-mode", "rndwrt"),
+        ("file-total-size", "1.5G"),
+        ("file-block-size", "0"),
+        ("file-extra-flags", "fast"),
+        ("file-fsync-all", "maybe"),
+        ("file-numb", 3),
+        ("threads", 0),
+    ],
+)
+def test_mistakes(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        SYSBENCH.parse_parameters({"file-test-mode": "seqrd", key: value})
+    assert {found["loc"][0] for found in caught.value.errors()} == {key}
+
+
+def test_a_run_without_end_is_refused() -> None:
+    with pytest.raises(ValidationError, match="never end"):
+        SYSBENCH.parse_parameters({"file-test-mode": "seqrd", "time": 0})
+
+
+@pytest.mark.parametrize(
+    ("mode", "headline"),
+    [
+        ("seqwr", ("write_bandwidth",)),
+        ("seqrd", ("read_bandwidth",)),
+        ("rndrw", ("read_iops", "write_iops")),
+    ],
+)
+def test_headlines(mode: str, headline: tuple[str, ...]) -> None:
+    parameters = SYSBENCH.parse_parameters({"file-test-mode": mode})
+    assert SYSBENCH.headline(parameters) == headline
+    assert tuple(metric.name for metric in SYSBENCH.metrics(parameters))[: len(headline)] == headline
