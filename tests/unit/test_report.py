@@ -106,7 +106,7 @@ commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
 
 ¹ doubt, cpu saturated: the CPUs were 97 % busy (5 of 5 on btrfs, rand-write-4k)
   → fewer jobs
-² failed:no space: fio exited 1: No space left on device (5 of 5 on btrfs,
+² failed, no space: fio exited 1: No space left on device (5 of 5 on btrfs,
   commit)
 kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
 campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 sound (5 in doubt),

@@ -127,7 +127,7 @@ def _note(note: Note) -> str:
     if len(places) > PLACES_SHOWN:
         rest = note.places[PLACES_SHOWN:]
         shown += f"; {sum(place.count for place in rest)} more on {len(rest)} others"
-    kind = note.kind.replace("_", " ")
+    kind = note.kind.replace(":", ", ").replace("_", " ")
     what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
     message = " ".join(note.message.split())
     hint = f" → {note.hint}" if note.hint else ""
