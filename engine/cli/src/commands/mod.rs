@@ -3,6 +3,7 @@
 mod analyze;
 mod classify;
 mod delete;
+mod duplicates;
 mod search;
 mod small_files;
 mod sync_read;
@@ -21,6 +22,7 @@ use crate::table;
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
     Analyze(analyze::Arguments),
+    Duplicates(duplicates::Arguments),
     Classify(classify::Arguments),
     Search(search::Arguments),
     SyncWrite(sync_write::Arguments),
@@ -33,6 +35,7 @@ impl Command {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Analyze(arguments) => arguments.run(),
+            Self::Duplicates(arguments) => arguments.run(),
             Self::Classify(arguments) => arguments.run(),
             Self::Search(arguments) => arguments.run(),
             Self::SyncWrite(arguments) => arguments.run(),

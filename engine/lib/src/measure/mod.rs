@@ -5,6 +5,7 @@ pub mod cpu;
 pub mod histogram;
 pub mod phase;
 pub mod recorder;
+pub mod share;
 
 use serde::Serialize;
 

@@ -14,7 +14,7 @@ use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
-use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
 
 /// What the kind is told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -116,23 +116,7 @@ fn look_into(directory: &Handle, name: &CStr, recorder: &mut Recorder<'_>) -> Vi
     Ok(Kind::by_content(&head[..count]))
 }
 
-impl Visitor for Classifier {
-    type Data = ();
-
-    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
-        Ok(())
-    }
-
-    fn enter(
-        &mut self,
-        _parent: &Directory<'_, ()>,
-        _name: &CStr,
-        _opened: &Handle,
-        _recorder: &mut Recorder<'_>,
-    ) -> Visit<Option<()>> {
-        Ok(Some(()))
-    }
-
+impl FileVisitor for Classifier {
     fn file(
         &mut self,
         directory: &Directory<'_, ()>,

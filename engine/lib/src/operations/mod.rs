@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod classify;
 pub mod delete;
+pub mod duplicates;
 pub mod search;
 pub mod small_files;
 pub mod sync_read;

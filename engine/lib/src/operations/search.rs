@@ -21,7 +21,7 @@ use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::names;
 use crate::sys;
-use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Order, Tree, Tried, Visit, walk};
 
 /// What is to be done.
 #[derive(Debug, Clone, Serialize)]
@@ -127,23 +127,7 @@ impl<'a> Searcher<'a> {
     }
 }
 
-impl Visitor for Searcher<'_> {
-    type Data = ();
-
-    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
-        Ok(())
-    }
-
-    fn enter(
-        &mut self,
-        _parent: &Directory<'_, ()>,
-        _name: &CStr,
-        _opened: &Handle,
-        _recorder: &mut Recorder<'_>,
-    ) -> Visit<Option<()>> {
-        Ok(Some(()))
-    }
-
+impl FileVisitor for Searcher<'_> {
     fn file(
         &mut self,
         directory: &Directory<'_, ()>,

@@ -15,7 +15,7 @@ use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
-use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
 
 /// What the kernel is told about the reading to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -105,23 +105,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Visitor for Reader<'_> {
-    type Data = ();
-
-    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
-        Ok(())
-    }
-
-    fn enter(
-        &mut self,
-        _parent: &Directory<'_, ()>,
-        _name: &CStr,
-        _opened: &Handle,
-        _recorder: &mut Recorder<'_>,
-    ) -> Visit<Option<()>> {
-        Ok(Some(()))
-    }
-
+impl FileVisitor for Reader<'_> {
     fn file(
         &mut self,
         directory: &Directory<'_, ()>,

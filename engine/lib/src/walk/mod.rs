@@ -79,6 +79,45 @@ pub trait Visitor: Send {
     }
 }
 
+/// A visitor that looks at files alone and remembers nothing about directories.
+pub trait FileVisitor: Send {
+    /// Anything that is not a directory.
+    fn file(
+        &mut self,
+        directory: &Directory<'_, ()>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit;
+}
+
+impl<V: FileVisitor> Visitor for V {
+    type Data = ();
+
+    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit {
+        Ok(())
+    }
+
+    fn enter(
+        &mut self,
+        _parent: &Directory<'_, ()>,
+        _name: &CStr,
+        _opened: &Handle,
+        _recorder: &mut Recorder<'_>,
+    ) -> Visit<Option<()>> {
+        Ok(Some(()))
+    }
+
+    #[inline]
+    fn file(
+        &mut self,
+        directory: &Directory<'_, ()>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit {
+        FileVisitor::file(self, directory, entry, recorder)
+    }
+}
+
 /// Walks the tree; one visitor for each thread is made by `make` and handed back at the end.
 pub fn walk<V, M, F>(
     phase: &Phase<'_>,

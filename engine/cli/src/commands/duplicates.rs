@@ -1,0 +1,59 @@
+//! `fslab-engine duplicates`.
+
+use clap::{Args, ValueEnum};
+use fslab_engine::operations::duplicates::{Hash, Parameters, run};
+
+use super::Shown;
+use crate::options::{Measured, Walked};
+use crate::units::parse_size;
+
+/// Find sets of files with the same contents
+///
+/// Sizes first, then heads and tails, then every byte, side by side. Several names of one file are not
+/// duplicates.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    walked: Walked,
+
+    /// Leave out files that are smaller
+    #[arg(long, value_name = "SIZE", default_value = "1", value_parser = parse_size)]
+    minimum: u64,
+
+    /// How files that differ after a comparison are parted
+    #[arg(long, value_enum, value_name = "HASH", default_value_t = FullHash::Xxh3)]
+    hash: FullHash,
+
+    /// List up to this many of the sets, the most wasteful first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    list: usize,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FullHash {
+    Blake3,
+    Xxh3,
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            directory: self.walked.directory.clone(),
+            minimum_bytes: self.minimum,
+            hash: match self.hash {
+                FullHash::Blake3 => Hash::Blake3,
+                FullHash::Xxh3 => Hash::Xxh3,
+            },
+            list: self.list,
+            threads: self.measured.threads,
+            order: self.walked.order(),
+            one_file_system: self.walked.one_file_system,
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        Shown::new("duplicates", parameters.threads, &parameters, outcome)
+    }
+}

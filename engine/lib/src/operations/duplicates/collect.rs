@@ -1,0 +1,208 @@
+//! The files of a tree, with what is needed to open each again: forty bytes and its name.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+
+use super::DuplicateSet;
+use crate::attributes::Attributes;
+use crate::fast_map::FileId;
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::sys;
+use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor};
+
+/// One file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct File {
+    pub(super) size: u64,
+    pub(super) id: FileId,
+    pub(super) directory: u32,
+    /// Where its name starts.
+    name: usize,
+}
+
+/// A directory by its name and the one around it.
+struct Branch {
+    parent: u32,
+    name: Box<CStr>,
+}
+
+/// What all threads share.
+pub(super) struct Shared {
+    minimum: u64,
+    directories: Mutex<Vec<Branch>>,
+}
+
+impl Shared {
+    pub(super) fn new(minimum: u64) -> Self {
+        Self { minimum: minimum.max(1), directories: Mutex::default() }
+    }
+
+    fn add(&self, parent: u32, name: &CStr) -> u32 {
+        let mut directories = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        directories.push(Branch { parent, name: name.into() });
+        u32::try_from(directories.len() - 1).expect("four thousand million directories fit in no memory")
+    }
+}
+
+/// One thread's part.
+pub(super) struct Collector<'a> {
+    shared: &'a Shared,
+    files: Vec<File>,
+    names: Vec<u8>,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self { shared, files: Vec::new(), names: Vec::new() }
+    }
+
+    /// The files and their names.
+    pub(super) fn into_parts(self) -> (Vec<File>, Vec<u8>) {
+        (self.files, self.names)
+    }
+}
+
+impl Visitor for Collector<'_> {
+    /// The number of the directory.
+    type Data = u32;
+
+    fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit<u32> {
+        Ok(self.shared.add(0, c""))
+    }
+
+    fn enter(
+        &mut self,
+        parent: &Directory<'_, u32>,
+        name: &CStr,
+        _opened: &Handle,
+        _recorder: &mut Recorder<'_>,
+    ) -> Visit<Option<u32>> {
+        Ok(Some(self.shared.add(parent.node.data, name)))
+    }
+
+    fn file(
+        &mut self,
+        directory: &Directory<'_, u32>,
+        entry: &Entry<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> Visit {
+        if entry.kind != FileType::RegularFile {
+            return Ok(());
+        }
+        let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
+        recorder.end_sole(Syscall::Stat, 0);
+        if attributes.kind == FileType::RegularFile && attributes.size >= self.shared.minimum {
+            let name = self.names.len();
+            self.names.extend(entry.name.to_bytes_with_nul());
+            let (size, id) = (attributes.size, attributes.id);
+            self.files.push(File { size, id, directory: directory.node.data, name });
+        }
+        Ok(())
+    }
+}
+
+/// All files that may have duplicates.
+pub(super) struct Files {
+    tree: Tree,
+    directories: Vec<Branch>,
+    names: Vec<u8>,
+    pub(super) list: Vec<File>,
+}
+
+impl Files {
+    pub(super) fn new(tree: Tree, parts: Vec<(Vec<File>, Vec<u8>)>, shared: Shared) -> Self {
+        let (mut names, mut files) = (Vec::new(), Vec::new());
+        for (its_files, its_names) in parts {
+            let start = names.len();
+            names.extend(its_names);
+            files.extend(its_files.into_iter().map(|file| File { name: file.name + start, ..file }));
+        }
+        let directories = shared.directories.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Self { tree, directories, names, list: files }
+    }
+
+    /// How long all files are together.
+    pub(super) fn bytes(&self) -> u64 {
+        self.list.iter().map(|file| file.size).sum()
+    }
+
+    /// Keeps one name of each file, and only files whose size another one has; returns how many further
+    /// names there were. The files are then in the order of their directories, and of their inodes.
+    pub(super) fn keep_same_sizes(&mut self) -> u64 {
+        let files = &mut self.list;
+        files.sort_unstable_by_key(|file| (file.size, file.id, file.directory, file.name));
+        let before = files.len();
+        files.dedup_by_key(|file| file.id);
+        let hard_links = before - files.len();
+        let groups = files.chunk_by(|a, b| a.size == b.size).filter(|group| group.len() > 1);
+        let mut kept: Vec<File> = groups.flatten().copied().collect();
+        kept.sort_unstable_by_key(|file| (file.directory, file.id));
+        self.list = kept;
+        hard_links as u64
+    }
+
+    fn directory_path(&self, mut index: u32) -> Vec<u8> {
+        let mut names = Vec::new();
+        while index != 0 {
+            let branch = &self.directories[index as usize];
+            names.push(branch.name.to_bytes());
+            index = branch.parent;
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    fn name(&self, file: &File) -> &CStr {
+        CStr::from_bytes_until_nul(&self.names[file.name..]).expect("every name was noted with its NUL")
+    }
+
+    /// The path of a file from the top.
+    fn relative_path(&self, file: &File) -> Vec<u8> {
+        let mut path = self.directory_path(file.directory);
+        path.extend((!path.is_empty()).then_some(b'/'));
+        path.extend(self.name(file).to_bytes());
+        path
+    }
+
+    /// The path of a file, for messages.
+    pub(super) fn path(&self, index: u32) -> PathBuf {
+        let path = self.relative_path(&self.list[index as usize]);
+        self.tree.path().join(OsStr::from_bytes(&path))
+    }
+
+    /// These files as a set of the answer.
+    pub(super) fn set(&self, members: &[u32]) -> DuplicateSet {
+        let files = members.iter().map(|&index| &self.list[index as usize]);
+        let size = self.list[members[0] as usize].size;
+        DuplicateSet::new(size, files.map(|file| self.relative_path(file)).collect())
+    }
+
+    /// Opens a file; its directory stays open for the next one.
+    pub(super) fn open(&self, last: &mut LastDirectory, index: u32) -> rustix::io::Result<OwnedFd> {
+        let file = &self.list[index as usize];
+        let directory = match last.0.take() {
+            Some((number, descriptor)) if number == file.directory => descriptor,
+            _ => self.open_directory(file.directory)?,
+        };
+        let (_, directory) = last.0.insert((file.directory, directory));
+        rustix::fs::openat(directory, self.name(file), sys::OPEN_READ | OFlags::NONBLOCK, Mode::empty())
+    }
+
+    fn open_directory(&self, index: u32) -> rustix::io::Result<OwnedFd> {
+        let mut path = self.directory_path(index);
+        if path.is_empty() {
+            path.push(b'.');
+        }
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(self.tree.root(), path, sys::OPEN_DIRECTORY, Mode::empty(), beneath)
+    }
+}
+
+/// The directory that a thread opened last.
+#[derive(Debug, Default)]
+pub(super) struct LastDirectory(Option<(u32, OwnedFd)>);

@@ -1,0 +1,304 @@
+//! The last sieve: files that are still alike are read side by side and compared byte by byte.
+//!
+//! Each is compared with the first of its group. Large groups are split into several comparisons, and
+//! long files into stretches, so that all threads have work. Files that differ from the first are
+//! parted by full hashes, and then proven in the same way.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::Hash;
+use super::collect::{Files, LastDirectory};
+use super::heads::{note, read_at};
+use crate::document::{Bandwidth, Operation};
+use crate::error::Result;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::share::Share;
+use crate::walk::{Tried, Troubles, Visit};
+
+/// How many files are compared with the first one at once.
+const SIDE_BY_SIDE: usize = 15;
+/// How much of each is read at a time: sixteen of them stay within the second-level cache.
+const PIECE: usize = 64 << 10;
+/// How long a stretch of a file is.
+const STRETCH: u64 = 32 << 20;
+
+/// The proven sets, and the work it took.
+pub(super) struct Compared {
+    pub(super) sets: Vec<Vec<u32>>,
+    pub(super) operations: Vec<Operation>,
+}
+
+/// Compares the files of each group.
+pub(super) fn compare<'a>(
+    phase: &impl Fn(&'static str, Bandwidth) -> Result<Phase<'a>>,
+    files: &Files,
+    alike: Vec<Vec<u32>>,
+    hash: Hash,
+    troubles: &mut Troubles,
+) -> Result<Compared> {
+    let mut round = Round::new(files, alike);
+    let mut compared = Compared { sets: Vec::new(), operations: Vec::new() };
+    compared.operations.push(round.run(&phase("compare", Bandwidth::Counted)?, troubles)?);
+    let mut left = round.finish(&mut compared.sets);
+    if !left.is_empty() {
+        let (operation, parted) = part(&phase("hash", Bandwidth::Counted)?, files, &left, hash, troubles)?;
+        compared.operations.push(operation);
+        left = parted;
+    }
+    while !left.is_empty() {
+        round = Round::new(files, left);
+        compared.operations.push(round.run(&phase("compare", Bandwidth::Counted)?, troubles)?);
+        left = round.finish(&mut compared.sets);
+    }
+    Ok(compared)
+}
+
+/// What became of a file.
+#[derive(Default)]
+struct Fate {
+    differs: AtomicBool,
+    gone: AtomicBool,
+}
+
+/// A stretch of the first file of a group and of some others.
+struct Task {
+    first: u32,
+    others: Vec<u32>,
+    offset: u64,
+    length: u64,
+}
+
+/// One comparison of all groups.
+struct Round<'a> {
+    files: &'a Files,
+    groups: Vec<Vec<u32>>,
+    fates: Vec<Fate>,
+    tasks: Vec<Task>,
+}
+
+impl<'a> Round<'a> {
+    fn new(files: &'a Files, groups: Vec<Vec<u32>>) -> Self {
+        let mut tasks = Vec::new();
+        for group in &groups {
+            let size = files.list[group[0] as usize].size;
+            for others in group[1..].chunks(SIDE_BY_SIDE) {
+                let stretches = (0..size).step_by(usize::try_from(STRETCH).unwrap_or(usize::MAX));
+                tasks.extend(stretches.map(|offset| Task {
+                    first: group[0],
+                    others: others.to_vec(),
+                    offset,
+                    length: STRETCH.min(size - offset),
+                }));
+            }
+        }
+        let fates = files.list.iter().map(|_| Fate::default()).collect();
+        Self { files, groups, fates, tasks }
+    }
+
+    fn run(&self, phase: &Phase<'_>, troubles: &mut Troubles) -> Result<Operation> {
+        let share = Share::new(self.tasks.len(), 1);
+        let work = |_, recorder: &mut Recorder<'_>| {
+            let mut comparer = Comparer::new(self);
+            while let Some(range) = share.take() {
+                recorder.begin();
+                comparer.compare(&self.tasks[range.start], recorder)?;
+            }
+            Ok(comparer.troubles)
+        };
+        let (operation, parts) = phase.run(work, NOTHING)?;
+        for part in parts {
+            troubles.merge(part);
+        }
+        Ok(operation)
+    }
+
+    /// Adds the proven sets; returns what is left to be compared with each other.
+    fn finish(self, sets: &mut Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+        let mut left = Vec::new();
+        for mut group in self.groups {
+            let fate = |index: u32| &self.fates[index as usize];
+            group.retain(|&index| !fate(index).gone.load(Ordering::Relaxed));
+            let (different, same): (Vec<u32>, Vec<u32>) =
+                group.into_iter().partition(|&index| fate(index).differs.load(Ordering::Relaxed));
+            sets.extend((same.len() > 1).then_some(same));
+            left.extend((different.len() > 1).then_some(different));
+        }
+        left
+    }
+}
+
+struct Comparer<'a> {
+    round: &'a Round<'a>,
+    last: LastDirectory,
+    first: Vec<u8>,
+    other: Vec<u8>,
+    troubles: Troubles,
+}
+
+impl<'a> Comparer<'a> {
+    fn new(round: &'a Round<'a>) -> Self {
+        let (first, other) = (vec![0; PIECE], vec![0; PIECE]);
+        Self { round, last: LastDirectory::default(), first, other, troubles: Troubles::default() }
+    }
+
+    fn compare(&mut self, task: &Task, recorder: &mut Recorder<'_>) -> Result<()> {
+        recorder.check()?;
+        let Some(first) = self.open(task.first, recorder)? else {
+            return self.first_is_gone(task);
+        };
+        let mut others = Vec::with_capacity(task.others.len());
+        for &index in &task.others {
+            if !self.round.fates[index as usize].differs.load(Ordering::Relaxed) {
+                others.extend(self.open(index, recorder)?.map(|file| (index, file)));
+            }
+        }
+        let mut bytes = 0;
+        let mut offset = task.offset;
+        let end = task.offset + task.length;
+        while offset < end && !others.is_empty() {
+            recorder.check()?;
+            let length = usize::try_from(end - offset).map_or(PIECE, |left| left.min(PIECE));
+            if let Err(trouble) = read_at(&first, &mut self.first[..length], offset, recorder) {
+                note(trouble, self.round.files, task.first, &mut self.troubles, recorder)?;
+                self.round.fates[task.first as usize].gone.store(true, Ordering::Relaxed);
+                return self.first_is_gone(task);
+            }
+            bytes += (others.len() + 1) * length;
+            self.keep_the_same(&mut others, length, offset, recorder)?;
+            offset += length as u64;
+        }
+        drop((first, others));
+        recorder.lap(Syscall::Close);
+        recorder.end(bytes as u64);
+        Ok(())
+    }
+
+    fn open(&mut self, index: u32, recorder: &mut Recorder<'_>) -> Result<Option<OwnedFd>> {
+        match self.round.files.open(&mut self.last, index).tried("open") {
+            Ok(file) => {
+                recorder.lap(Syscall::Open);
+                Ok(Some(file))
+            }
+            Err(trouble) => {
+                self.round.fates[index as usize].gone.store(true, Ordering::Relaxed);
+                note(trouble, self.round.files, index, &mut self.troubles, recorder)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Without their first, the others have to be compared among themselves, in the next round.
+    #[expect(clippy::unnecessary_wraps, reason = "it ends a comparison")]
+    fn first_is_gone(&self, task: &Task) -> Result<()> {
+        for &index in &task.others {
+            self.round.fates[index as usize].differs.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn keep_the_same(
+        &mut self,
+        others: &mut Vec<(u32, OwnedFd)>,
+        length: usize,
+        offset: u64,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<()> {
+        let mut position = 0;
+        while position < others.len() {
+            let (index, file) = &others[position];
+            let fate = &self.round.fates[*index as usize];
+            let read = read_at(file, &mut self.other[..length], offset, recorder);
+            if read.is_ok() && self.first[..length] == self.other[..length] {
+                position += 1;
+                continue;
+            }
+            match read {
+                Ok(()) => fate.differs.store(true, Ordering::Relaxed),
+                Err(trouble) => {
+                    fate.gone.store(true, Ordering::Relaxed);
+                    note(trouble, self.round.files, *index, &mut self.troubles, recorder)?;
+                }
+            }
+            others.swap_remove(position);
+        }
+        Ok(())
+    }
+}
+
+/// Parts each group by the full hashes of its files.
+fn part(
+    phase: &Phase<'_>,
+    files: &Files,
+    groups: &[Vec<u32>],
+    hash: Hash,
+    troubles: &mut Troubles,
+) -> Result<(Operation, Vec<Vec<u32>>)> {
+    let list: Vec<(usize, u32)> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(group, members)| members.iter().map(move |&m| (group, m)))
+        .collect();
+    let share = Share::new(list.len(), 1);
+    let work = |_, recorder: &mut Recorder<'_>| {
+        let (mut last, mut buffer) = (LastDirectory::default(), vec![0; 4 * PIECE]);
+        let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
+        while let Some(range) = share.take() {
+            recorder.check()?;
+            recorder.begin();
+            let (group, index) = list[range.start];
+            match hash_file(files, index, hash, &mut last, &mut buffer, recorder) {
+                Ok(hash) => hashes.push((group, hash, index)),
+                Err(trouble) => note(trouble, files, index, &mut troubles, recorder)?,
+            }
+        }
+        Ok((hashes, troubles))
+    };
+    let (operation, parts) = phase.run(work, NOTHING)?;
+    let mut hashes = Vec::new();
+    for (its_hashes, its_troubles) in parts {
+        hashes.extend(its_hashes);
+        troubles.merge(its_troubles);
+    }
+    hashes.sort_unstable();
+    let parted = hashes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|group| group.len() > 1);
+    Ok((operation, parted.map(|group| group.iter().map(|entry| entry.2).collect()).collect()))
+}
+
+fn hash_file(
+    files: &Files,
+    index: u32,
+    hash: Hash,
+    last: &mut LastDirectory,
+    buffer: &mut [u8],
+    recorder: &mut Recorder<'_>,
+) -> Visit<[u8; 32]> {
+    let file = files.open(last, index).tried("open")?;
+    recorder.lap(Syscall::Open);
+    let size = files.list[index as usize].size;
+    let (mut strong, mut fast) = (blake3::Hasher::new(), Xxh3::new());
+    let mut offset = 0;
+    while offset < size {
+        recorder.check()?;
+        let length = usize::try_from(size - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
+        read_at(&file, &mut buffer[..length], offset, recorder)?;
+        match hash {
+            Hash::Blake3 => _ = strong.update(&buffer[..length]),
+            Hash::Xxh3 => fast.update(&buffer[..length]),
+        }
+        recorder.skip();
+        offset += length as u64;
+    }
+    drop(file);
+    recorder.lap(Syscall::Close);
+    recorder.end(size);
+    let mut result = [0; 32];
+    match hash {
+        Hash::Blake3 => result = *strong.finalize().as_bytes(),
+        Hash::Xxh3 => result[..16].copy_from_slice(&fast.digest128().to_le_bytes()),
+    }
+    Ok(result)
+}

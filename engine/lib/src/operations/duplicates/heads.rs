@@ -1,0 +1,137 @@
+//! The second sieve: the head and the tail of each file, or all of a small one.
+
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::collect::{Files, LastDirectory};
+use crate::document::Operation;
+use crate::error::Result;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::share::Share;
+use crate::walk::{Tried, Trouble, Troubles, Visit};
+
+/// How much is read at either end of a file.
+const END: usize = 4 << 10;
+/// A file up to this size is read whole, and its BLAKE3 hash is taken for its contents.
+pub(super) const SMALL: u64 = 16 << 10;
+/// Room for a small file, or for both ends of another.
+const BUFFER: usize = 16 << 10;
+/// How many files a thread takes at once.
+const AT_ONCE: usize = 32;
+
+/// What the second sieve leaves.
+pub(super) struct Heads {
+    /// Small files, proven to be alike.
+    pub(super) settled: Vec<Vec<u32>>,
+    /// Larger files, alike so far.
+    pub(super) alike: Vec<Vec<u32>>,
+    pub(super) troubles: Troubles,
+}
+
+/// Hashes heads and tails, and groups the files that are alike in them.
+pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation, Heads)> {
+    let share = Share::new(files.list.len(), AT_ONCE);
+    let work = |_, recorder: &mut Recorder<'_>| {
+        let mut hasher = HeadHasher { files, last: LastDirectory::default(), buffer: vec![0; BUFFER] };
+        let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
+        while let Some(range) = share.take() {
+            recorder.begin();
+            for index in range {
+                recorder.check()?;
+                let index = u32::try_from(index).unwrap_or(u32::MAX);
+                match hasher.hash(index, recorder) {
+                    Ok(hash) => hashes.push((files.list[index as usize].size, hash, index)),
+                    Err(trouble) => note(trouble, files, index, &mut troubles, recorder)?,
+                }
+            }
+        }
+        Ok((hashes, troubles))
+    };
+    let (operation, parts) = phase.run(work, NOTHING)?;
+    let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
+    for (its_hashes, its_troubles) in parts {
+        hashes.extend(its_hashes);
+        troubles.merge(its_troubles);
+    }
+    hashes.sort_unstable();
+    let groups = hashes.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|group| group.len() > 1);
+    let (small, large): (Vec<_>, Vec<_>) = groups.partition(|group| group[0].0 <= SMALL);
+    let members = |groups: Vec<&[(u64, u128, u32)]>| {
+        groups.into_iter().map(|group| group.iter().map(|entry| entry.2).collect()).collect()
+    };
+    Ok((operation, Heads { settled: members(small), alike: members(large), troubles }))
+}
+
+/// Counts a file that gave trouble, unless nothing can go on.
+pub(super) fn note(
+    trouble: Trouble,
+    files: &Files,
+    index: u32,
+    troubles: &mut Troubles,
+    recorder: &mut Recorder<'_>,
+) -> Result<()> {
+    match trouble {
+        Trouble::Fatal(error) => Err(error),
+        Trouble::File(action, errno) => {
+            recorder.failed();
+            troubles.add(action, &files.path(index), errno);
+            Ok(())
+        }
+    }
+}
+
+struct HeadHasher<'a> {
+    files: &'a Files,
+    last: LastDirectory,
+    buffer: Vec<u8>,
+}
+
+impl HeadHasher<'_> {
+    fn hash(&mut self, index: u32, recorder: &mut Recorder<'_>) -> Visit<u128> {
+        let size = self.files.list[index as usize].size;
+        let file = self.files.open(&mut self.last, index).tried("open")?;
+        recorder.lap(Syscall::Open);
+        let (hash, bytes) = match usize::try_from(size) {
+            Ok(length) if size <= SMALL => {
+                let whole = &mut self.buffer[..length];
+                read_at(&file, whole, 0, recorder)?;
+                let hash = blake3::hash(whole);
+                let half = hash.as_bytes().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
+                (half, size)
+            }
+            _ => {
+                let both = &mut self.buffer[..2 * END];
+                let (head, tail) = both.split_at_mut(END);
+                read_at(&file, head, 0, recorder)?;
+                read_at(&file, tail, size - END as u64, recorder)?;
+                (xxh3_128(both), both.len() as u64)
+            }
+        };
+        drop(file);
+        recorder.lap(Syscall::Close);
+        recorder.end(bytes);
+        Ok(hash)
+    }
+}
+
+/// Fills the buffer; a file that has become shorter gives trouble.
+pub(super) fn read_at(
+    file: impl AsFd,
+    mut buffer: &mut [u8],
+    mut offset: u64,
+    recorder: &mut Recorder<'_>,
+) -> Visit {
+    while !buffer.is_empty() {
+        let count = rustix::io::pread(&file, &mut *buffer, offset).tried("read")?;
+        if count == 0 {
+            return Err(Trouble::File("read all of", Errno::NODATA));
+        }
+        buffer = &mut buffer[count..];
+        offset += count as u64;
+    }
+    recorder.lap(Syscall::Read);
+    Ok(())
+}
