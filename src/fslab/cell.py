@@ -21,7 +21,10 @@ class Frozen(BaseModel):
 
 
 class Cache(StrEnum):
-    """State of the page cache when the measured run starts."""
+    """State of the page cache when the measured run starts.
+
+    ``cold``: everything flushed, remounted, dropped. ``warm``: everything flushed, every file read once.
+    """
 
     COLD = "cold"
     WARM = "warm"

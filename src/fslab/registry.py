@@ -11,11 +11,18 @@ import pkgutil
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 
 from fslab.errors import UsageError, nearest
 
-T = TypeVar("T")
+
+class Named(Protocol):
+    """What every contract has: a name that the registry sets."""
+
+    name: str
+
+
+T = TypeVar("T", bound=Named)
 
 
 class Registry(Generic[T]):
@@ -72,4 +79,4 @@ class Registry(Generic[T]):
             raise RuntimeError(f"{module.__name__} must define exactly one {self.kind}, found {len(classes)}")
         entry = classes[0]()
         entry.name = name
-        return cast("T", entry)
+        return entry

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import re
 from textwrap import dedent
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from fslab.errors import StudyError, UsageError
 from fslab.study.load import load, load_text
@@ -23,6 +29,25 @@ workloads:
     rw: randwrite
     bs: [4k, 64k]
     size: 64m
+"""
+
+
+EVERY_KEY = """\
+title: t
+media: {fast: {type: ram, size: [1g, 2g]}, disk: {type: device, path: /dev/disk/by-id/x}}
+stacks:
+  fs: {medium: fast, filesystem: [ext4, xfs], mount_options: [defaults, noatime], mkfs_options: "", workloads: [rw]}
+  d: {medium: {type: directory, path: .}, layout: single, workloads: [rr, dd]}
+workloads:
+  rw: {tool: fio, rw: randwrite, bs: [4k, 64k], size: 64m, runtime: 1s, iodepth: 2, direct: true}
+  rr: {extends: rw, rw: randread, cache: warm, fresh: cell, time_limit: 9s}
+  dd: {tool: dd, op: write, bs: 1M, count: 4}
+  sb: {tool: sysbench, file-test-mode: rndrd, time: 1}
+  sf: {tool: engine, operation: small-files, files: 10, size: 4k}
+trials: 3
+seed: 2
+budget: 1m
+tuning: {vm.swappiness: 1}
 """
 
 
@@ -46,6 +71,7 @@ def changed(*replacements: tuple[str, str]) -> str:
 
 def test_the_study_that_the_mistakes_are_made_in_is_good() -> None:
     assert load_text(GOOD, "s.yaml").trials == 5
+    assert load_text(EVERY_KEY, "s.yaml").trials == 3
 
 
 def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
@@ -230,3 +256,42 @@ def test_an_unknown_study_gets_the_nearest_id() -> None:
 def test_a_path_that_is_not_there_says_so() -> None:
     with pytest.raises(UsageError, match="No such file"):
         load("/nowhere/study.yaml")
+
+
+JUNK = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text("a4k-[{é\n ", max_size=4), st.dates(),
+        st.sampled_from(["", "fast", "rw", "ext4", "1g", "4k", "directory", "fio", "dd", "trial", "noatime"]),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "rw", "x", "size"]), inner),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return [path, *(place for key, child in children for place in _places(child, (*path, key)))]
+
+
+@given(st.data())
+@settings(max_examples=300)
+def test_no_study_however_wrong_ends_in_anything_but_mistakes(data: st.DataObject) -> None:
+    tree = {"root": YAML(typ="safe", pure=True).load(EVERY_KEY)}
+    for _ in range(data.draw(st.integers(1, 3))):
+        *way, last = data.draw(st.sampled_from(_places(tree)[1:]))
+        parent: Any = tree
+        for step in way:
+            parent = parent[step]
+        parent[last] = data.draw(JUNK)
+        if isinstance(parent, dict) and last != "root" and data.draw(st.booleans()):
+            parent[data.draw(st.sampled_from(["extends", "tool", "filesytem", "x"]))] = parent.pop(last)
+    out = io.StringIO()
+    YAML(typ="safe", pure=True).dump(tree["root"], out)
+    try:
+        load_text(out.getvalue(), "s.yaml")
+    except StudyError as error:
+        lines = error.what.splitlines()
+        assert len(lines) == 1 + int(lines[0].split()[0])
+        assert all(re.match(r"  s\.yaml:\d+: ", line) for line in lines[1:])

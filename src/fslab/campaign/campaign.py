@@ -19,7 +19,7 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
 from fslab.errors import InterruptedBySignal, UsageError
 from fslab.machine import facts
-from fslab.plan.order import order
+from fslab.plan.order import order, tool_seed
 from fslab.record import Status, TrialRecord
 from fslab.storage import Site
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -75,7 +75,12 @@ def new_id(now: datetime | None = None) -> str:
 
 
 def conduct(
-    campaign: Campaign, store: Store, observer: Observer, *, budget_s: float | None, wipe: frozenset[str] = frozenset()
+    campaign: Campaign,
+    store: Store,
+    observer: Observer,
+    *,
+    budget_s: float | None,
+    wipe: frozenset[str] = frozenset(),
 ) -> CampaignStatus:
     """Run what is left of a stored campaign and return how far it came.
 
@@ -114,7 +119,9 @@ def _run_trials(
             continue
         elapsed = time.monotonic() - begun
         if budget_s is not None and elapsed + ledger.expected_s(cell) > budget_s:
-            observer.note(f"the budget of {budget_s:.0f} s is spent; more trials with: fslab run --resume --budget …")
+            observer.note(
+                f"the budget of {budget_s:.0f} s is spent; more trials with: fslab run --resume --budget …"
+            )
             return CampaignStatus.BUDGET_SPENT
         observer.trial_begins(cell, block)
         key = TrialKey(campaign=campaign.id, block=block, seed=tool_seed(campaign.seed, block))
@@ -123,13 +130,10 @@ def _run_trials(
         ledger.enter(record)
         observer.trial_ended(record)
         if ledger.given_up(cell):
-            observer.note(f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up")
+            observer.note(
+                f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
+            )
     return CampaignStatus.FINISHED
-
-
-def tool_seed(seed: int, block: int) -> int:
-    """The tools' random seed in a block: the same for all cells of it, so that all meet the same offsets."""
-    return (seed * 1_000_003 + block) % (1 << 31)
 
 
 def _same_machine(campaign: Campaign) -> None:
@@ -141,5 +145,3 @@ def _same_machine(campaign: Campaign) -> None:
             f"this machine is not the one that the campaign began on ({'; '.join(differing)})", where=campaign.id,
             hint="start a new campaign, and compare the two",
         )  # fmt: skip
-
-

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
 from fslab.errors import UsageError
-from fslab.plan.space import space_needed
+from fslab.plan.commands import Paths
+from fslab.plan.space import media_of, space_of
 from fslab.storage import Site, images, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
@@ -31,13 +32,19 @@ class NoJournal:
 def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     """Raise what keeps these cells from being measured safely; changes nothing."""
     site = Site(
-        campaign=campaign, runtime=paths.runtime() / campaign, images=paths.images(), journal=NoJournal(), wipe=wipe
+        campaign=campaign,
+        runtime=paths.runtime() / campaign,
+        images=paths.images(),
+        journal=NoJournal(),
+        wipe=wipe,
     )
     _check_wipe(cells, wipe)
     distinct: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
     for spec in distinct.values():
         stack.check(spec, site)
-    for place, size_bytes in space_needed(cells, site.images).items():
+    for place, size_bytes in space_of(
+        media_of(cells, Paths(images=site.images, runtime=site.runtime))
+    ).items():
         if place == images.MEMORY:
             images.check_memory(size_bytes)
         else:
@@ -46,7 +53,7 @@ def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
 
 def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     """A device named for wiping that no medium of the study uses is a mistake, perhaps a bad one."""
-    used = set()
+    used: set[str] = set()
     for cell in cells:
         medium = MEDIA.get(cell.stack.medium.type)
         used.update(medium.plan(medium.parse_options(cell.stack.medium.options), paths.images()).wipes)

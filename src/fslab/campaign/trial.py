@@ -28,6 +28,7 @@ from fslab.errors import (
     UnsafeError,
 )
 from fslab.machine import tuning
+from fslab.plan.commands import slot_of
 from fslab.probes import Moment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
 from fslab.storage import Site, stack
@@ -83,21 +84,13 @@ def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, An
         probes=evidence.probes,
         validity=tuple(evidence.warnings),
         provenance=Provenance(
-            commands=tuple(site.commands), tools=_versions(cell), machine=dict(machine), device=evidence.device
+            commands=tuple(site.commands),
+            tools=_versions(cell),
+            machine=dict(machine),
+            device=evidence.device,
         ),
         raw=evidence.raw,
     )
-
-
-def slot_of(cell: Cell) -> str:
-    """The image that a cell's trials use: one for all, one per cell, or one per stack."""
-    match cell.fresh:
-        case Fresh.TRIAL:
-            return cell.stack.medium.name
-        case Fresh.CELL:
-            return f"{cell.stack.medium.name}-{cell.id}"
-        case Fresh.CAMPAIGN:
-            return f"{cell.stack.medium.name}-{cell.stack_id}"
 
 
 def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> None:
@@ -107,7 +100,8 @@ def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: E
     up = _build(cell, key, site, undo)
     evidence.device = {**up.facts, "filesystem": up.filesystem}
     evidence.warnings += up.warnings
-    job = Job(directory=up.work, scratch=_emptied(site.runtime / SCRATCH / "tool"), seed=key.seed)
+    scratch = _emptied(site.runtime / SCRATCH / "tool")
+    job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cell.cache is Cache.COLD)
     commands = workload.commands(parameters, job)
     for argv in commands.prepare:
         site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s)
@@ -157,6 +151,7 @@ def _settle(wanted: Cache, up: stack.Stack) -> list[ValidityWarning]:
     """Flush what preparing left, and bring the page cache to the declared state."""
     up.flush()
     if wanted is Cache.WARM:
+        cache.fill_from(up.work)
         return []
     remount = up.unmount()
     warnings = []

@@ -42,10 +42,12 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def main(
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, help="Show each command as it is run; -vv: everything.")
+        int,
+        typer.Option("--verbose", "-v", count=True, help="Show each command as it is run; -vv: everything."),
     ] = 0,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Set up logging for every verb."""

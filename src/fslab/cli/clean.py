@@ -19,7 +19,10 @@ def clean(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(
             {
-                "undone": [{"campaign": campaign, "kind": entry.kind, "target": entry.target} for campaign, entry in done],
+                "undone": [
+                    {"campaign": campaign, "kind": entry.kind, "target": entry.target}
+                    for campaign, entry in done
+                ],
                 "failed": [str(error) for error in failures],
             }
         )

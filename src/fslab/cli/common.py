@@ -25,7 +25,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change one value of the study, such as trials=3 or media.fast.size=2g. Repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
     ),
 ]
 CampaignArgument = Annotated[

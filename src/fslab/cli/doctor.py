@@ -8,6 +8,7 @@ from fslab.cli.common import JsonOption, console, print_json
 
 if TYPE_CHECKING:
     from fslab.machine.capabilities import Capability
+    from fslab.system.tools import Tool
 
 
 def doctor(as_json: JsonOption = False) -> None:
@@ -39,7 +40,7 @@ def _examine() -> tuple[list[Capability], list[str]]:
     from fslab.workloads import REGISTRY as WORKLOADS
 
     found = [capabilities.of_user(), capabilities.of_loops()]
-    needed = []
+    needed: list[Tool] = []
     for name, filesystem in FILESYSTEMS:
         needed += filesystem.tools
         found.append(
@@ -61,7 +62,9 @@ def _show(found: list[Capability], packages: list[str]) -> None:
     for title in ("", "what", "", "version", "missing"):
         table.add_column(title)
     for capability in found:
-        versions = ", ".join(f"{program} {version or '?'}" for program, version in capability.versions.items())
+        versions = ", ".join(
+            f"{program} {version or '?'}" for program, version in capability.versions.items()
+        )
         table.add_row(
             "[green]✓[/green]" if capability.available else "[red]✗[/red]",
             f"{capability.kind} [bold]{capability.name}[/bold]",
@@ -71,7 +74,9 @@ def _show(found: list[Capability], packages: list[str]) -> None:
         )
     screen = console()
     screen.print(table)
-    remedies = [capability.remedy for capability in found if capability.remedy and capability.kind == "machine"]
+    remedies = [
+        capability.remedy for capability in found if capability.remedy and capability.kind == "machine"
+    ]
     for remedy in remedies:
         screen.print(f"→ {remedy}")
     if packages:

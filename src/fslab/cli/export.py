@@ -21,7 +21,9 @@ class Format(StrEnum):
 
 def export(
     campaign: CampaignArgument = "last",
-    form: Annotated[Format, typer.Option("--format", "-f", help="csv and parquet: one row per figure.")] = Format.JSON,
+    form: Annotated[
+        Format, typer.Option("--format", "-f", help="csv and parquet: one row per figure.")
+    ] = Format.JSON,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; default: stdout. Parquet needs one.")
     ] = None,
@@ -33,6 +35,8 @@ def export(
     from fslab.store.store import Store
 
     if form is Format.PARQUET and output is None:
-        raise UsageError("parquet is no text", where="fslab export", hint="name a file: --output trials.parquet")
+        raise UsageError(
+            "parquet is no text", where="fslab export", hint="name a file: --output trials.parquet"
+        )
     with Store.open(store) as opened:
         exporting.export(opened, opened.campaign(campaign).id, form.value, output)

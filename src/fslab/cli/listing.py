@@ -35,7 +35,9 @@ def listing(
 
     screen = console()
     for title, rows in entries.items():
-        table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
+        table = Table(
+            title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False
+        )
         for row in rows:
             table.add_row(f"  {row['name']}", f"[dim]{row['summary']}[/dim]")
         screen.print(table)

@@ -15,17 +15,65 @@ if TYPE_CHECKING:
 
 def results(
     campaign: CampaignArgument = "last",
-    everything: Annotated[bool, typer.Option("--all", help="List all campaigns of the store instead.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all campaigns of the store instead.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the table of a campaign: file systems across, workloads down, and what it means in words."""
+    """Print a campaign's table: file systems across, workloads down.
+
+    Each figure is the median of the sound trials with half their range; ratios carry a confidence interval.
+    """
     from fslab.store.store import Store
 
     with Store.open(store) as opened:
         if everything:
-            _show_campaigns(opened.campaigns(), as_json=as_json)
+            _show_campaigns(opened, as_json=as_json)
         elif as_json:
-            print_json(_as_json(opened.campaign(campaign), opened))
+            print_json(as_document(opened.campaign(campaign), opened))
         else:
             show(opened.campaign(campaign), opened)
+
+
+def show(campaign: Campaign, store: Store) -> None:
+    """Print the report of a campaign."""
+    from fslab.report import terminal
+    from fslab.report.build import build
+
+    terminal.show(build(campaign, store.trials(campaign.id)), console())
+
+
+def as_document(campaign: Campaign, store: Store) -> dict[str, Any]:
+    """The report of a campaign as JSON values."""
+    from fslab.report.build import build
+
+    return build(campaign, store.trials(campaign.id)).model_dump(mode="json")
+
+
+def _show_campaigns(store: Store, *, as_json: bool) -> None:
+    from rich.table import Table
+
+    rows = [
+        {
+            "campaign": campaign.id,
+            "study": campaign.study_id,
+            "status": campaign.status.value,
+            "trials": len(store.finished(campaign.id)),
+            "planned": campaign.trials * len(campaign.cells),
+            "title": campaign.study_title,
+        }
+        for campaign in store.campaigns()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("campaign", "study", "status", "trials", "title"):
+        table.add_column(title)
+    for row in rows:
+        done = f"{row['trials']}/{row['planned']}"
+        table.add_row(
+            *(str(row[key]) for key in ("campaign", "study", "status")), done, f"[dim]{row['title']}[/dim]"
+        )
+    console().print(table)

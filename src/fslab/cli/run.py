@@ -58,11 +58,13 @@ def run(
     from fslab.store.store import Store
 
     with Store.open(store) as opened:
-        campaign = _to_resume(opened, study) if resume else _created(opened, study, settings, budget, wipe or [])
+        campaign = (
+            _to_resume(opened, study) if resume else _created(opened, study, settings, budget, wipe or [])
+        )
         _conduct(campaign, opened, budget=budget, wipe=frozenset(wipe or []), quiet=quiet or as_json)
         campaign = opened.campaign(campaign.id)
         if as_json:
-            print_json(results.as_json(campaign, opened))
+            print_json(results.as_document(campaign, opened))
         else:
             results.show(campaign, opened)
             typer.echo(f"stored in {opened.path}; again with: fslab results {campaign.id}")
@@ -79,7 +81,9 @@ def _named(study: str | None) -> str:
     from fslab.study import shipped
 
     if study is None:
-        raise UsageError("which study?", hint=f"fslab run {shipped.ids()[0]}; there are: {', '.join(shipped.ids())}")
+        raise UsageError(
+            "which study?", hint=f"fslab run {shipped.ids()[0]}; there are: {', '.join(shipped.ids())}"
+        )
     return study
 
 
@@ -141,12 +145,16 @@ def _to_resume(store: Store, wanted: str | None) -> Campaign:
     return store.campaign(wanted)
 
 
-def _conduct(campaign: Campaign, store: Store, *, budget: str | None, wipe: frozenset[str], quiet: bool) -> None:
+def _conduct(
+    campaign: Campaign, store: Store, *, budget: str | None, wipe: frozenset[str], quiet: bool
+) -> None:
     from fslab.campaign.campaign import conduct
     from fslab.cli import progress
 
     screen = console(stderr=True)
-    shown: Any = progress.Quiet() if quiet else progress.Bar(screen) if screen.is_terminal else progress.Lines(screen)
+    shown: Any = (
+        progress.Quiet() if quiet else progress.Bar(screen) if screen.is_terminal else progress.Lines(screen)
+    )
     limit = _seconds(budget) if budget else campaign.settings.get("budget_s")
     with shown:
         conduct(campaign, store, shown, budget_s=limit, wipe=wipe)

@@ -18,7 +18,8 @@ def schema(
     In VS Code, for one: save it as study.schema.json and begin a study with the line
     `# yaml-language-server: $schema=study.schema.json`.
     """
-    from fslab.study import document, schema as schemas
+    from fslab.study import document
+    from fslab.study import schema as schemas
 
     if markdown:
         sys.stdout.write(document.markdown())

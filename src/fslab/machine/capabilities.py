@@ -43,7 +43,9 @@ def of_loops() -> Capability:
     )  # fmt: skip
 
 
-def of(kind: str, name: str, summary: str, needed: Sequence[Tool], mount_type: str | None = None) -> Capability:
+def of(
+    kind: str, name: str, summary: str, needed: Sequence[Tool], mount_type: str | None = None
+) -> Capability:
     """Whether the programs, and the kernel's file system if one is named, are there."""
     missing = [f"{tool.program} is not installed" for tool in needed if tools.find(tool.program) is None]
     if mount_type and not kernel.has_filesystem(mount_type, load=False):

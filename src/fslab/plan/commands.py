@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.cell import Cell, Fresh
+from fslab.cell import Cache, Cell, Fresh
 from fslab.plan.model import PlannedCommand, Stage
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -98,7 +98,8 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
 def _workload(cell: Cell, paths: Paths, directory: Path, seed: int) -> tuple[PlannedCommand, ...]:
     workload = WORKLOADS.get(cell.workload.tool)
     parameters = workload.parse_parameters(cell.workload.parameters)
-    commands = workload.commands(parameters, Job(directory=directory, scratch=paths.scratch, seed=seed))
+    job = Job(directory=directory, scratch=paths.scratch, seed=seed, cold=cell.cache is Cache.COLD)
+    commands = workload.commands(parameters, job)
     return (
         *(PlannedCommand(stage=Stage.PREPARE, argv=argv) for argv in commands.prepare),
         PlannedCommand(stage=Stage.RUN, argv=commands.run),

@@ -39,13 +39,17 @@ def check_unused(path: str) -> Path:
     whole = {sysfs.device_number(device), *(_number(part) for part in _partitions(block))}
     for mount in mounts.mounted():
         if mount.device in whole or _source_number(mount.source) in whole:
-            raise UnsafeError(f"is mounted at {mount.target}", where=path, hint="choose another device, or unmount it")
+            raise UnsafeError(
+                f"is mounted at {mount.target}", where=path, hint="choose another device, or unmount it"
+            )
     for swap in _swaps():
         if _source_number(swap) in whole:
             raise UnsafeError("is in use as swap", where=path, hint="choose another device")
     for part in (block, *_partitions(block)):
         if holders := [holder.name for holder in sorted((part / "holders").glob("*"))]:
-            raise UnsafeError(f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device")
+            raise UnsafeError(
+                f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device"
+            )
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
     _check_exclusive(device, path)
@@ -78,7 +82,9 @@ def _block_device(path: str) -> Path:
     try:
         mode = real.stat().st_mode
     except OSError as error:
-        raise UnsafeError(f"no such device ({error.strerror})", where=path, hint="ls -l /dev/disk/by-id") from error
+        raise UnsafeError(
+            f"no such device ({error.strerror})", where=path, hint="ls -l /dev/disk/by-id"
+        ) from error
     if not stat.S_ISBLK(mode):
         raise UnsafeError("is not a block device", where=path, hint="use a 'loop' medium for an image file")
     return real
@@ -117,7 +123,9 @@ def _swaps(table: Path = Path("/proc/swaps")) -> list[str]:
 
 
 def _signatures(device: Path) -> list[str]:
-    done = proc.run([require(WIPEFS), "--no-act", "--noheadings", "--output", "TYPE,OFFSET", str(device)], timeout_s=60)
+    done = proc.run(
+        [require(WIPEFS), "--no-act", "--noheadings", "--output", "TYPE,OFFSET", str(device)], timeout_s=60
+    )
     return [line.split()[0] for line in done.stdout.splitlines() if line.split()]
 
 

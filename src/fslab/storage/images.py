@@ -34,7 +34,12 @@ def check_room(directory: Path, size_bytes: int) -> None:
 def check_memory(size_bytes: int) -> None:
     """NoSpaceError unless the machine has this much memory available, with a quarter left over."""
     line = next(
-        (row for row in (sysfs.text(Path("/proc/meminfo")) or "").splitlines() if row.startswith("MemAvailable")), None
+        (
+            row
+            for row in (sysfs.text(Path("/proc/meminfo")) or "").splitlines()
+            if row.startswith("MemAvailable")
+        ),
+        None,
     )
     if line is None:
         return

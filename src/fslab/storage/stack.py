@@ -87,7 +87,9 @@ def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool
     driver = FILESYSTEMS.get(spec.filesystem or "")
     if not kernel.has_filesystem(driver.mount_type):
         raise UnsupportedError(
-            f"this kernel has no {driver.mount_type}", where=spec.name, hint="use another kernel, or leave it out"
+            f"this kernel has no {driver.mount_type}",
+            where=spec.name,
+            hint="use another kernel, or leave it out",
         )
     disks = layout.disks(layout_options)
     slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
@@ -101,7 +103,12 @@ def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool
 
 
 def _mounted(
-    spec: StackSpec, site: Site, device: BlockDevice, parts: list[BlockDevice], driver: FileSystem, undo: ExitStack
+    spec: StackSpec,
+    site: Site,
+    device: BlockDevice,
+    parts: list[BlockDevice],
+    driver: FileSystem,
+    undo: ExitStack,
 ) -> Stack:
     target = site.runtime / "mnt"
     entry = site.journal.will_create("mount", str(target))

@@ -40,7 +40,9 @@ class Mistake:
     what: str
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (str(self.place), dotted(self.path), self.what) if part)
+        text = ": ".join(part for part in (str(self.place), dotted(self.path), self.what) if part)
+        # What was written may hold line ends and terminal codes; a mistake is one harmless line.
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 @dataclass(kw_only=True, slots=True)

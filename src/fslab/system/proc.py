@@ -12,6 +12,7 @@ import select
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,9 +56,10 @@ def shell_line(argv: Sequence[str]) -> str:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of every child: C locale, UTC, a PATH with sbin, and what the caller adds."""
+    """The environment of every child: C locale, UTC, a PATH with our own programs and sbin, what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
-    path = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
+    own = str(Path(sys.executable).parent)  # fslab-engine is installed beside our interpreter
+    path = ":".join([own, os.environ.get("PATH", "/usr/bin:/bin"), "/usr/local/sbin:/usr/sbin:/sbin"])
     return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
 
 
@@ -102,7 +104,9 @@ def run(
     return done
 
 
-def failed(done: Completed, failure: type[ToolFailedError] = ToolFailedError) -> ToolFailedError | NoSpaceError:
+def failed(
+    done: Completed, failure: type[ToolFailedError] = ToolFailedError
+) -> ToolFailedError | NoSpaceError:
     """The error that a non-zero exit means, with the end of what the tool said."""
     said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-STDERR_LINES:]
     ended = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"exited {done.returncode}"
@@ -111,7 +115,9 @@ def failed(done: Completed, failure: type[ToolFailedError] = ToolFailedError) ->
         what += ": " + " | ".join(line.strip() for line in said)
     where = shell_line(done.argv)
     if "No space left on device" in done.stderr:
-        return NoSpaceError(what, where=where, hint="give the medium a larger size or the workload a smaller one")
+        return NoSpaceError(
+            what, where=where, hint="give the medium a larger size or the workload a smaller one"
+        )
     return failure(what, where=where)
 
 

@@ -31,12 +31,14 @@ class Job:
 
     ``directory`` is its own empty directory on the file system under test, ``scratch`` a directory
     elsewhere for the tool's report files; ``seed`` differs from block to block, so that every trial draws
-    new offsets and all cells of a block draw the same ones.
+    new offsets and all cells of a block draw the same ones. ``cold``: the page cache was just dropped; else
+    the files were just read into it, and a tool must not drop them on its own.
     """
 
     directory: Path
     scratch: Path
     seed: int
+    cold: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

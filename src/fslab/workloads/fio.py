@@ -40,7 +40,7 @@ class Fio(Workload[FioParameters]):
     writes make new files (``fallocate=none``: by writing, not in unwritten extents that the run would then
     convert). Buffered writes end with an fsync that fio counts in the run time. ``randrepeat=0`` is needed
     beside ``randseed``: fio 3.33 ignores the seed otherwise. fio drops its files from the page cache first
-    (``invalidate``); a study of warm reads sets ``invalidate: false``.
+    (``invalidate``), which it is told not to do where the study wants a warm cache.
     """
 
     summary = "flexible I/O tester: sequential, random and mixed I/O at any depth"
@@ -152,6 +152,7 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
         "fsync": parameters.fsync or None,
         "fdatasync": parameters.fdatasync or None,
         "end_fsync": 1 if parameters.final_fsync else None,
+        "invalidate": None if job.cold else 0,
         **parameters.others,
         "randrepeat": 0,
         # fio takes the seed modulo 2^32 and prints nothing at all for one that it cannot read.

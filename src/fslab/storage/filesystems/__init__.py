@@ -18,14 +18,11 @@ from fslab.system.tools import Tool
 # mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without those that would hide the mount from us or
 # have no meaning for a file system that lives for one trial (user, auto, remount, bind, …).
 VFS_OPTIONS: Mapping[str, str] = {
-    name: ""
-    for name in (
-        "defaults", "async", "sync", "dirsync", "atime", "noatime", "diratime", "nodiratime", "relatime",
-        "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime", "rw", "suid", "nosuid",
-        "dev", "nodev", "exec", "noexec", "silent", "loud", "iversion", "noiversion",
-    )
+    "defaults": "", "async": "", "sync": "", "dirsync": "", "atime": "", "noatime": "", "diratime": "",
+    "nodiratime": "", "relatime": "", "norelatime": "", "strictatime": "", "nostrictatime": "", "lazytime": "",
+    "nolazytime": "", "rw": "", "suid": "", "nosuid": "", "dev": "", "nodev": "", "exec": "", "noexec": "",
+    "silent": "", "loud": "", "iversion": "", "noiversion": "",
 }  # fmt: skip
-
 
 SIZE = re.compile(r"\d+[kmgKMG]?")
 ELSEWHERE = (",device=", ",logdev=", ",rtdev=", ",name=", ",file=", "-Jdevice=")
@@ -81,7 +78,9 @@ def _refuse_other_devices(filesystem: str, word: str) -> None:
     """An external log or a second device named here would be formatted without any of our checks."""
     outside = next((key for key in ELSEWHERE if key in f",{word}"), None)
     if outside or "/" in word:
-        raise ValueError(f"mkfs option '{word}' of {filesystem} names another file or device: not let through")
+        raise ValueError(
+            f"mkfs option '{word}' of {filesystem} names another file or device: not let through"
+        )
 
 
 def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
@@ -89,7 +88,9 @@ def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str,
     name = flag if flag.startswith("--") else flag[:2]
     name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
     if name not in known:
-        raise ValueError(f"mkfs of {filesystem} has no option '{flag}' that fslab lets through: {nearest(name, known)}")
+        raise ValueError(
+            f"mkfs of {filesystem} has no option '{flag}' that fslab lets through: {nearest(name, known)}"
+        )
     if known[name] == "":
         if attached:
             raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, got '{attached}'")

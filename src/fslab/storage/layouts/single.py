@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from fslab.storage import BlockDevice, Site
-from fslab.storage import layouts
+from fslab.storage import BlockDevice, Site, layouts
 
 
 class SingleOptions(layouts.Options):

@@ -38,7 +38,9 @@ class Directory(media.Medium[DirectoryOptions]):
         if not path.is_dir():
             raise UsageError("is not a directory", where=options.path, hint="create it first")
         if not os.access(path, os.W_OK | os.X_OK):
-            raise UsageError("you may not write there", where=options.path, hint="choose a directory of yours")
+            raise UsageError(
+                "you may not write there", where=options.path, hint="choose a directory of yours"
+            )
 
     def provide(self, options: DirectoryOptions, site: Site, slot: str, undo: ExitStack) -> Path:
         """A new directory inside the given one, removed when the trial ends."""

@@ -73,7 +73,15 @@ class Ram(media.Medium[RamOptions]):
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
     # huge=never: with transparent huge pages the image's write cost would depend on memory fragmentation.
-    return ["mount", "-t", "tmpfs", "-o", f"size={size_bytes + SLACK_BYTES},mode=0700,huge=never", "fslab", str(target)]
+    return [
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        f"size={size_bytes + SLACK_BYTES},mode=0700,huge=never",
+        "fslab",
+        str(target),
+    ]
 
 
 def _mount_tmpfs(directory: Path, size_bytes: int, site: Site) -> None:

@@ -1,0 +1,108 @@
+"""fio under fslab against the same fio command by hand, on the same mount, interleaved.
+
+Builds one stack, then runs pairs: the command through ``Site.run`` (as a trial does, probes around it) and the
+very same argv by plain subprocess, the order within a pair drawn anew each time. Prints each pair's ratio of
+IOPS and the median with its interval. Goal: a median ratio within 0.97–1.03. Needs root.
+
+    python benches/fio_by_hand.py [--pairs 15] [--filesystem ext4] [--medium ram] [--runtime 2s]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from fslab.campaign import campaign as campaigns
+from fslab.campaign import site as sites
+from fslab.campaign.watch import Watch
+from fslab.cell import MediumSpec, StackSpec
+from fslab.probes import Moment
+from fslab.stats.interval import median_interval
+from fslab.storage import Site, stack
+from fslab.system import cache, proc
+from fslab.workloads import REGISTRY, Job
+
+JOBS = {
+    "randwrite": {"rw": "randwrite", "bs": "4k", "iodepth": 32, "direct": True, "size": "64m"},
+    "randread": {"rw": "randread", "bs": "4k", "iodepth": 32, "direct": True, "size": "64m"},
+}
+
+
+def main() -> int:
+    """Run the pairs and print the table; exit 1 when a median ratio is outside 0.97–1.03."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--filesystem", default="ext4")
+    parser.add_argument("--medium", default="ram", choices=["ram", "loop"])
+    parser.add_argument("--runtime", default="2s")
+    arguments = parser.parse_args()
+    spec = StackSpec(
+        name=arguments.filesystem,
+        medium=MediumSpec(name="m", type=arguments.medium, options={"size": "512m"}),
+        filesystem=arguments.filesystem,
+    )
+    good = True
+    with sites.opened(campaigns.new_id(), frozenset()) as site, ExitStack() as undo:
+        up = stack.build(spec, site, undo, slot="m", make=True)
+        for name, job in JOBS.items():
+            ratios = compare(site, up, {**job, "runtime": arguments.runtime}, arguments.pairs)
+            found = median_interval(ratios, coverage=0.9)
+            middle = found.median or 0.0
+            span = (
+                f"{found.interval.low:.3f}–{found.interval.high:.3f}" if found.interval else "too few pairs"
+            )
+            print(
+                f"{name} on {spec.name} ({arguments.medium}), {found.n} pairs: median ratio {middle:.3f} ({span})"
+            )
+            good = good and 0.97 <= middle <= 1.03
+    return 0 if good else 1
+
+
+def compare(site: Site, up: stack.Stack, job: dict[str, object], pairs: int) -> list[float]:
+    """IOPS under fslab ÷ IOPS by hand, pair by pair."""
+    workload = REGISTRY.get("fio")
+    parameters = workload.parse_parameters(job)
+    report = site.runtime / "scratch" / "fio.json"
+    ratios = []
+    for pair in range(pairs):
+        commands = workload.commands(
+            parameters, Job(directory=up.work, scratch=report.parent, seed=1000 + pair)
+        )
+        if pair == 0:
+            for argv in commands.prepare:
+                site.run("prepare", argv, cwd=up.work)
+        iops = {}
+        for way in random.sample(["fslab", "hand"], 2):
+            up.flush()
+            cache.drop_all()
+            if way == "fslab":
+                watch = Watch(up)
+                watch.snapshot(Moment.BEFORE)
+                site.run("run", commands.run, cwd=up.work)
+                watch.snapshot(Moment.END)
+            else:
+                subprocess.run(
+                    commands.run, check=True, cwd=up.work, env=proc.environment(), stdin=subprocess.DEVNULL
+                )
+            iops[way] = iops_of(report)
+        ratios.append(iops["fslab"] / iops["hand"])
+        print(f"  {pair + 1:>3}  {iops['fslab']:>10.0f}  {iops['hand']:>10.0f}  {ratios[-1]:.3f}", flush=True)
+    return ratios
+
+
+def iops_of(report: Path) -> float:
+    """Reads and writes a second of fio's JSON report, which is then removed."""
+    (job,) = json.loads(report.read_text())["jobs"]
+    report.unlink()
+    return float(job["read"]["iops"] + job["write"]["iops"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

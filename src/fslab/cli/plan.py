@@ -1,0 +1,74 @@
+"""``fslab plan``: what running a study would mean, touching nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import JsonOption, SetOption, console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fslab.cell import Cell
+    from fslab.plan.model import Plan
+
+
+def plan(
+    study: Annotated[
+        str, typer.Argument(help="A study file, or the id of a shipped study (fslab list studies).")
+    ],
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the cells of a study with the exact commands, the devices and room needed, and the time.
+
+    Touches nothing: starts no process, opens no device, writes no file. Stand-ins are in capitals:
+    /dev/loopN, CAMPAIGN.
+    """
+    from fslab.plan.plan import make_plan
+    from fslab.study import load
+    from fslab.system import paths
+
+    made = make_plan(
+        load.load(study, settings or []), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN"
+    )
+    if as_json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        _show(made, console())
+
+
+def _show(made: Plan, screen: Console) -> None:
+    from fslab.units import format_duration, format_size
+
+    screen.print(f"[bold]{made.study}[/bold]: {made.title}", soft_wrap=True)
+    for cell in made.cells:
+        _show_cell(cell, made, screen)
+    total = len(made.order)
+    screen.print(
+        f"\n{len(made.cells)} cells × {made.trials} trials = {total} trials, order drawn from seed {made.seed}"
+    )
+    limit = f", at most {format_duration(made.budget_s)}" if made.budget_s else ""
+    screen.print(f"expected: about {format_duration(made.expected_s)}{limit}")
+    for place, needed in made.space.items():
+        screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True)
+    if made.devices:
+        screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True)
+    for device in made.wipes:
+        screen.print(
+            f"[bold red]everything on {device} will be lost[/bold red] (if it carries data, only with --wipe)"
+        )
+    screen.print("nothing was touched")
+
+
+def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
+    import shlex
+
+    screen.print(
+        f"\n[bold]{cell.workload.name}[/bold] on [bold]{cell.stack.name}[/bold]"
+        f"  [dim]cell {cell.id} · cache {cell.cache} · fresh {cell.fresh}[/dim]"
+    )
+    for command in made.commands[cell.id]:
+        screen.print(f"  {command.stage:<8} {shlex.join(command.argv)}", markup=False, soft_wrap=True)

@@ -1,0 +1,101 @@
+"""Root tests make real loop devices and mounts; whatever one leaves behind fails it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fslab.campaign import site as sites
+from fslab.storage import Site
+from fslab.system import loops, mounts, proc, sysfs
+
+MIB = 1 << 20
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.root)
+
+
+def ours() -> set[str]:
+    """Every loop device, mount, swap and runtime directory that belongs to fslab or to a test."""
+    found = {
+        f"loop {entry.parent.parent.name} on {sysfs.text(entry)}"
+        for entry in sysfs.SYS.glob("block/loop*/loop/backing_file")
+    }
+    found |= {f"mount {mount.target}" for mount in mounts.mounted()}
+    found |= {f"runtime {entry}" for entry in Path("/run/fslab").glob("*")}
+    found |= {f"link {entry}" for entry in Path("/dev/disk").glob("by-*/fslab-*")}
+    return {line for line in found if "fslab" in line or "pytest" in line}
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing(own_directories: Path) -> Iterator[None]:
+    before = ours()
+    yield
+    assert ours() <= before, "left behind"
+    assert not [path for path in (own_directories / "state").rglob("*") if path.is_file()], (
+        "journal or image left"
+    )
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with sites.opened("test-0001", frozenset()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Callable[[], Path]]:
+    """Makes blank 64 MiB loop devices that are not fslab's: somebody else's."""
+    images: list[Path] = []
+
+    def make() -> Path:
+        image = tmp_path / f"somebody {len(images)}.img"
+        image.write_bytes(bytes(64 * MIB))
+        images.append(image)
+        return Path(proc.run(loops.attach_argv(image, direct=False)).stdout.strip())
+
+    yield make
+    for image in images:
+        loops.detach(image)
+
+
+@pytest.fixture
+def stable(tmp_path: Path) -> Iterator[Callable[[Path], str]]:
+    """Gives a device a stable name, as udev would: a link below /dev/disk/by-id."""
+    links: list[Path] = []
+    directory = Path("/dev/disk/by-id")
+    made = [path for path in (directory.parent, directory) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+
+    def name(device: Path) -> str:
+        link = directory / f"fslab-{tmp_path.name}-{len(links)}"
+        link.symlink_to(device)
+        links.append(link)
+        return str(link)
+
+    yield name
+    for link in links:
+        link.unlink()
+    for path in reversed(made):
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+@pytest.fixture
+def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a tool that a test needs around fslab."""
+
+    def run(*argv: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(word) for word in argv], check=check, capture_output=True, text=True, timeout=120
+        )
+
+    return run

@@ -1,0 +1,159 @@
+"""One real trial at a time: a cell in, a record out, also when the tool fails, hangs or fills the disk."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord
+from fslab.storage import Site
+
+FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "8m"}
+
+
+def cell(
+    tool: str = "fio", parameters: dict[str, Any] | None = None, filesystem: str = "ext4", **more: Any
+) -> Cell:
+    medium = MediumSpec(name="m", type="ram", options={"size": more.pop("size", "320m")})
+    stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem, **more.pop("stack", {}))
+    workload = WorkloadSpec(name="w", tool=tool, parameters=FIO if parameters is None else parameters)
+    return Cell(stack=stack, workload=workload, **more)
+
+
+def run(site: Site, wanted: Cell, block: int = 0) -> TrialRecord:
+    key = TrialKey(campaign=site.campaign, block=block, seed=7)
+    record = run_trial(wanted, key, site, machine={"kernel": "here"})
+    assert TrialRecord.model_validate_json(record.model_dump_json()) == record, "the record has a JSON form"
+    return record
+
+
+def value(record: TrialRecord, name: str) -> float:
+    figures = {**record.metrics, **record.probes}
+    found = figures[name].value
+    assert found is not None, name
+    return found
+
+
+@pytest.mark.parametrize("filesystem", ["ext2", "ext3", "ext4", "xfs", "btrfs"])
+def test_device_bytes_are_what_fio_wrote_plus_what_the_file_system_adds(filesystem: str, site: Site) -> None:
+    record = run(site, cell(filesystem=filesystem))
+    assert record.metrics, record.error
+    assert value(record, "write_iops") > 0
+    written = 8 << 20
+    assert value(record, "device_written_bytes_flushed") >= written
+    amplification = value(record, "write_amplification")
+    assert amplification == pytest.approx(value(record, "device_written_bytes_flushed") / written)
+    assert 1.0 <= amplification < 4.0
+
+
+def test_provenance_has_the_exact_commands_in_order(site: Site) -> None:
+    record = run(site, cell(filesystem="xfs", stack={"mount_options": "noatime,logbufs=8"}))
+    stages = [command.stage for command in record.provenance.commands]
+    assert stages == ["attach", "attach", "mkfs", "mount", "prepare", "mount", "run"]
+    mount = next(command for command in record.provenance.commands if command.stage == "mount")
+    assert "noatime,logbufs=8" in mount.argv
+    assert record.provenance.tools["fio"] is not None
+    assert record.provenance.tools["mkfs.xfs"] is not None
+    assert record.provenance.device["logical_block_bytes"] == 512
+    assert record.raw["fio.json"].startswith("{")
+
+
+def test_warm_does_not_remount(site: Site) -> None:
+    record = run(site, cell(cache=Cache.WARM))
+    assert [command.stage for command in record.provenance.commands].count("mount") == 1
+
+
+def test_a_cold_buffered_read_comes_from_the_device(site: Site) -> None:
+    reading = {"rw": "read", "bs": "64k", "direct": False, "size": "64m"}
+    cold = run(site, cell(parameters=reading))
+    warm = run(site, cell(parameters=reading, cache=Cache.WARM))
+    assert value(cold, "device_read_bytes") >= 64 << 20
+    assert value(warm, "device_read_bytes") < 8 << 20
+
+
+def test_a_hanging_tool_is_ended_and_stored(site: Site) -> None:
+    begun = time.monotonic()
+    forever = {"rw": "randread", "bs": "4k", "size": "8m", "runtime": "1h"}
+    record = run(site, cell(parameters=forever, time_limit_s=2.0))
+    assert record.status_text == "failed:timed_out"
+    assert "time_limit" in (record.error or "")
+    assert time.monotonic() - begun < 30
+
+
+def test_a_full_file_system_is_a_class_of_its_own(site: Site) -> None:
+    record = run(site, cell(parameters={"rw": "write", "bs": "1m", "direct": True, "size": "1g"}))
+    assert record.status_text == "failed:no_space"
+
+
+def test_options_that_the_kernel_refuses_are_a_stored_failure(site: Site) -> None:
+    record = run(site, cell(stack={"mount_options": "stripe=nonsense"}))
+    assert record.status_text == "failed:mount"
+    assert record.provenance.commands[-1].exit_code != 0
+    assert run(site, cell(stack={"mkfs_options": "-O no_such_feature"})).status_text == "failed:mkfs"
+
+
+def test_a_missing_tool_is_a_stored_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/sbin:/sbin:/bin")
+    from fslab.system import proc
+
+    real = proc.run
+
+    def without_fio(argv: Any, **more: Any) -> Any:
+        return real(["there-is-no-such-program" if word == "fio" else word for word in argv], **more)
+
+    monkeypatch.setattr(proc, "run", without_fio)
+    assert run(site, cell()).status_text == "failed:tool_missing"
+
+
+def test_small_files_by_the_engine(site: Site) -> None:
+    parameters = {"operation": "small-files", "files": 500, "size": "4k", "operations": "create,delete"}
+    record = run(site, cell("engine", parameters))
+    assert record.status in {Status.OK, Status.INVALID}, record.error
+    assert value(record, "create_rate") > 0
+    assert value(record, "delete_rate") > 0
+
+
+def test_dd_and_sysbench(site: Site) -> None:
+    written = run(site, cell("dd", {"op": "write", "bs": "1m", "count": 64}))
+    assert value(written, "write_bandwidth") > 0
+    for mode in ("seqwr", "rndrw"):
+        parameters = {"file-test-mode": mode, "file-total-size": "16m", "file-num": 4, "time": 1}
+        record = run(site, cell("sysbench", parameters))
+        assert record.metrics, record.error
+
+
+def test_a_file_system_that_lives_for_the_cell_is_made_once(site: Site) -> None:
+    wanted = cell(fresh=Fresh.CELL)
+    first, second = run(site, wanted, 0), run(site, wanted, 1)
+    assert "mkfs" in [command.stage for command in first.provenance.commands]
+    assert "mkfs" not in [command.stage for command in second.provenance.commands]
+    assert second.metrics, second.error
+    assert not second.validity or all(w.kind != "filesystem_remade" for w in second.validity)
+
+
+def test_a_file_system_that_lives_for_the_campaign_is_shared_by_its_cells(site: Site) -> None:
+    first = run(site, cell(fresh=Fresh.CAMPAIGN))
+    other = run(site, cell(parameters={**FIO, "rw": "randread"}, fresh=Fresh.CAMPAIGN))
+    assert "mkfs" in [command.stage for command in first.provenance.commands]
+    assert "mkfs" not in [command.stage for command in other.provenance.commands]
+
+
+def test_a_file_system_remade_after_an_interruption_is_said(site: Site) -> None:
+    record = run(site, cell(fresh=Fresh.CELL), block=3)
+    assert "filesystem_remade" in [warning.kind for warning in record.validity]
+
+
+def test_tuning_is_set_and_put_back(site: Site) -> None:
+    from pathlib import Path
+
+    swappiness, dirty = Path("/proc/sys/vm/swappiness"), Path("/proc/sys/vm/dirty_ratio")
+    before = swappiness.read_text(), dirty.read_text()
+    tuned = {"vm.swappiness": "11", "vm.dirty_bytes": "67108864"}
+    record = run(site, cell(tuning=tuned))
+    assert record.metrics, record.error
+    assert (swappiness.read_text(), dirty.read_text()) == before
+    assert run(site, cell(tuning={"vm.no_such_thing": "1"})).status is Status.UNSUPPORTED

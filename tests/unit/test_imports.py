@@ -1,0 +1,137 @@
+"""Imports go one way; registered files know only their contract; one door for processes; one for SQL."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+WORDS = {"errors", "units", "registry", "cell", "record"}
+# What each package may import of ours, beside the words above and itself.
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "units": set(),
+    "registry": {"errors"},
+    "cell": set(),
+    "record": {"cell", "units"},
+    "system": set(),
+    "stats": set(),
+    "storage": {"system"},
+    "workloads": {"system"},
+    "probes": {"system"},
+    "machine": {"system", "storage"},
+    "study": {"storage", "workloads"},
+    "plan": {"study", "storage", "workloads"},
+    "store": set(),
+    "report": {"stats", "store", "workloads"},
+    "campaign": {"plan", "storage", "workloads", "probes", "machine", "store", "system"},
+    "cli": {
+        "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report", "system",
+    },
+    "__main__": {"cli"},
+}  # fmt: skip
+STATS = {"units"}
+# Lines that one registered file may have. A tool's file also holds the reading of its output.
+REGISTERED = {
+    "storage/filesystems": 120,
+    "storage/layouts": 120,
+    "storage/media": 120,
+    "workloads": 260,
+    "probes": 160,
+}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in (SOURCE / "fslab").rglob("*.py"))
+
+
+def imports(path: Path) -> list[str]:
+    """Dotted names of everything of ours that a file imports, also inside functions."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def package(dotted: str) -> str | None:
+    parts = dotted.split(".")
+    return parts[1] if parts[0] == "fslab" and len(parts) > 1 else None
+
+
+def home(path: Path) -> str:
+    return path.relative_to(SOURCE / "fslab").parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    here = home(path)
+    if here == "__init__":
+        return
+    words = STATS if here == "stats" else WORDS
+    allowed = ALLOWED[here] | ({here} if here not in WORDS else set())
+    if here not in WORDS:
+        allowed |= words
+    used = {name for dotted in imports(path) if (name := package(dotted))}
+    assert used - allowed - {"__version__"} == set(), f"{here} may not import these"
+
+
+def registered() -> list[Path]:
+    return [
+        path
+        for directory in REGISTERED
+        for path in sorted((SOURCE / "fslab" / directory).glob("*.py"))
+        if not path.name.startswith("_")
+    ]
+
+
+@pytest.mark.parametrize("path", registered(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_registered_file_knows_no_other(path: Path) -> None:
+    names = {each.stem for each in path.parent.glob("*.py") if not each.name.startswith("_")} - {path.stem}
+    dotted_home = ".".join(path.parent.relative_to(SOURCE).parts)
+    siblings = {f"{dotted_home}.{name}" for name in names}
+    used = {
+        dotted for dotted in imports(path) if any(dotted == s or dotted.startswith(f"{s}.") for s in siblings)
+    }
+    assert not used
+    limit = REGISTERED[str(path.parent.relative_to(SOURCE / "fslab"))]
+    assert len(path.read_text().splitlines()) <= limit, (
+        "a registered file is small; shared parts go to a _file"
+    )
+
+
+def test_only_one_file_starts_processes() -> None:
+    forbidden = (
+        "subprocess",
+        "os.fork",
+        "os.exec",
+        "os.system",
+        "os.spawn",
+        "os.popen",
+        "os.posix_spawn",
+        "pty",
+    )
+    for path in modules():
+        if path == SOURCE / "fslab/system/proc.py":
+            continue
+        text = path.read_text()
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)}
+        assert not [name for name in [*imports(path), *calls] if name.startswith(forbidden)], path
+
+
+def test_only_the_store_speaks_sql() -> None:
+    for path in modules():
+        if home(path) != "store":
+            assert not [name for name in imports(path) if name.startswith(("sqlalchemy", "alembic"))], path
+
+
+def test_the_plan_and_the_study_touch_nothing() -> None:
+    for path in modules():
+        if home(path) in {"plan", "study"}:
+            assert not [
+                name for name in imports(path) if name.startswith(("fslab.system", "socket", "os."))
+            ], path
