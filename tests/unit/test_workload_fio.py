@@ -34,6 +34,7 @@ def test_random_direct_writes() -> None:
         "write_iops": 89775.224775,
         "write_bandwidth": 367719320.0,
         "write_lat_mean": 355686.435765,
+        "write_slat_mean": 2187.684382,
         "write_clat_mean": 353498.751383,
         "write_clat_p50": 362496.0,
         "write_clat_p90": 577536.0,
@@ -68,6 +69,7 @@ def test_a_buffered_write_is_measured_to_the_end_of_its_fsync() -> None:
     assert found.measured_s == 3.476
     # 536870912 bytes in 3.476 s; fio cuts to whole bytes
     assert found.metrics["write_bandwidth"] == 154450780.0
+    assert found.metrics["write_slat_mean"] is None  # psync submits and completes in one call
     assert not found.direct
 
 
@@ -82,7 +84,7 @@ def test_latency_of_fsync_is_kept_apart() -> None:
 def test_what_never_happened_is_unknown_not_zero() -> None:
     found = reading("randrw-no-writes", rw="randrw", size="64m", direct=True, runtime=1, rwmixread=100)
     writes = {name: value for name, value in found.metrics.items() if name.startswith("write_")}
-    assert len(writes) == 9
+    assert len(writes) == 10
     assert set(writes.values()) == {None}
     assert found.metrics["read_iops"] == 44815.184815
 

@@ -48,10 +48,11 @@ def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float
     """IOPS, bandwidth, completion latency of one direction, ``read`` or ``write``, and its whole latency.
 
     fio counts from submission to completion (clat) and from before submission (lat). Where a request
-    already blocks in io_submit(2), as writes that extend a file do, only the latter holds the time it took.
+    already blocks in io_submit(2), as writes that extend a file do, only the latter holds the time it took,
+    and the time of submission (slat, of asynchronous engines only) shows it.
     """
     part = job[direction]
-    whole = part.get("lat_ns", {})
+    whole, submission = part.get("lat_ns", {}), part.get("slat_ns", {})
     latency = part.get("clat_ns", {})
     percentiles = latency.get("percentile", {})
     # fio writes zeros where it measured nothing, and leaves out the percentiles.
@@ -60,6 +61,7 @@ def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float
         f"{direction}_iops": float(part["iops"]) if part["total_ios"] else None,
         f"{direction}_bandwidth": float(part["bw_bytes"]) if part["total_ios"] else None,
         f"{direction}_lat_mean": float(whole["mean"]) if whole.get("N") else None,
+        f"{direction}_slat_mean": float(submission["mean"]) if submission.get("N") else None,
         f"{direction}_clat_mean": float(latency["mean"]) if seen else None,
         **{
             f"{direction}_clat_{name}": _number(percentiles.get(key)) if seen else None
@@ -141,7 +143,7 @@ def _too_shallow(job: Mapping[str, Any], parameters: FioParameters) -> ValidityW
 
 def _written_again(job: Mapping[str, Any], parameters: FioParameters) -> ValidityWarning | None:
     """Sequential writes for a given time start over at the end of the file, and then no longer allocate."""
-    if parameters.in_place or not parameters.writes or not parameters.timed:
+    if parameters.in_place or parameters.random or not parameters.writes:
         return None
     passes = float(job["write"]["io_bytes"]) / parameters.total_bytes
     if passes <= 1:

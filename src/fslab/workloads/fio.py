@@ -120,7 +120,7 @@ def _directions(parameters: FioParameters) -> tuple[str, ...]:
 
 
 def _direction(direction: str) -> list[Metric]:
-    latencies = ("lat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
+    latencies = ("lat_mean", "slat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
     return [
         Metric(name=f"{direction}_iops", unit=Unit.IOPS),
         Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
