@@ -14,8 +14,9 @@ from fslab.plan.space import media_of, space_of
 from fslab.study.model import Study
 from fslab.workloads import REGISTRY as WORKLOADS
 
-# Attach, mkfs, two mounts, cache drop, flush and detach, as measured on ext4, xfs and btrfs in memory.
-OVERHEAD_S = 0.7
+# Attach, mkfs, two mounts, cache drop, flush and detach, as measured on ext4, xfs and btrfs in memory (0.3 s),
+# and somewhat more for slower media.
+OVERHEAD_S = 0.4
 IMAGE_BYTES_PER_S = 500e6
 
 
