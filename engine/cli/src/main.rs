@@ -60,9 +60,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     eprintln!("fslab-engine: {error:#}");
     let known = error.downcast_ref::<Error>();
-    if let (true, Some(known)) = (json, known)
-        && let Ok(text) = serde_json::to_string_pretty(&Failure::from(known))
-    {
+    let failure = known.map_or_else(|| Failure::from(&Error::Invalid(format!("{error:#}"))), Failure::from);
+    if json && let Ok(text) = serde_json::to_string_pretty(&failure) {
         println!("{text}");
     }
     let code = match known {

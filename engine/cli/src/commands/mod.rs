@@ -4,6 +4,7 @@ mod analyze;
 mod classify;
 mod delete;
 mod duplicates;
+mod populate;
 mod search;
 mod small_files;
 mod sync_read;
@@ -22,6 +23,7 @@ use crate::table;
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
     Analyze(analyze::Arguments),
+    Populate(populate::Arguments),
     Duplicates(duplicates::Arguments),
     Classify(classify::Arguments),
     Search(search::Arguments),
@@ -35,6 +37,7 @@ impl Command {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Analyze(arguments) => arguments.run(),
+            Self::Populate(arguments) => arguments.run(),
             Self::Duplicates(arguments) => arguments.run(),
             Self::Classify(arguments) => arguments.run(),
             Self::Search(arguments) => arguments.run(),

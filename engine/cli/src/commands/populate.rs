@@ -1,0 +1,150 @@
+//! `fslab-engine populate`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use fslab_engine::operations::populate::{Class, Distribution, Parameters, Planted, Spec, run};
+
+use super::Shown;
+use crate::options::Measured;
+use crate::units::parse_size;
+
+/// Make a data set whose truth is known
+///
+/// The same spec gives the same tree, byte for byte, on any machine and with any number of threads.
+/// Without --spec, it is the data set of the file-management study (450,000 files of 32 KiB, 50,000 of
+/// 4 MiB and 1,000 of 100 MiB on average), of which --scale takes a part. The answer is the manifest:
+/// what each operation must find in the tree.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where: a directory that does not exist yet, or is empty
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// A JSON file with what is wanted; other options have precedence
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+
+    /// Also write the manifest to this file
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+
+    /// What everything depends on
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Multiply the number of files of each class
+    #[arg(long, value_name = "FACTOR")]
+    scale: Option<f64>,
+
+    /// A size class: how many files, their mean size, and fixed, uniform or lognormal; can be repeated
+    #[arg(long = "class", value_name = "NAME:FILES:SIZE[:DISTRIBUTION]", value_parser = parse_class)]
+    classes: Vec<Class>,
+
+    /// A text to plant in a share of the files (0 to 1), so many times in each; can be repeated
+    #[arg(long = "plant", value_name = "TEXT:SHARE[:HITS]", value_parser = parse_planted)]
+    patterns: Vec<Planted>,
+
+    /// How many files are in a directory
+    #[arg(long, value_name = "N")]
+    files_per_directory: Option<u64>,
+
+    /// How many subdirectories are in a directory
+    #[arg(long, value_name = "N")]
+    fanout: Option<u64>,
+
+    /// Which share of the contents is the same over and over again
+    #[arg(long, value_name = "SHARE")]
+    compressibility: Option<f64>,
+
+    /// Which share of the files are exact copies of others
+    #[arg(long, value_name = "SHARE")]
+    duplicates: Option<f64>,
+
+    /// The oldest age of a file
+    #[arg(long, value_name = "DAYS")]
+    max_age_days: Option<u64>,
+
+    /// How many owners the files have, if root makes them
+    #[arg(long, value_name = "N")]
+    owners: Option<u32>,
+
+    /// Leave out the final syncfs, which is part of the measured time otherwise
+    #[arg(long)]
+    no_syncfs: bool,
+
+    #[command(flatten)]
+    measured: Measured,
+}
+
+fn parse_class(text: &str) -> Result<Class, String> {
+    let mut parts = text.split(':');
+    let (Some(name), Some(files), Some(size)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("expected NAME:FILES:SIZE".to_owned());
+    };
+    let distribution = match parts.next() {
+        None | Some("lognormal") => Distribution::Lognormal,
+        Some("fixed") => Distribution::Fixed,
+        Some("uniform") => Distribution::Uniform,
+        Some(other) => return Err(format!("unknown distribution '{other}'")),
+    };
+    let files = files.parse().map_err(|_| format!("'{files}' is not a number of files"))?;
+    Ok(Class { name: name.to_owned(), files, mean_bytes: parse_size(size)?, distribution })
+}
+
+fn parse_planted(text: &str) -> Result<Planted, String> {
+    let mut parts = text.split(':');
+    let (Some(pattern), Some(share)) = (parts.next(), parts.next()) else {
+        return Err("expected TEXT:SHARE".to_owned());
+    };
+    let share = share.parse().map_err(|_| format!("'{share}' is not a share from 0 to 1"))?;
+    let hits = parts.next().unwrap_or("1");
+    let hits = hits.parse().map_err(|_| format!("'{hits}' is not a number of hits"))?;
+    Ok(Planted { text: pattern.to_owned(), share, hits })
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let parameters = Parameters {
+            directory: self.directory.clone(),
+            spec: self.spec()?,
+            threads: self.measured.threads,
+            syncfs: !self.no_syncfs,
+            measure: self.measured.measure(),
+        };
+        let outcome = run(&parameters)?;
+        if let (Some(path), Some(manifest)) = (&self.manifest, &outcome.answer) {
+            let text = serde_json::to_string_pretty(manifest)? + "\n";
+            fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Shown::new("populate", parameters.threads, &parameters, outcome)
+    }
+
+    fn spec(&self) -> anyhow::Result<Spec> {
+        let mut spec = match &self.spec {
+            None => Spec::default(),
+            Some(path) => {
+                let text =
+                    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))?
+            }
+        };
+        if !self.classes.is_empty() {
+            spec.classes.clone_from(&self.classes);
+        }
+        if !self.patterns.is_empty() {
+            spec.patterns.clone_from(&self.patterns);
+        }
+        spec.seed = self.seed.unwrap_or(spec.seed);
+        spec.scale = self.scale.unwrap_or(spec.scale);
+        spec.files_per_directory = self.files_per_directory.unwrap_or(spec.files_per_directory);
+        spec.fanout = self.fanout.unwrap_or(spec.fanout);
+        spec.compressibility = self.compressibility.unwrap_or(spec.compressibility);
+        spec.duplicates = self.duplicates.unwrap_or(spec.duplicates);
+        spec.maximum_age_days = self.max_age_days.unwrap_or(spec.maximum_age_days);
+        spec.owners = self.owners.unwrap_or(spec.owners);
+        Ok(spec)
+    }
+}

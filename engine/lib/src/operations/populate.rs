@@ -1,0 +1,162 @@
+//! Making a data set whose truth is known: the same tree from the same spec, byte for byte, on any
+//! machine and with any number of threads.
+
+mod contents;
+mod manifest;
+mod plan;
+mod sizes;
+mod spec;
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use self::contents::{PIECE, Pools};
+use self::plan::Plan;
+pub use self::sizes::Distribution;
+pub use self::spec::{Class, Planted, Spec};
+use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
+use crate::error::{Context, Error, Result};
+use crate::measure::Measure;
+use crate::measure::phase::Phase;
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::share::Share;
+use crate::sys;
+
+/// The first of the owners that root gives files to.
+const FIRST_OWNER: u32 = 10_000;
+
+/// What is to be done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// Where: a directory that is made, or is empty.
+    #[serde(serialize_with = "path_as_text")]
+    pub directory: PathBuf,
+    /// What.
+    pub spec: Spec,
+    /// With how many threads.
+    pub threads: usize,
+    /// Whether a `syncfs` follows, within the measured time.
+    pub syncfs: bool,
+    /// What is measured.
+    #[serde(flatten)]
+    pub measure: Measure,
+}
+
+/// Does the work; the answer is the manifest.
+///
+/// # Errors
+/// If the spec makes no sense, the directory holds anything, or any file cannot be made.
+pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    parameters.spec.check()?;
+    let path = &parameters.directory;
+    let root = make_root(path)?;
+    let plan = Plan::new(&parameters.spec);
+    let privileged = rustix::process::geteuid().is_root();
+    let owners = parameters.spec.owners > 0 && privileged;
+    let maker = Maker { path, root: &root, plan: &plan, pools: Pools::new(&plan)?, owners };
+    let phase = Phase::new("populate", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+    let share = Share::new(usize::try_from(plan.directories()).unwrap_or(usize::MAX), 1);
+    let work = |_, recorder: &mut Recorder<'_>| {
+        let mut buffer = Vec::with_capacity(PIECE);
+        while let Some(range) = share.take() {
+            maker.directory(range.start as u64, &mut buffer, recorder)?;
+        }
+        Ok(())
+    };
+    let finish = parameters.syncfs.then_some(|| rustix::fs::syncfs(&root).context("sync", || path));
+    let (operation, _) = phase.run(work, finish)?;
+    let warning = (parameters.spec.owners > 0 && !privileged).then(|| Warning {
+        kind: "owners_not_set",
+        message: "only root can give files to other owners; all belong to you".to_owned(),
+    });
+    let answer = Some(manifest::manifest(&plan, owners));
+    Ok(Outcome { operations: vec![operation], answer, warnings: warning.into_iter().collect() })
+}
+
+fn make_root(path: &PathBuf) -> Result<OwnedFd> {
+    match rustix::fs::mkdir(path, sys::DIRECTORY_MODE) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(Error::system("create directory", path, errno)),
+    }
+    let failed = |error: std::io::Error| {
+        Error::system("open", path, Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    };
+    // A fresh file system of the ext family is not quite empty.
+    let foreign =
+        fs::read_dir(path).map_err(failed)?.flatten().any(|entry| entry.file_name() != "lost+found");
+    if foreign {
+        return Err(Error::Invalid(format!("{} is not empty", path.display())));
+    }
+    sys::open_root(path).context("open", || path)
+}
+
+/// Makes the files.
+struct Maker<'a> {
+    path: &'a PathBuf,
+    root: &'a OwnedFd,
+    plan: &'a Plan<'a>,
+    pools: Pools,
+    owners: bool,
+}
+
+impl Maker<'_> {
+    fn directory(&self, number: u64, buffer: &mut Vec<u8>, recorder: &mut Recorder<'_>) -> Result<()> {
+        let paths = self.plan.directory_paths(number);
+        for path in &paths {
+            match rustix::fs::mkdirat(self.root, path.as_str(), sys::DIRECTORY_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(Error::system("create directory", self.path.join(path), errno)),
+            }
+        }
+        let path = paths.last().map(String::as_str).unwrap_or_default();
+        let directory = sys::open_directory(self.root, path).context("open", || self.path.join(path))?;
+        recorder.begin();
+        for index in self.plan.files_of(number) {
+            recorder.check()?;
+            let name = self.plan.name(index);
+            self.file(&directory, &name, index, buffer, recorder)
+                .map_err(|(action, errno)| Error::system(action, self.path.join(path).join(&name), errno))?;
+        }
+        Ok(())
+    }
+
+    fn file(
+        &self,
+        directory: &OwnedFd,
+        name: &str,
+        index: u32,
+        buffer: &mut Vec<u8>,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), (&'static str, Errno)> {
+        let planned = &self.plan.files[index as usize];
+        let file =
+            rustix::fs::openat(directory, name, sys::OPEN_NEW, sys::FILE_MODE).map_err(|e| ("create", e))?;
+        recorder.lap(Syscall::Open);
+        self.pools.write(self.plan, planned, buffer, |piece| {
+            recorder.skip();
+            sys::write_all(&file, piece).map_err(|errno| ("write", errno))?;
+            recorder.lap(Syscall::Write);
+            Ok(())
+        })?;
+        self.attributes(&file, index).map_err(|errno| ("set times of", errno))?;
+        recorder.lap(Syscall::Utime);
+        drop(file);
+        recorder.lap(Syscall::Close);
+        recorder.end(planned.size);
+        Ok(())
+    }
+
+    fn attributes(&self, file: impl AsFd, index: u32) -> rustix::io::Result<()> {
+        let (modified, owner) = self.plan.time_and_owner(index);
+        if self.owners {
+            rustix::fs::fchown(&file, Some(Uid::from_raw(FIRST_OWNER + owner)), None)?;
+        }
+        let time = Timespec { tv_sec: modified, tv_nsec: 0 };
+        rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })
+    }
+}

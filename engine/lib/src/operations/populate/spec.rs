@@ -1,0 +1,138 @@
+//! What a data set is to be: the file that a person writes.
+
+use serde::{Deserialize, Serialize};
+
+use super::sizes::Distribution;
+use crate::error::{Error, Result};
+
+/// A data set. The same spec gives the same tree, byte for byte, on any machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Spec {
+    /// What everything depends on.
+    pub seed: u64,
+    /// Multiplies the number of files of each class.
+    pub scale: f64,
+    /// The size classes.
+    pub classes: Vec<Class>,
+    /// How many files are in a directory.
+    pub files_per_directory: u64,
+    /// How many subdirectories are in a directory; the depth follows from it.
+    pub fanout: u64,
+    /// Which share of the contents is the same over and over again, from 0 to 1.
+    pub compressibility: f64,
+    /// Which share of the files are exact copies of others, from 0 to 1.
+    pub duplicates: f64,
+    /// Texts to be found in the contents.
+    pub patterns: Vec<Planted>,
+    /// The time that ages are counted from, in seconds since 1970.
+    pub now: i64,
+    /// The oldest age.
+    pub maximum_age_days: u64,
+    /// How many owners the files have, if root makes them; 0 for whoever makes them.
+    pub owners: u32,
+}
+
+/// Files of about the same size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// What they are called.
+    pub name: String,
+    /// How many there are, at scale 1.
+    pub files: u64,
+    /// How long they are on average.
+    pub mean_bytes: u64,
+    /// How their sizes lie around that.
+    #[serde(default)]
+    pub distribution: Distribution,
+}
+
+/// A text that is planted in the contents of some files, on lines of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planted {
+    /// The text.
+    pub text: String,
+    /// In which share of the files, from 0 to 1.
+    pub share: f64,
+    /// How many times in each.
+    #[serde(default = "one")]
+    pub hits: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A file holds at least its signature and what makes it unique.
+pub(super) const SMALLEST_FILE: u64 = 128;
+const SHORTEST_PATTERN: usize = 6;
+const LONGEST_PATTERN: usize = 100;
+
+impl Default for Spec {
+    /// The data set of the file-management study, at scale 1.
+    fn default() -> Self {
+        let class = |name: &str, files, mean_bytes| Class {
+            name: name.to_owned(),
+            files,
+            mean_bytes,
+            distribution: Distribution::Lognormal,
+        };
+        Self {
+            seed: 1,
+            scale: 1.0,
+            classes: vec![
+                class("small", 450_000, 32 << 10),
+                class("medium", 50_000, 4 << 20),
+                class("large", 1_000, 100 << 20),
+            ],
+            files_per_directory: 100,
+            fanout: 10,
+            compressibility: 0.5,
+            duplicates: 0.1,
+            patterns: vec![Planted { text: "fslab-needle".to_owned(), share: 0.05, hits: 3 }],
+            now: 1_700_000_000,
+            maximum_age_days: 1_500,
+            owners: 0,
+        }
+    }
+}
+
+impl Spec {
+    /// How many files of a class there are.
+    pub(super) fn files_of(&self, class: &Class) -> u64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+        let count = (class.files as f64 * self.scale).round() as u64;
+        count
+    }
+
+    /// Says what is wrong with it.
+    pub(super) fn check(&self) -> Result<()> {
+        let is_share = |value: f64| (0.0..=1.0).contains(&value);
+        let wrong = |message: String| Err(Error::Invalid(message));
+        if !(self.scale > 0.0 && self.scale <= 1e6) {
+            return wrong(format!("scale {} is not above 0", self.scale));
+        }
+        if !is_share(self.compressibility) || !is_share(self.duplicates) {
+            return wrong("compressibility and duplicates are shares from 0 to 1".to_owned());
+        }
+        if self.files_per_directory == 0 || self.fanout < 2 {
+            return wrong("files_per_directory must be at least 1, and fanout at least 2".to_owned());
+        }
+        for Planted { text, share, hits } in &self.patterns {
+            let lengths = SHORTEST_PATTERN..=LONGEST_PATTERN;
+            if !is_share(*share) || *hits == 0 || !lengths.contains(&text.len()) || text.contains('\n') {
+                return wrong(format!(
+                    "pattern '{text}': 6 to 100 bytes of one line, a share from 0 to 1 and at least one hit"
+                ));
+            }
+        }
+        let files = self.classes.iter().map(|class| self.files_of(class)).fold(0, u64::saturating_add);
+        match files {
+            0 => wrong("there would be no file at all".to_owned()),
+            count if count > u64::from(u32::MAX) => wrong(format!("{count} files are too many")),
+            _ => Ok(()),
+        }
+    }
+}
