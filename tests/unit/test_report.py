@@ -88,21 +88,21 @@ def test_table_at_80_columns(quick: Report) -> None:
         shown(quick)
         == """\
 Quick
-                                      ext4           xfs          btrfs
-───────────────────────────────────────────────────────────────────────
-rand-write-4k                   61.7k IOPS   ★ 119k IOPS     61.8k IOPS
-write iops                         ± 2.0 %       ± 2.0 %      ± 2.0 % ¹
-commit                           ★ 2k IOPS       1k IOPS              –
-write iops                         ± 2.0 %       ± 2.0 %       failed ²
-                                  ★ 400 µs        800 µs              –
-fsync mean, lower is better        ± 2.0 %       ± 2.0 %       failed ²
+                        ext4           xfs          btrfs
+─────────────────────────────────────────────────────────
+rand-write-4k     61.7k IOPS   ★ 119k IOPS     61.8k IOPS
+write iops           ± 2.0 %       ± 2.0 %      ± 2.0 % ¹
+commit             ★ 2k IOPS       1k IOPS              –
+write iops           ± 2.0 %       ± 2.0 %       failed ²
+                    ★ 400 µs        800 µs              –
+fsync mean ↓         ± 2.0 %       ± 2.0 %       failed ²
 
 rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
 commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no sound trial
 commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
   sound trial
-★ better than every other at 95 % · median of 5 trials ± half their range · ×
-  with 95 % intervals
+★ better than every other at 95 % · median of 5 trials ± half their range · ↓
+  lower is better · × with 95 % intervals
 
 ¹ doubt, cpu saturated: the CPUs were 97 % busy (5 of 5 on btrfs, rand-write-4k)
   → fewer jobs

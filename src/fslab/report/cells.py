@@ -31,6 +31,12 @@ def one_line(row: Row, summary: Summary) -> Text:
 
 
 def metric_label(row: Row) -> str:
+    """``write iops``, ``fsync mean ↓`` where lower is better."""
+    name = row.metric.replace("_", " ")
+    return f"{name} ↓" if row.better is Direction.LOWER else name
+
+
+def metric_in_words(row: Row) -> str:
     """``write iops``, ``fsync mean, lower is better``."""
     name = row.metric.replace("_", " ")
     return f"{name}, lower is better" if row.better is Direction.LOWER else name

@@ -17,7 +17,7 @@ from rich.text import Text
 from fslab.report import cells
 from fslab.report.model import Mark, Note, Report, Row, Stack
 from fslab.store.campaign import CampaignStatus
-from fslab.units import format_size
+from fslab.units import Direction, format_size
 
 NARROWEST = 20
 PLACES_SHOWN = 4
@@ -65,7 +65,7 @@ def tall_tables(report: Report) -> Iterator[tuple[list[Row], Table]]:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column(Text(workload, style="bold"), overflow="fold")
         for row in rows:
-            table.add_column(cells.metric_label(row).replace(", ", "\n"), overflow="fold")
+            table.add_column(cells.metric_label(row), overflow="fold")
         for index, stack in enumerate(report.stacks):
             table.add_row(stack.label, *(cells.one_line(row, row.summaries[index]) for row in rows))
         yield rows, table
@@ -88,7 +88,7 @@ def _tables(report: Report, console: Console, width: int) -> Iterator[Renderable
 def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
     for row in rows:
         alone = sum(other.workload == row.workload for other in rows) == 1
-        name = row.workload if alone else f"{row.workload}, {cells.metric_label(row)}"
+        name = row.workload if alone else f"{row.workload}, {cells.metric_in_words(row)}"
         yield _wrapped(f"{name}: {row.words}", width)
 
 
@@ -116,6 +116,8 @@ def _legend(report: Report) -> str:
     counts = sorted({cells.usual_count(row) for row in report.rows})
     trials = f"{counts[0]} trials" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
     said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
+    if any(row.better is Direction.LOWER for row in report.rows):
+        said.append("↓ lower is better")
     if any(row.comparisons for row in report.rows):
         said.append(f"× with {percent} intervals")
     return " · ".join(said)

@@ -114,7 +114,7 @@ def failed(
     if said:
         what += ": " + " | ".join(line.strip() for line in said)
     where = shell_line(done.argv)
-    if "No space left on device" in done.stderr:
+    if any("No space left on device" in text for text in (done.stderr, done.stdout)):
         return NoSpaceError(
             what, where=where, hint="give the medium a larger size or the workload a smaller one"
         )
