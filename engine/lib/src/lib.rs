@@ -17,6 +17,7 @@ pub mod random;
 pub mod stop;
 pub mod sys;
 pub mod walk;
+pub mod workset;
 
 pub use error::{Error, Kind, Result};
 

@@ -4,6 +4,7 @@ mod analyze;
 mod classify;
 mod delete;
 mod duplicates;
+mod meta;
 mod populate;
 mod search;
 mod small_files;
@@ -23,6 +24,7 @@ use crate::table;
 pub(crate) enum Command {
     SmallFiles(small_files::Arguments),
     Analyze(analyze::Arguments),
+    Meta(meta::Arguments),
     Populate(populate::Arguments),
     Duplicates(duplicates::Arguments),
     Classify(classify::Arguments),
@@ -37,6 +39,7 @@ impl Command {
         match self {
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Analyze(arguments) => arguments.run(),
+            Self::Meta(arguments) => arguments.run(),
             Self::Populate(arguments) => arguments.run(),
             Self::Duplicates(arguments) => arguments.run(),
             Self::Classify(arguments) => arguments.run(),

@@ -86,7 +86,7 @@ pub(super) struct Tally {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(measure: &Measure, cancelled: &'a AtomicBool) -> Self {
+    pub(crate) fn new(measure: &Measure, cancelled: &'a AtomicBool) -> Self {
         let syscalls = Syscall::ALL.map(|_| None).into();
         Self {
             detail: measure.latency,

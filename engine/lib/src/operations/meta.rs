@@ -1,0 +1,81 @@
+//! Metadata work over many files: each step is one or two system calls per file.
+
+mod steps;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+pub use self::steps::Step;
+use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
+use crate::error::{Error, Result};
+use crate::measure::Measure;
+use crate::measure::phase::Phase;
+use crate::measure::recorder::Recorder;
+use crate::workset::{FileOrder, Shape, WorkSet};
+
+/// The directory that is made inside the user's.
+pub const WORK_DIRECTORY: &str = "fslab-meta";
+
+/// What is to be done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Parameters {
+    /// Where.
+    #[serde(serialize_with = "path_as_text")]
+    pub directory: PathBuf,
+    /// How many files.
+    pub files: u64,
+    /// In how many directories.
+    pub directories: u64,
+    /// With how many threads; each has its own contiguous share of the files.
+    pub threads: usize,
+    /// In which order each thread goes through its files; they are always created in their order.
+    pub order: FileOrder,
+    /// Which steps, in this order.
+    pub operations: Vec<Step>,
+    /// Whether a `syncfs` follows each step that changes anything, within the measured time.
+    pub syncfs: bool,
+    /// What a random order depends on.
+    pub seed: u64,
+    /// What is measured.
+    #[serde(flatten)]
+    pub measure: Measure,
+}
+
+impl Parameters {
+    fn shape(&self, step: Step) -> Shape {
+        let Self { files, directories, threads, seed, .. } = *self;
+        let order = if step == Step::Create { FileOrder::Created } else { self.order };
+        Shape { files, directories, threads, order, seed }
+    }
+}
+
+/// Does the work.
+///
+/// # Errors
+/// Any file that refuses ends the run. If a create fails, what it made is removed again, except after
+/// a signal.
+pub fn run(parameters: &Parameters) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    for &step in &parameters.operations {
+        let made = step == Step::Create;
+        let set = WorkSet::new(&parameters.directory, WORK_DIRECTORY, parameters.shape(step), made)?;
+        let result = run_step(parameters, &set, step);
+        if made && matches!(&result, Err(error) if !matches!(error, Error::Interrupted(_))) {
+            set.remove_everything(steps::FILE);
+        }
+        outcome.operations.push(result?);
+        steps::clean_up(&set, step)?;
+        if step == Step::Unlink {
+            outcome.warnings.extend(set.remove()?);
+        }
+    }
+    Ok(outcome)
+}
+
+fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operation> {
+    let phase = Phase::new(step.name(), parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let sync = (parameters.syncfs && step.changes_the_file_system()).then_some(|| set.sync());
+    let work = |worker: usize, recorder: &mut Recorder<'_>| steps::work(set, step, worker, recorder);
+    Ok(phase.run(work, sync)?.0)
+}

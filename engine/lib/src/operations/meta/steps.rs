@@ -1,0 +1,248 @@
+//! What each step does to a file.
+
+use std::ffi::CStr;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use serde::Serialize;
+
+use crate::error::{Context, Error, Result};
+use crate::measure::recorder::{Recorder, Syscall};
+use crate::sys;
+use crate::walk::{Dents, entries};
+use crate::workset::{File, WorkSet};
+
+/// What names start with: files, hard links, symbolic links, renamed files, directories.
+pub(super) const FILE: u8 = b'f';
+const LINK: u8 = b'l';
+const SYMLINK: u8 = b's';
+const RENAMED: u8 = b'r';
+const DIRECTORY: u8 = b'm';
+/// How long `truncate` makes a file.
+const TRUNCATED: u64 = 4096;
+
+/// One step of the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Open exclusively and close.
+    Create,
+    /// Open to read, and close.
+    OpenClose,
+    /// Ask for type, size and times.
+    Stat,
+    /// Change the permissions.
+    Chmod,
+    /// Make it longer by a hole.
+    Truncate,
+    /// Give it another name, and then back: two operations for each file.
+    Rename,
+    /// Make a hard link; the links are removed again afterwards, without being measured.
+    Link,
+    /// Make a symbolic link; likewise.
+    Symlink,
+    /// List each directory to its end: one operation for each directory.
+    Readdir,
+    /// Make a directory beside each file.
+    Mkdir,
+    /// Remove those directories.
+    Rmdir,
+    /// Remove the file.
+    Unlink,
+}
+
+impl Step {
+    /// All steps in the usual order.
+    pub const ALL: [Self; 12] = [
+        Self::Create,
+        Self::OpenClose,
+        Self::Stat,
+        Self::Chmod,
+        Self::Truncate,
+        Self::Rename,
+        Self::Link,
+        Self::Symlink,
+        Self::Readdir,
+        Self::Mkdir,
+        Self::Rmdir,
+        Self::Unlink,
+    ];
+
+    /// As the protocol writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::OpenClose => "open-close",
+            Self::Stat => "stat",
+            Self::Chmod => "chmod",
+            Self::Truncate => "truncate",
+            Self::Rename => "rename",
+            Self::Link => "link",
+            Self::Symlink => "symlink",
+            Self::Readdir => "readdir",
+            Self::Mkdir => "mkdir",
+            Self::Rmdir => "rmdir",
+            Self::Unlink => "unlink",
+        }
+    }
+
+    pub(super) fn changes_the_file_system(self) -> bool {
+        !matches!(self, Self::OpenClose | Self::Stat | Self::Readdir)
+    }
+}
+
+/// Does a step on this worker's share.
+pub(super) fn work(set: &WorkSet, step: Step, worker: usize, recorder: &mut Recorder<'_>) -> Result<()> {
+    match step {
+        Step::Create => set.each(worker, recorder, create),
+        Step::OpenClose => set.each(worker, recorder, open_close),
+        Step::Stat => set.each(worker, recorder, stat),
+        Step::Chmod => set.each(worker, recorder, chmod),
+        Step::Truncate => set.each(worker, recorder, truncate),
+        Step::Rename => {
+            set.each(worker, recorder, |r, file| rename(r, file, FILE, RENAMED))?;
+            set.each(worker, recorder, |r, file| rename(r, file, RENAMED, FILE))
+        }
+        Step::Link => set.each(worker, recorder, link),
+        Step::Symlink => set.each(worker, recorder, symlink),
+        Step::Readdir => readdir(set, worker, recorder),
+        Step::Mkdir => set.each(worker, recorder, mkdir),
+        Step::Rmdir => set.each(worker, recorder, rmdir),
+        Step::Unlink => set.each(worker, recorder, unlink),
+    }
+}
+
+/// Removes what a step has made beside the files.
+pub(super) fn clean_up(set: &WorkSet, step: Step) -> Result<()> {
+    let letter = match step {
+        Step::Link => LINK,
+        Step::Symlink => SYMLINK,
+        _ => return Ok(()),
+    };
+    set.for_all(|file| {
+        rustix::fs::unlinkat(file.directory, file.name(letter).as_c_str(), AtFlags::empty())
+            .context("remove", || file.path(letter))
+    })
+}
+
+fn create(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let name = file.name(FILE);
+    let opened = rustix::fs::openat(file.directory, name.as_c_str(), sys::OPEN_NEW, sys::FILE_MODE)
+        .context("create", || file.path(FILE))?;
+    recorder.lap(Syscall::Open);
+    drop(opened);
+    recorder.lap(Syscall::Close);
+    recorder.end(0);
+    Ok(())
+}
+
+fn open_close(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let name = file.name(FILE);
+    let opened = rustix::fs::openat(file.directory, name.as_c_str(), sys::OPEN_READ, Mode::empty())
+        .context("open", || file.path(FILE))?;
+    recorder.lap(Syscall::Open);
+    drop(opened);
+    recorder.lap(Syscall::Close);
+    recorder.end(0);
+    Ok(())
+}
+
+fn stat(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let name = file.name(FILE);
+    rustix::fs::statat(file.directory, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)
+        .context("stat", || file.path(FILE))?;
+    recorder.end_sole(Syscall::Stat, 0);
+    Ok(())
+}
+
+/// `fchmodat` follows links, and has no flag not to on older kernels; the file is one that was made
+/// exclusively in a directory of ours.
+fn chmod(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let name = file.name(FILE);
+    rustix::fs::chmodat(file.directory, name.as_c_str(), Mode::from_raw_mode(0o640), AtFlags::empty())
+        .context("chmod", || file.path(FILE))?;
+    recorder.end_sole(Syscall::Chmod, 0);
+    Ok(())
+}
+
+fn truncate(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let (name, flags) = (file.name(FILE), OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC);
+    let opened = rustix::fs::openat(file.directory, name.as_c_str(), flags, Mode::empty())
+        .context("open", || file.path(FILE))?;
+    recorder.lap(Syscall::Open);
+    rustix::fs::ftruncate(&opened, TRUNCATED).context("truncate", || file.path(FILE))?;
+    recorder.lap(Syscall::Truncate);
+    drop(opened);
+    recorder.lap(Syscall::Close);
+    recorder.end(0);
+    Ok(())
+}
+
+fn rename(recorder: &mut Recorder<'_>, file: &File<'_>, from: u8, to: u8) -> Result<()> {
+    let (old, new) = (file.name(from), file.name(to));
+    rustix::fs::renameat(file.directory, old.as_c_str(), file.directory, new.as_c_str())
+        .context("rename", || file.path(from))?;
+    recorder.end_sole(Syscall::Rename, 0);
+    Ok(())
+}
+
+fn link(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let (old, new) = (file.name(FILE), file.name(LINK));
+    rustix::fs::linkat(file.directory, old.as_c_str(), file.directory, new.as_c_str(), AtFlags::empty())
+        .context("link", || file.path(LINK))?;
+    recorder.end_sole(Syscall::Link, 0);
+    Ok(())
+}
+
+fn symlink(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let (target, name) = (file.name(FILE), file.name(SYMLINK));
+    rustix::fs::symlinkat(target.as_c_str(), file.directory, name.as_c_str())
+        .context("symlink", || file.path(SYMLINK))?;
+    recorder.end_sole(Syscall::Symlink, 0);
+    Ok(())
+}
+
+fn readdir(set: &WorkSet, worker: usize, recorder: &mut Recorder<'_>) -> Result<()> {
+    let mut dents = Dents::default();
+    for number in set.shape().share_of_directories(worker) {
+        recorder.check()?;
+        recorder.begin();
+        let directory = set.open_directory(number)?;
+        recorder.lap(Syscall::Open);
+        loop {
+            let bytes = dents.read(&directory).context("list", || number.to_string())?;
+            recorder.lap(Syscall::Readdir);
+            if entries(bytes).count() == 0 {
+                break;
+            }
+        }
+        drop(directory);
+        recorder.lap(Syscall::Close);
+        recorder.end(0);
+    }
+    Ok(())
+}
+
+fn mkdir(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    let name = file.name(DIRECTORY);
+    rustix::fs::mkdirat(file.directory, name.as_c_str(), sys::DIRECTORY_MODE)
+        .context("create directory", || file.path(DIRECTORY))?;
+    recorder.end_sole(Syscall::Mkdir, 0);
+    Ok(())
+}
+
+fn rmdir(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    remove(file, file.name(DIRECTORY).as_c_str(), AtFlags::REMOVEDIR, DIRECTORY)?;
+    recorder.end_sole(Syscall::Rmdir, 0);
+    Ok(())
+}
+
+fn unlink(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
+    remove(file, file.name(FILE).as_c_str(), AtFlags::empty(), FILE)?;
+    recorder.end_sole(Syscall::Unlink, 0);
+    Ok(())
+}
+
+fn remove(file: &File<'_>, name: &CStr, flags: AtFlags, letter: u8) -> Result<()> {
+    rustix::fs::unlinkat(file.directory, name, flags)
+        .map_err(|errno| Error::system("remove", file.path(letter), errno))
+}

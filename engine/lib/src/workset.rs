@@ -1,0 +1,332 @@
+//! Many files, numbered, in numbered directories, within a work directory of their own.
+//!
+//! The names depend on the numbers alone, so that another process finds them again. Each worker has a
+//! contiguous share of the files, and directories are contiguous too: with as many directories as
+//! threads, each thread has its own.
+
+use std::ffi::CStr;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::document::Warning;
+use crate::error::{Context, Error, Result};
+use crate::measure::recorder::Recorder;
+use crate::measure::{Detail, Measure};
+use crate::random::{Stream, shuffle};
+use crate::sys;
+
+/// In which order a worker goes through its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileOrder {
+    /// As they are created.
+    #[default]
+    Created,
+    /// The last one first.
+    Reverse,
+    /// At random, always alike.
+    Random,
+}
+
+/// How many files there are, in how many directories, for how many threads.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Threads.
+    pub threads: usize,
+    /// In which order each worker goes through its files.
+    pub order: FileOrder,
+    /// What a random order depends on.
+    pub seed: u64,
+}
+
+impl Shape {
+    fn check(&self) -> Result<()> {
+        let Self { files, directories, threads, .. } = *self;
+        if files == 0 || directories == 0 || threads == 0 {
+            return Err(Error::Invalid("files, dirs and threads must be at least 1".into()));
+        }
+        if directories > files {
+            return Err(Error::Invalid(format!("{directories} directories are more than {files} files")));
+        }
+        Ok(())
+    }
+
+    /// The directory of a file: the one whose share of the files it is in.
+    #[inline]
+    fn directory_of(&self, file: u64) -> u64 {
+        let position = (u128::from(file) + 1) * u128::from(self.directories) - 1;
+        u64::try_from(position / u128::from(self.files)).unwrap_or(u64::MAX)
+    }
+
+    /// The files of one worker.
+    fn share(&self, worker: usize) -> Range<u64> {
+        share(self.files, self.threads as u64, worker as u64)
+    }
+
+    /// The directories of one worker.
+    pub fn share_of_directories(&self, worker: usize) -> Range<u64> {
+        share(self.directories, self.threads as u64, worker as u64)
+    }
+}
+
+/// The part of `0..total` that is the share of `worker`.
+fn share(total: u64, workers: u64, worker: u64) -> Range<u64> {
+    let edge = |index: u64| {
+        let edge = u128::from(total) * u128::from(index) / u128::from(workers);
+        u64::try_from(edge).unwrap_or(total)
+    };
+    edge(worker)..edge(worker + 1)
+}
+
+/// The work directory, open.
+#[derive(Debug)]
+pub struct WorkSet {
+    shape: Shape,
+    parent: OwnedFd,
+    name: &'static str,
+    path: PathBuf,
+    descriptor: OwnedFd,
+    /// The directories, unless they are too many to be kept open.
+    open: Vec<OwnedFd>,
+}
+
+impl WorkSet {
+    /// Makes the work directory `name` in `directory`, with its directories, or opens what is there.
+    ///
+    /// # Errors
+    /// Of the kind `exists` if `make` is asked for and the directory is there; `not_found` otherwise.
+    pub fn new(directory: &Path, name: &'static str, shape: Shape, make: bool) -> Result<Self> {
+        shape.check()?;
+        let path = directory.join(name);
+        let parent = sys::open_root(directory).context("open", || directory)?;
+        let descriptor = if make {
+            sys::make_directory(&parent, name).context("create directory", || &path)?
+        } else {
+            sys::open_directory(&parent, name).context("open", || &path)?
+        };
+        let mut set = Self { shape, parent, name, path, descriptor, open: Vec::new() };
+        if make {
+            set.make_directories()?;
+        }
+        set.open_directories()?;
+        Ok(set)
+    }
+
+    fn make_directories(&self) -> Result<()> {
+        for number in 0..self.shape.directories {
+            let name = Name::new(b'd', number);
+            rustix::fs::mkdirat(&self.descriptor, name.as_c_str(), sys::DIRECTORY_MODE)
+                .context("create directory", || self.path.join(name.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn open_directories(&mut self) -> Result<()> {
+        if self.shape.directories < sys::descriptor_limit() as u64 / 3 {
+            let opened = (0..self.shape.directories).map(|number| self.open_directory(number));
+            self.open = opened.collect::<Result<_>>()?;
+        }
+        Ok(())
+    }
+
+    /// Opens one of the directories.
+    pub fn open_directory(&self, number: u64) -> Result<OwnedFd> {
+        let name = Name::new(b'd', number);
+        sys::open_directory(&self.descriptor, name.as_c_str())
+            .context("open directory", || self.path.join(name.to_string()))
+    }
+
+    /// How many there are of what.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Syncs the file system.
+    pub fn sync(&self) -> Result<()> {
+        rustix::fs::syncfs(&self.descriptor).context("sync", || &self.path)
+    }
+
+    /// Calls `action` with each file that is the share of this worker.
+    pub fn each(
+        &self,
+        worker: usize,
+        recorder: &mut Recorder<'_>,
+        mut action: impl FnMut(&mut Recorder<'_>, &File<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let share = self.shape.share(worker);
+        match self.shape.order {
+            FileOrder::Created => self.each_of(share, recorder, &mut action),
+            FileOrder::Reverse => self.each_of(share.rev(), recorder, &mut action),
+            FileOrder::Random => {
+                let mut files: Vec<u64> = share.collect();
+                shuffle(&mut files, &mut Stream::new(self.shape.seed, worker as u64));
+                recorder.begin();
+                self.each_of(files.into_iter(), recorder, &mut action)
+            }
+        }
+    }
+
+    /// Calls `action` with each file, outside of any measurement.
+    pub fn for_all(&self, action: impl Fn(&File<'_>) -> Result<()>) -> Result<()> {
+        let (cancelled, shape) = (AtomicBool::new(false), Shape { threads: 1, ..self.shape });
+        let mut recorder = Recorder::new(&Measure { latency: Detail::Off, interval_ns: None }, &cancelled);
+        self.each_of(shape.share(0), &mut recorder, &mut |_, file| action(file))
+    }
+
+    fn each_of(
+        &self,
+        files: impl Iterator<Item = u64>,
+        recorder: &mut Recorder<'_>,
+        action: &mut impl FnMut(&mut Recorder<'_>, &File<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut last = None;
+        for index in files {
+            recorder.check()?;
+            let number = self.shape.directory_of(index);
+            let directory = match self.open.get(usize::try_from(number).unwrap_or(usize::MAX)) {
+                Some(open) => open.as_fd(),
+                None => self.reopened(number, &mut last, recorder)?,
+            };
+            action(recorder, &File { directory, index, number, root: &self.path })?;
+        }
+        Ok(())
+    }
+
+    fn reopened<'l>(
+        &self,
+        number: u64,
+        last: &'l mut Option<(u64, OwnedFd)>,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<BorrowedFd<'l>> {
+        if last.as_ref().is_none_or(|(open, _)| *open != number) {
+            *last = Some((number, self.open_directory(number)?));
+            recorder.begin();
+        }
+        Ok(last.as_ref().expect("opened just now").1.as_fd())
+    }
+
+    /// Removes the empty directories; tells when some are not empty.
+    pub fn remove(&self) -> Result<Option<Warning>> {
+        let mut left = 0;
+        for number in 0..self.shape.directories {
+            let name = Name::new(b'd', number);
+            let removed = rustix::fs::unlinkat(&self.descriptor, name.as_c_str(), AtFlags::REMOVEDIR);
+            left += u64::from(self.is_left(removed)?);
+        }
+        let removed = rustix::fs::unlinkat(&self.parent, self.name, AtFlags::REMOVEDIR);
+        left += u64::from(self.is_left(removed)?);
+        Ok((left > 0).then(|| Warning {
+            kind: "files_left",
+            message: format!(
+                "{left} directories in {} are not empty: they were created with other parameters",
+                self.path.display()
+            ),
+        }))
+    }
+
+    /// Whether a directory was left because it is not empty.
+    fn is_left(&self, removed: rustix::io::Result<()>) -> Result<bool> {
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => Ok(false),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(true),
+            Err(errno) => Err(Error::system("remove directory", &self.path, errno)),
+        }
+    }
+
+    /// Removes the files and the directories, as far as that goes, after a failure.
+    pub fn remove_everything(&self, letter: u8) {
+        for index in 0..self.shape.files {
+            let directory = Name::new(b'd', self.shape.directory_of(index));
+            let path = format!("{directory}/{}", Name::new(letter, index));
+            let _ = rustix::fs::unlinkat(&self.descriptor, path, AtFlags::empty());
+        }
+        let _ = self.remove();
+    }
+}
+
+/// One file, by its number and its directory.
+#[derive(Debug)]
+pub struct File<'a> {
+    /// The open directory.
+    pub directory: BorrowedFd<'a>,
+    /// Its number.
+    pub index: u64,
+    number: u64,
+    root: &'a Path,
+}
+
+impl File<'_> {
+    /// Its name with this letter.
+    #[inline]
+    pub fn name(&self, letter: u8) -> Name {
+        Name::new(letter, self.index)
+    }
+
+    /// Its path with this letter, for messages.
+    pub fn path(&self, letter: u8) -> PathBuf {
+        self.root.join(Name::new(b'd', self.number).to_string()).join(self.name(letter).to_string())
+    }
+}
+
+/// A letter and ten digits, ready for the kernel, made without an allocation.
+#[derive(Debug, Clone, Copy)]
+pub struct Name([u8; 12]);
+
+impl Name {
+    /// The name of what has this letter and this number.
+    #[inline]
+    pub fn new(letter: u8, mut number: u64) -> Self {
+        let mut bytes = *b"f0000000000\0";
+        bytes[0] = letter;
+        for digit in bytes[1..11].iter_mut().rev() {
+            *digit += u8::try_from(number % 10).unwrap_or(0);
+            number /= 10;
+        }
+        Self(bytes)
+    }
+
+    /// As the kernel wants it.
+    #[inline]
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(&self.0).expect("digits hold no NUL")
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0[..11]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_as_many_directories_as_threads_each_thread_has_its_own() {
+        for (files, threads) in [(10u64, 3usize), (1000, 7), (64, 64), (12_345, 16)] {
+            let (order, seed) = (FileOrder::Created, 0);
+            let shape = Shape { files, directories: threads as u64, threads, order, seed };
+            for worker in 0..threads {
+                assert!(shape.share(worker).all(|file| shape.directory_of(file) == worker as u64));
+            }
+            assert_eq!((0..threads).map(|worker| shape.share(worker).count()).sum::<usize>() as u64, files);
+        }
+    }
+
+    #[test]
+    fn names_have_ten_digits() {
+        assert_eq!(Name::new(b'f', 1_234_567_890).to_string(), "f1234567890");
+        assert_eq!(Name::new(b'd', 0).as_c_str(), c"d0000000000");
+    }
+}
