@@ -123,6 +123,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
          "7: stacks.fs.filesystem: xfs needs at least 300 MiB, and medium 'fast' of stack 'fs' has 100 MiB"),
         (("size: 1g", "size: {a: 1}"), "3: media.fast.size: is a mapping, but takes a value or a list of values"),
         (("size: 1g", "size: [1g, 1g]"), "3: media.fast.size.1: '1g' means the same as '1g'"),
+        (("bs: [4k, 64k]", "bs: [4k, 64k, 4096]"), "12: workloads.rw.bs.2: '4096' means the same as '4k'"),
         (("  fs:\n", "  f s:\n"), "5: stacks.f s: 'f s' is no name: letters, digits, '_', '+' and '-'"),
         (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
         (("medium: fast", "medium: fast\n    layout: singel"),

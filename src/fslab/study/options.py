@@ -21,6 +21,7 @@ from fslab.study.fields import describe, has_value, keys_of, known_fields, note
 from fslab.study.matrix import Point, count, points, values_at
 from fslab.study.mistakes import Mistakes, brief, meant, suggestion
 from fslab.study.source import Node
+from fslab.units import parse_size
 from fslab.workloads import Workload
 
 MAX_COMBINATIONS = 10_000
@@ -99,10 +100,11 @@ def check_points(
         what = f"the lists make {count(values)} combinations, of which {MAX_COMBINATIONS} are allowed"
         note(mistakes, within, what, within)
         return False
-    taken, seen = True, dict[str, Point]()
+    taken, seen = True, dict[object, Point]()
     for point in points(values):
+        written = values_at(values, point)
         try:
-            parsed = parse(values_at(values, point)).model_dump_json()
+            parsed = parse(written).model_dump_json()
         except ValidationError as error:
             taken = False
             for details in error.errors():
@@ -111,10 +113,23 @@ def check_points(
             taken = False
             mistakes.add(within.place, within.path, brief(error.what))
         else:
-            if parsed in seen:
-                _note_twice(axes, seen[parsed], point, mistakes, within)
-            seen.setdefault(parsed, point)
+            same = seen.get(parsed) or seen.get(_sizes(written))
+            if same is not None:
+                _note_twice(axes, same, point, mistakes, within)
+            seen.update({parsed: point, _sizes(written): point} if same is None else {})
     return taken
+
+
+def _sizes(values: Mapping[str, Scalar]) -> tuple[Scalar, ...]:
+    """The values with 64k and 65536 made the same: models that keep sizes as written tell them apart."""
+    return tuple(_size(value) for value in values.values())
+
+
+def _size(value: Scalar) -> Scalar:
+    try:
+        return value if isinstance(value, bool) else parse_size(str(value))
+    except ValueError:
+        return value
 
 
 def _note_refusal(
