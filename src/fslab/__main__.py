@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
-from fslab.errors import FslabError, InterruptedBySignal
+from fslab.errors import FslabError
+from fslab.system import signals
 
 
 def main() -> NoReturn:
     """Run the command line and exit: 0, an error's own code, or 128 + signal."""
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signum, _unwind)
+    signals.install()
     from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
 
     try:
@@ -28,17 +27,6 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
     sys.exit(code)
-
-
-def _unwind(signum: int, _frame: FrameType | None) -> NoReturn:
-    """Leave by an exception, so that everything is undone on the way; once, so that undoing is not cut short."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, _already_leaving)
-    raise InterruptedBySignal(signum)
-
-
-def _already_leaving(_signum: int, _frame: FrameType | None) -> None:
-    os.write(2, b"fslab: putting everything back, one moment\n")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report", "system",
     },
-    "__main__": {"cli"},
+    "__main__": {"cli", "system"},
 }  # fmt: skip
 STATS = {"units"}
 # Lines that one registered file may have. A tool's file also holds the reading of its output.

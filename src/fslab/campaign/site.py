@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.undo import undo_pending
 from fslab.storage import Site
 from fslab.system import paths
+from fslab.system.signals import Teardown
 
 
 @contextmanager
 def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Site]:
-    """The site of a campaign; everything made in it is undone on leaving, whatever happened."""
-    with CampaignJournal(campaign) as journal, ExitStack() as undo:
+    """The site of a campaign; everything made in it is undone on leaving, whatever happened.
+
+    What a signal left between being journalled and being put on an ExitStack is undone by the journal.
+    """
+    with CampaignJournal(campaign) as journal, Teardown() as undo:
         undo_pending(journal)
+        undo.callback(undo_pending, journal)
         runtime = paths.runtime() / campaign
         entry = journal.will_create("directory", str(runtime))
         undo.callback(_leave, runtime, journal, entry)

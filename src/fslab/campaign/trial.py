@@ -35,6 +35,7 @@ from fslab.storage import Site, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system import cache, proc, tools
+from fslab.system.signals import Teardown
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 
@@ -64,7 +65,7 @@ def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, An
     site.commands.clear()
     evidence, failure = Evidence(), None
     try:
-        with ExitStack() as undo:
+        with Teardown() as undo:
             _measure(cell, key, site, undo, evidence)
     except ABORT:
         raise

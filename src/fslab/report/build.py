@@ -61,7 +61,7 @@ def build(
 
     ``trials`` may be in any order and incomplete. ``coverage`` is wanted of every ratio's interval.
     """
-    stacks = _stacks(campaign.cells)
+    stacks = _stacks(campaign.cells, trials)
     book = NoteBook({stack.id: stack.label for stack in stacks})
     rows: list[Row] = []
     for group in _groups(campaign.cells, trials):
@@ -87,8 +87,15 @@ def build(
     )
 
 
-def _stacks(cells: Sequence[Cell]) -> tuple[Stack, ...]:
-    specs = {cell.stack_id: cell.stack for cell in cells}
+def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack, ...]:
+    """The columns. On a medium that is not formatted the file system is the one that trials found there."""
+    found = {trial.cell.stack_id: trial.provenance.device.get("filesystem") for trial in trials}
+    specs = {
+        cell.stack_id: cell.stack.model_copy(
+            update={"filesystem": cell.stack.filesystem or found.get(cell.stack_id)}
+        )
+        for cell in cells
+    }
     lines = labels.stack_lines(list(specs.values()))
     return tuple(
         Stack(

@@ -76,7 +76,7 @@ def trial_object(trial: TrialRecord) -> Object:
         "cell": _cell_object(trial.cell),
         "block": trial.key.block,
         "seed": trial.key.seed,
-        "stack": _stack_object(trial.cell),
+        "stack": _stack_object(trial),
         "workload": {
             "name": trial.cell.workload.name,
             "tool": trial.cell.workload.tool,
@@ -105,8 +105,9 @@ def _cell_object(cell: Cell) -> Object:
     }
 
 
-def _stack_object(cell: Cell) -> Object:
-    stack = cell.stack
+def _stack_object(trial: TrialRecord) -> Object:
+    """The stack; on a medium that is not formatted the file system is the one that was found there."""
+    stack = trial.cell.stack
     return {
         "name": stack.name,
         "medium": stack.medium.type,
@@ -114,7 +115,7 @@ def _stack_object(cell: Cell) -> Object:
         "medium_options": dict(stack.medium.options),
         "layout": stack.layout,
         "layout_options": dict(stack.layout_options),
-        "filesystem": stack.filesystem,
+        "filesystem": stack.filesystem or trial.provenance.device.get("filesystem"),
         "mkfs_options": stack.mkfs_options,
         "mount_options": stack.mount_options,
     }
@@ -159,7 +160,7 @@ def _long_rows(trial: TrialRecord) -> Iterator[Object]:
 
 def _common_columns(trial: TrialRecord) -> Object:
     """What identifies a trial; options and parameters, which differ from study to study, are JSON texts."""
-    stack = _stack_object(trial.cell)
+    stack = _stack_object(trial)
     cell = _cell_object(trial.cell)
     return {
         "campaign": trial.key.campaign,

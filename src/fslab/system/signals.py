@@ -1,0 +1,70 @@
+"""SIGINT, SIGTERM and SIGHUP leave by one exception, and never in the middle of undoing something.
+
+An exception raised inside a teardown would skip the rest of that teardown, so while a ``Teardown`` unwinds
+a signal is only noted, and acted on when that is done.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType, TracebackType
+
+from fslab.errors import InterruptedBySignal
+
+CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _State:
+    """What the handler knows; there is one per process, as of the handlers."""
+
+    shields = 0
+    noted: int | None = None
+    leaving = False
+
+
+def install() -> None:
+    """Make the three signals raise InterruptedBySignal in the main thread."""
+    for signum in CAUGHT:
+        signal.signal(signum, _handle)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Put off signals until the block is done; then the first of them raises. Blocks may nest."""
+    _State.shields += 1
+    try:
+        yield
+    finally:
+        _State.shields -= 1
+    if _State.shields == 0 and _State.noted is not None:
+        signum, _State.noted = _State.noted, None
+        _leave(signum)
+
+
+class Teardown(ExitStack):
+    """An ExitStack whose unwinding no signal cuts short."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None:
+        """Unwind, shielded."""
+        with shielded():
+            return super().__exit__(kind, error, trace)
+
+
+def _handle(signum: int, _frame: FrameType | None) -> None:
+    if _State.leaving or _State.shields:
+        os.write(2, b"fslab: putting everything back, one moment\n")
+        if not _State.leaving and _State.noted is None:
+            _State.noted = signum
+        return
+    _leave(signum)
+
+
+def _leave(signum: int) -> None:
+    # Once: everything after this is unwinding.
+    _State.leaving = True
+    raise InterruptedBySignal(signum)

@@ -1,0 +1,175 @@
+"""A whole campaign as a user runs it: to its end, killed and resumed, interrupted, out of budget."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.conftest import Fslab, end, wait_for
+
+from fslab.system import loops, mounts, proc
+
+pytestmark = pytest.mark.root
+
+STUDY = """
+title: two file systems
+media: {memory: {type: ram, size: 320m}}
+stacks: {fs: {medium: memory, filesystem: [ext4, xfs]}}
+workloads:
+  files: {tool: engine, operation: small-files, files: 2000, size: 4k, operations: "create,delete"}
+  write: {tool: fio, rw: randwrite, bs: 4k, iodepth: 8, direct: true, size: 8m, runtime: 700ms}
+trials: 3
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "two.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def ours(own: Path) -> list[str]:
+    """Journals and images of the test's campaigns that are still there."""
+    return [str(path) for pattern in ("*.img", "*.jsonl") for path in own.rglob(pattern)]
+
+
+def campaigns() -> set[str]:
+    """Campaigns that have mount points on this machine."""
+    return {path.name for path in Path("/run/fslab").glob("*")}
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing(own_directories: Path) -> Any:
+    before = campaigns()
+    yield
+    assert campaigns() <= before
+    assert not ours(own_directories)
+
+
+def identities(trials: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
+    return Counter((trial["cell"]["id"], trial["block"]) for trial in trials)
+
+
+def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) -> None:
+    done = fslab("run", study)
+    assert "two file systems" in done.stdout
+    for word in ("ext4", "xfs", "files", "write", "±", "store.sqlite", "fslab results"):
+        assert word in done.stdout
+    assert "[12/12]" in done.stderr
+    trials = fslab.trials()
+    assert len(trials) == 12
+    assert set(identities(trials).values()) == {1}
+    for trial in trials:
+        assert trial["status"] in {"ok", "invalid"}
+        assert trial["stack"]["medium"] == "ram"
+        assert trial["provenance"]["commands"]
+        assert trial["provenance"]["machine"]["kernel"]
+        assert all(set(value) == {"value", "unit"} for value in trial["metrics"].values())
+    blocks = [trial["block"] for trial in trials]
+    assert blocks == sorted(blocks), "trials are interleaved block by block"
+    assert fslab.json("results", "--json")["counts"]["stored"] == 12
+    assert "finished" in fslab("results", "--all").stdout
+
+
+def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial(
+    fslab: Fslab, study: Path, own_directories: Path
+) -> None:
+    process = fslab.start("run", study)
+    # In the middle of a measured run: some trials are stored, and a tool of ours is at work on a mount.
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[4/12]"):
+            campaign = next(path.stem for path in (own_directories / "state").rglob("*.jsonl"))
+            break
+    wait_for(lambda: bool(proc.marked_processes(campaign)) and bool(loops_of(campaign)))
+    end(process, signal.SIGKILL)
+    before = fslab.trials()
+    assert 4 <= len(before) < 12
+    assert ours(own_directories), "the kill came too late to leave anything"
+
+    done = fslab("run", "--resume")
+    assert "undone" in done.stderr
+    after = fslab.trials()
+    assert identities(after) == Counter(dict.fromkeys(identities(after), 1))
+    assert len(after) == 12
+    kept = {(trial["cell"]["id"], trial["block"]): trial["started"] for trial in after}
+    assert all(kept[trial["cell"]["id"], trial["block"]] == trial["started"] for trial in before)
+    assert not ours(own_directories)
+    assert not loops_of(campaign)
+    assert not proc.marked_processes(campaign)
+
+
+def loops_of(campaign: str) -> list[Path]:
+    image = Path("/run/fslab") / campaign / "ram-memory" / f"fslab-{campaign}-memory.img"
+    return loops.attached_to(image)
+
+
+def test_clean_undoes_what_a_kill_left(fslab: Fslab, study: Path, own_directories: Path) -> None:
+    process = fslab.start("run", study)
+    wait_for(lambda: is_mounted(own_directories))
+    end(process, signal.SIGKILL)
+    said = fslab("clean").stdout
+    assert "mount" in said
+    assert "image" in said
+    assert not ours(own_directories)
+    assert "nothing to undo" in fslab("clean").stdout
+
+
+def is_mounted(own: Path) -> bool:
+    """Whether the test's campaign has its file system mounted."""
+    journals = {path.stem for path in (own / "state").rglob("*.jsonl")}
+    return any(
+        mount.target == Path("/run/fslab") / name / "mnt" for mount in mounts.mounted() for name in journals
+    )
+
+
+def test_clean_leaves_a_running_campaign_alone(fslab: Fslab, study: Path, own_directories: Path) -> None:
+    process = fslab.start("run", study)
+    wait_for(lambda: is_mounted(own_directories))
+    assert "nothing to undo" in fslab("clean").stdout
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_unwinds_and_says_how_to_go_on(
+    signum: signal.Signals, fslab: Fslab, study: Path, own_directories: Path
+) -> None:
+    process = fslab.start("run", study)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[2/12]"):
+            break
+    _, said = end(process, signum)
+    assert process.returncode == 128 + signum
+    assert "fslab run --resume" in said
+    assert not ours(own_directories)
+    stored = len(fslab.trials())
+    assert 2 <= stored < 12
+    assert fslab.json("results", "--json")["status"] == "interrupted"
+
+
+def test_a_budget_stops_in_time_and_can_be_extended(fslab: Fslab, study: Path) -> None:
+    fslab("run", study, "--budget", "4s")
+    found = fslab.json("results", "--json")
+    assert found["status"] == "budget_spent"
+    assert 0 < found["counts"]["stored"] < 12
+    fslab("run", "--resume", "--budget", "5m")
+    assert fslab.json("results", "--json")["status"] == "finished"
+
+
+def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> None:
+    changes = (
+        "stacks.fs.filesystem=ext4",
+        "time_limit=3s",
+        "workloads.write.runtime=1h",
+        "workloads.files.files=100",
+    )
+    fslab("run", study, *(word for change in changes for word in ("--set", change)))
+    statuses = Counter((trial["workload"]["name"], trial["status"]) for trial in fslab.trials())
+    assert statuses["write", "failed:timed_out"] == 2, "given up after two failures in a row"
+    assert sum(count for (name, _), count in statuses.items() if name == "files") == 3

@@ -1,0 +1,134 @@
+"""The command line as people meet it: help, plan, lists, mistakes, another user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import FSLAB, Fslab
+
+FIVE_MISTAKES = """\
+title: five mistakes
+media:
+  memory: {type: ram, size: 1x}
+stacks:
+  fs:
+    medium: memry
+    filesystem: [ext4, xsf]
+    mount_options: [defaults]
+workloads:
+  write:
+    tool: fio
+    rw: randwrite
+    iodpeth: 32
+    size: 64m
+trails: 5
+"""
+
+
+def test_five_mistakes_are_five_messages_with_lines(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(FIVE_MISTAKES)
+    said = fslab("plan", "wrong.yaml", code=2).stderr
+    for line, name in ((3, "1x"), (6, "memory"), (7, "xfs"), (13, "iodepth"), (15, "trials")):
+        assert any(f"wrong.yaml:{line}:" in each and name in each for each in said.splitlines()), (line, said)
+
+
+def test_every_verb_has_help(fslab: Fslab) -> None:
+    for verb in ("doctor", "list", "plan", "run", "results", "export", "clean", "schema"):
+        assert len(fslab(verb, "--help").stdout) > 200
+
+
+@pytest.mark.parametrize("study", ["quick", "here", "loop-vm-mounts"])
+def test_plan_touches_nothing(study: str, fslab: Fslab, tmp_path: Path, own_directories: Path) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("needs strace")
+    log = tmp_path / "strace.log"
+    calls = "execve fork vfork clone clone3 mount umount2 unlink unlinkat rename renameat2 mkdir mkdirat openat ioctl"
+    subprocess.run(
+        [strace, "-f", "-o", str(log), "-e", f"trace={calls.replace(' ', ',')}", str(FSLAB), "plan", study],
+        check=True, capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=120,
+    )  # fmt: skip
+    lines = [line.split(None, 1)[1] for line in log.read_text().splitlines()]
+    done = [line for line in lines if "= -1" not in line and not line.startswith(("---", "+++"))]
+    assert len([line for line in done if line.startswith("execve(")]) == 1, "started a process"
+    for line in done:
+        name = line.split("(")[0]
+        assert name in {"execve", "openat", "ioctl", "clone", "clone3"}, line
+        if name == "openat":
+            assert (
+                not any(flag in line for flag in ("O_WRONLY", "O_RDWR", "O_CREAT")) or '"/dev/null"' in line
+            ), line
+            assert '"/dev/' not in line or '"/dev/null"' in line or '"/dev/urandom"' in line, line
+    assert not [line for line in done if line.startswith("clone") and "CLONE_THREAD" not in line], "forked"
+    assert not list(own_directories.rglob("*")), "left a file"
+
+
+def test_plan_prints_exact_commands(fslab: Fslab) -> None:
+    said = fslab("plan", "quick").stdout
+    for words in (
+        "mkfs.xfs -f -q -K /dev/loopN",
+        "mount -t btrfs -o",
+        "--rw=randwrite",
+        "75 trials",
+        "in memory",
+    ):
+        assert words in said
+    made = fslab.json("plan", "quick", "--json")
+    assert len(made["cells"]) == 15
+    assert len(made["order"]) == 75
+
+
+def test_an_unknown_study_suggests(fslab: Fslab) -> None:
+    assert "quick" in fslab("run", "quik", code=2).stderr
+
+
+def test_wiping_a_device_that_the_study_does_not_use_is_refused(fslab: Fslab) -> None:
+    assert "--wipe" in fslab("run", "here", "--wipe", "/dev/disk/by-id/other", code=2).stderr
+
+
+def test_lists_and_schema_and_doctor_speak_json(fslab: Fslab) -> None:
+    listed = fslab.json("list", "--json")
+    assert {"ext2", "ext3", "ext4", "xfs", "btrfs"} <= {entry["name"] for entry in listed["filesystems"]}
+    assert {"fio", "dd", "sysbench", "engine"} <= {entry["name"] for entry in listed["workloads"]}
+    assert fslab.json("schema")["type"] == "object"
+    names = {entry["name"] for entry in fslab.json("doctor", "--json")["capabilities"]}
+    assert {"root", "loop", "ext4", "fio", "engine"} <= names
+
+
+def test_the_directory_medium_needs_no_root(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "precious").write_text("data")
+    small = ["--set", "trials=2", "--set", "media.here.path=data"]
+    done = fslab("run", "here", *small)
+    assert "store.sqlite" in done.stdout
+    assert not list((tmp_path / "data").iterdir())
+    assert (tmp_path / "precious").read_text() == "data"
+    trials = fslab.trials()
+    assert trials
+    assert {trial["status"].split(":")[0] for trial in trials} <= {"ok", "invalid"}
+    assert all(trial["stack"]["filesystem"] for trial in trials)
+
+
+def test_exports_agree(fslab: Fslab, tmp_path: Path) -> None:
+    import polars as pl
+
+    (tmp_path / "data").mkdir()
+    fslab("run", "here", "--set", "trials=1", "--set", "media.here.path=data")
+    figures = sum(len(trial["metrics"]) + len(trial["probes"]) for trial in fslab.trials())
+    fslab("export", "--format", "csv", "--output", "out.csv")
+    fslab("export", "--format", "parquet", "--output", "out.parquet")
+    assert pl.read_csv(tmp_path / "out.csv").height == figures
+    assert pl.read_parquet(tmp_path / "out.parquet").height == figures
+    assert "--output" in fslab("export", "--format", "parquet", code=2).stderr
+
+
+def test_a_json_run_prints_one_document(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    done = fslab("run", "here", "--set", "trials=1", "--set", "media.here.path=data", "--json")
+    assert json.loads(done.stdout)["counts"]["stored"] > 0
+    assert done.stderr == ""
