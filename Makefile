@@ -19,7 +19,6 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 
 run: setup
 	@$(VENV)/bin/fslab run $(STUDY) $(FSLAB_ARGS)
-	@$(if $(ROOT),,printf '\nThis measured the file system of this directory. With root (sudo make run), fslab makes\nfresh ext4, XFS and btrfs file systems in memory and compares them side by side.\n')
 
 test: setup
 	cargo test --release --workspace --quiet

@@ -247,7 +247,7 @@ def _remade() -> ValidityWarning:
 def _not_dropped() -> ValidityWarning:
     return ValidityWarning(
         kind=WarningKind.CACHE_NOT_DROPPED,
-        severity=Severity.DOUBT,
+        severity=Severity.NOTE,
         message="without root only the files' own pages were dropped: directories and inodes stayed cached",
         hint="run as root for a cold cache",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,11 @@ from fslab.cli.common import JsonOption, SetOption, StoreOption, console, print_
 if TYPE_CHECKING:
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
+
+
+WITH_ROOT = """
+You are not root. With root, fslab also makes file systems afresh, compares ext4, XFS and btrfs side by side on
+the same image or disk (sudo fslab run quick), and drops all caches before each trial."""
 
 
 def run(
@@ -68,6 +74,8 @@ def run(
         else:
             results.show(campaign, opened)
             typer.echo(f"stored in {opened.path}; again with: fslab results {campaign.id}")
+            if os.geteuid() != 0:
+                typer.echo(WITH_ROOT)
 
 
 def _print_plan(study: str | None, settings: list[str] | None, as_json: bool) -> None:

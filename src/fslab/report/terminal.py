@@ -76,7 +76,8 @@ def _tables(report: Report, console: Console, width: int) -> Iterator[Renderable
     if console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width:
         yield table
         yield Text("")
-        yield from _words(report.rows, width)
+        if len(report.stacks) > 1:
+            yield from _words(report.rows, width)
         return
     for rows, tall in tall_tables(report):
         yield tall
