@@ -1,0 +1,100 @@
+"""The one door for processes, with real ones: output, time limits, groups, resource usage."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
+from fslab.system import proc, signals
+
+PYTHON = sys.executable
+
+
+def test_streams_are_apart_and_stdin_is_closed() -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr); print(sys.stdin.read() == '')"
+    done = proc.run([PYTHON, "-c", code])
+    assert (done.stdout, done.stderr, done.returncode) == ("out\nTrue\n", "err\n", 0)
+
+
+def test_megabytes_of_output_do_not_block() -> None:
+    done = proc.run([PYTHON, "-c", "import sys; sys.stdout.write('x' * 5_000_000)"])
+    assert len(done.stdout) == 5_000_000
+
+
+def test_no_shell_touches_the_arguments(tmp_path: Path) -> None:
+    word = "$(touch hacked); `touch hacked` 'a b' *"
+    done = proc.run([PYTHON, "-c", "import sys; print(sys.argv[1])", word], cwd=tmp_path)
+    assert done.stdout == word + "\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_carries_the_end_of_stderr() -> None:
+    with pytest.raises(ToolFailedError, match="exited 3: why"):
+        proc.run([PYTHON, "-c", "import sys; sys.exit(print('why', file=sys.stderr) or 3)"])
+    assert proc.run([PYTHON, "-c", "raise SystemExit(3)"], check=False).returncode == 3
+
+
+def test_a_missing_program() -> None:
+    with pytest.raises(ToolMissingError):
+        proc.run(["there-is-no-such-program"])
+
+
+def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    code = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"child = os.fork(); open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        "time.sleep(60)\n"
+    )
+    begun = time.monotonic()
+    with pytest.raises(ToolTimeoutError, match="time_limit"):
+        proc.run([PYTHON, "-c", code], timeout_s=1.0)
+    assert time.monotonic() - begun < 10
+    deadline = time.monotonic() + 5
+    while any(_alive(int(pid)) for pid in pids.read_text().split()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in pids.read_text().split() if _alive(int(pid))]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_an_exception_while_waiting_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    import select
+
+    class Interrupted:
+        def register(self, *_: object) -> None:
+            pass
+
+        def poll(self, *_: object) -> None:
+            raise InterruptedBySignal(2)
+
+    monkeypatch.setattr(select, "poll", Interrupted)
+    with pytest.raises(InterruptedBySignal):
+        proc.run([PYTHON, "-c", "import time; time.sleep(60)"], env={proc.MARK: f"test-{os.getpid()}"})
+    assert proc.marked_processes(f"test-{os.getpid()}") == []
+
+
+def test_usage_is_that_of_the_process() -> None:
+    done = proc.run([PYTHON, "-c", "x = bytearray(100_000_000); [i for i in range(2_000_000)]"])
+    assert done.usage.user_s > 0.01
+    assert done.usage.max_rss_bytes > 100_000_000
+    assert done.duration_s >= 0.01
+
+
+def test_our_own_handlers_are_not_installed_by_importing() -> None:
+    import signal
+
+    assert signal.getsignal(signal.SIGTERM) in {signal.SIG_DFL, None}
+    assert signals.CAUGHT

@@ -1,0 +1,102 @@
+"""The journal survives what a crash does to it; the ledger knows when to give up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fslab.campaign.campaign import Ledger, new_id
+from fslab.campaign.journal import CampaignJournal, Entry, leftover, parse
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import BusyError
+from fslab.record import Status, TrialRecord
+
+
+def cell(name: str = "w") -> Cell:
+    stack = StackSpec(name="ext4", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
+    return Cell(
+        stack=stack, workload=WorkloadSpec(name=name, tool="fio", parameters={"rw": "read", "size": "1m"})
+    )
+
+
+def record(status: Status, of: Cell, duration_s: float = 2.0) -> TrialRecord:
+    key = TrialKey(campaign="c", block=0, seed=1)
+    return TrialRecord(key=key, cell=of, status=status, started=datetime.now(UTC), duration_s=duration_s)
+
+
+class TestJournal:
+    def test_what_is_not_undone_is_pending_in_order(self, tmp_path: Path) -> None:
+        with CampaignJournal("c", tmp_path) as journal:
+            first = journal.will_create("image", "/a b/x.img")
+            journal.will_create("loop", "/a b/x.img\nwith a newline")
+            journal.undone(first)
+            assert [(entry.kind, entry.target) for entry in journal.pending()] == [
+                ("loop", "/a b/x.img\nwith a newline")
+            ]
+        assert list(leftover(tmp_path)) == ["c"]
+
+    def test_nothing_pending_leaves_no_file(self, tmp_path: Path) -> None:
+        with CampaignJournal("c", tmp_path) as journal:
+            journal.undone(journal.will_create("mount", "/m"))
+        assert not list(tmp_path.iterdir())
+
+    def test_an_entry_is_on_disk_when_will_create_returns(self, tmp_path: Path) -> None:
+        journal = CampaignJournal("c", tmp_path)
+        journal.will_create("mount", "/m")
+        assert "/m" in (tmp_path / "c.jsonl").read_text()
+        journal.close()
+        journal.close()
+
+    def test_another_process_s_journal_is_left_alone(self, tmp_path: Path) -> None:
+        with CampaignJournal("c", tmp_path) as journal:
+            journal.will_create("mount", "/m")
+            with pytest.raises(BusyError, match="running"):
+                CampaignJournal("c", tmp_path)
+
+    def test_a_line_cut_short_by_a_power_loss_is_dropped(self) -> None:
+        whole = '{"id": "1-1", "kind": "image", "target": "/x"}\n'
+        assert parse(whole + '{"id": "1-2", "kind": "lo') == [Entry(id="1-1", kind="image", target="/x")]
+        assert parse("") == []
+
+    def test_ids_stay_unique_when_a_journal_is_opened_again(self, tmp_path: Path) -> None:
+        with CampaignJournal("c", tmp_path) as journal:
+            first = journal.will_create("mount", "/m")
+        with CampaignJournal("c", tmp_path) as journal:
+            assert journal.will_create("mount", "/n") != first
+            assert len(journal.pending()) == 2
+
+
+class TestLedger:
+    def test_two_failures_in_a_row_are_enough(self) -> None:
+        ledger, one = Ledger(), cell()
+        ledger.enter(record(Status.FAILED, one))
+        ledger.enter(record(Status.OK, one))
+        ledger.enter(record(Status.UNSUPPORTED, one))
+        assert not ledger.given_up(one)
+        ledger.enter(record(Status.FAILED, one))
+        assert ledger.given_up(one)
+        assert not ledger.given_up(cell("other"))
+
+    def test_an_invalid_trial_is_no_failure(self) -> None:
+        ledger, one = Ledger(), cell()
+        for _ in range(3):
+            ledger.enter(record(Status.INVALID, one))
+        assert not ledger.given_up(one)
+
+    def test_expected_duration_is_the_cell_s_own_or_all(self) -> None:
+        ledger, one, two = Ledger(), cell("one"), cell("two")
+        assert ledger.expected_s(one) == 0
+        ledger.enter(record(Status.OK, one, 2.0))
+        ledger.enter(record(Status.OK, one, 4.0))
+        assert ledger.expected_s(one) == pytest.approx(3.0)
+        assert ledger.expected_s(two) == pytest.approx(3.0)
+        ledger.enter(record(Status.OK, two, 9.0))
+        assert ledger.expected_s(two) == pytest.approx(9.0)
+
+
+def test_campaign_ids_sort_by_time_and_differ() -> None:
+    early, late = datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC)
+    assert new_id(early) < new_id(late)
+    assert len({new_id(early) for _ in range(50)}) > 40

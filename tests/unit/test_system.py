@@ -1,0 +1,214 @@
+"""Reading of what the kernel says: mountinfo, sysfs, swaps. From texts, never from this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fslab.errors import (
+    FslabError,
+    InterruptedBySignal,
+    MountError,
+    NoSpaceError,
+    ToolFailedError,
+    UnsafeError,
+    nearest,
+)
+from fslab.machine import facts, tuning
+from fslab.storage import guard
+from fslab.system import loops, mounts, proc, signals, sysfs
+
+# Recorded on Linux 6.18: root, a tmpfs on a path with a space and a backslash, a btrfs on a loop device.
+MOUNTINFO = r"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+41 23 0:35 / /tmp/my\040disk\134x rw,relatime - tmpfs fslab\040test rw,size=102400k
+44 23 0:50 / /run/fslab/c/mnt rw,noatime shared:5 - btrfs /dev/loop0 rw,compress=zstd:3,space_cache=v2
+"""
+
+
+def test_mountinfo() -> None:
+    root, spaced, btrfs = mounts.parse(MOUNTINFO)
+    assert (root.device, root.target, root.filesystem, root.source) == (
+        "254:0",
+        Path("/"),
+        "ext4",
+        "/dev/vda",
+    )
+    assert spaced.target == Path("/tmp/my disk\\x")
+    assert spaced.source == "fslab test"
+    assert btrfs.options == "rw,noatime,rw,compress=zstd:3,space_cache=v2"
+
+
+def test_sysfs_unknown_is_none(tmp_path: Path) -> None:
+    (tmp_path / "number").write_text("512\n")
+    (tmp_path / "scheduler").write_text("mq-deadline kyber [none]\n")
+    (tmp_path / "words").write_text("write back\n")
+    assert sysfs.number(tmp_path / "number") == 512
+    assert sysfs.number(tmp_path / "words") is None
+    assert sysfs.number(tmp_path / "missing") is None
+    assert sysfs.selected(tmp_path / "scheduler") == "none"
+    assert sysfs.selected(tmp_path / "words") == "write back"
+    assert sysfs.selected(tmp_path / "missing") is None
+
+
+def test_loop_devices_of_an_image_and_no_others(tmp_path: Path) -> None:
+    for name, backing in (("loop0", "/a/b.img"), ("loop1", "/a/b.img (deleted)"), ("loop2", "/a/b.img2")):
+        directory = tmp_path / "block" / name / "loop"
+        directory.mkdir(parents=True)
+        (directory / "backing_file").write_text(backing + "\n")
+    assert loops.attached_to(Path("/a/b.img"), tmp_path) == [Path("/dev/loop0"), Path("/dev/loop1")]
+
+
+def test_swaps(tmp_path: Path) -> None:
+    table = tmp_path / "swaps"
+    table.write_text(
+        "Filename\t\tType\t\tSize\tUsed\tPriority\n/dev/sda2 partition 100 0 -2\n/my\\040swap file 5 0 -3\n"
+    )
+    assert guard._swaps(table) == ["/dev/sda2", "/my swap"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/dev/sda", "/dev/loop0", "/dev/disk/by-id/../../sda", "sda", "/dev/disk/./by-id"]
+)
+def test_unstable_device_names(path: str) -> None:
+    with pytest.raises(UnsafeError):
+        guard.check_name(path)
+
+
+def test_stable_device_names() -> None:
+    for path in ("/dev/disk/by-id/nvme-x", "/dev/disk/by-partuuid/1", "/dev/mapper/vg-lv"):
+        guard.check_name(path)
+
+
+def finished(code: int, stderr: str = "", stdout: str = "") -> proc.Completed:
+    usage = proc.Usage(user_s=0, system_s=0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
+    return proc.Completed(
+        argv=("/sbin/mkfs.x", "a b"),
+        returncode=code,
+        stdout=stdout,
+        stderr=stderr,
+        duration_s=1.0,
+        usage=usage,
+    )
+
+
+def test_a_failed_command_says_how_it_ended_what_it_said_and_how_to_paste_it() -> None:
+    error = proc.failed(finished(1, "first\nlast\n"), MountError)
+    assert isinstance(error, MountError)
+    assert "mkfs.x exited 1: first | last" in str(error)
+    assert error.where == "/sbin/mkfs.x 'a b'"
+    assert "signal 9" in str(proc.failed(finished(-9)))
+    assert isinstance(proc.failed(finished(1, stdout="No space left on device")), NoSpaceError)
+    assert "only on stdout" in str(proc.failed(finished(1, stdout="only on stdout")))
+
+
+def test_children_get_a_fixed_locale_and_nothing_else_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    monkeypatch.setenv("SECRET", "x")
+    environment = proc.environment({"MORE": "1"})
+    assert environment["LC_ALL"] == "C"
+    assert environment["MORE"] == "1"
+    assert "SECRET" not in environment
+    assert "/usr/sbin" in environment["PATH"].split(":")
+
+
+def test_marked_processes_are_those_with_the_very_mark(tmp_path: Path) -> None:
+    for pid, environ in (
+        (11, b"A=1\0FSLAB_CAMPAIGN=c1\0"),
+        (12, b"FSLAB_CAMPAIGN=c12\0"),
+        (13, b"X=FSLAB_CAMPAIGN=c1\0"),
+    ):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "environ").write_bytes(environ)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "99").mkdir()
+    assert proc.marked_processes("c1", tmp_path) == [11]
+
+
+class TestTuning:
+    """Settings in a directory that looks like /proc/sys."""
+
+    def settings(self, root: Path, **values: str) -> Path:
+        (root / "vm").mkdir(exist_ok=True)
+        for name, value in values.items():
+            (root / "vm" / name).write_text(value + "\n")
+        return root
+
+    def test_only_vm_settings_and_no_actions(self, tmp_path: Path) -> None:
+        root = self.settings(tmp_path, swappiness="60", drop_caches="0")
+        assert tuning.files("vm.swappiness", root) == [tmp_path / "vm/swappiness"]
+        for name in (
+            "vm.drop_caches",
+            "kernel.core_pattern",
+            "vm.../x",
+            "vm.nothing",
+            "vm/swappiness",
+            "cpu_governor",
+        ):
+            with pytest.raises(FslabError):
+                tuning.files(name, root, tmp_path)
+
+    def test_what_is_in_force_is_what_brings_it_back(self, tmp_path: Path) -> None:
+        root = self.settings(tmp_path, dirty_bytes="0", dirty_ratio="20", swappiness="0")
+        assert tuning.in_force(root / "vm/dirty_bytes") == (root / "vm/dirty_ratio", "20")
+        assert tuning.in_force(root / "vm/dirty_ratio") == (root / "vm/dirty_ratio", "20")
+        assert tuning.in_force(root / "vm/swappiness") == (root / "vm/swappiness", "0")
+
+
+def test_facts_of_a_machine(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text(
+        "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu hypervisor\n"
+    )
+    (tmp_path / "meminfo").write_text("MemTotal:       1024 kB\nMemAvailable: 1 kB\n")
+    found = facts.gather(tmp_path, tmp_path)
+    assert found["cpu"] == "Some CPU @ 2 GHz"
+    assert found["memory_bytes"] == 1 << 20
+    assert found["hypervisor"] is True
+    assert found["governor"] is None
+    assert facts.identity(found).keys() <= found.keys()
+
+
+def test_nearest_names() -> None:
+    assert nearest("etx4", ["ext4", "xfs"]).startswith("did you mean 'ext4'?")
+    assert nearest("zzz", ["ext4", "xfs"]) == "known: ext4, xfs"
+    assert nearest("x", map(str, range(100))).endswith("…")
+
+
+def test_errors_say_what_where_and_what_to_do() -> None:
+    error = ToolFailedError("it broke", where="here", hint="mend it")
+    assert str(error) == "here: it broke\n  → mend it"
+    assert str(FslabError("it broke")) == "it broke"
+
+
+class TestSignals:
+    """The handler, called as the kernel would; no signal is sent and nothing is installed."""
+
+    @pytest.fixture(autouse=True)
+    def calm(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, value in (("shields", 0), ("noted", None), ("leaving", False)):
+            monkeypatch.setattr(signals._State, name, value)
+        monkeypatch.setattr(os, "write", lambda *_: 0)
+
+    def test_a_signal_raises_once(self) -> None:
+        with pytest.raises(InterruptedBySignal) as caught:
+            signals._handle(15, None)
+        assert caught.value.exit_code == 143
+        signals._handle(2, None)
+
+    def test_a_signal_in_a_teardown_is_put_off_until_all_is_undone(self) -> None:
+        undone = []
+        with pytest.raises(InterruptedBySignal) as caught:  # noqa: SIM117 - the inner one must end first
+            with signals.Teardown() as undo:
+                undo.callback(undone.append, "first made")
+                undo.callback(signals._handle, 2, None)
+                undo.callback(undone.append, "last made")
+        assert undone == ["last made", "first made"]
+        assert caught.value.exit_code == 130
+
+    def test_nested_shields_raise_at_the_outermost(self) -> None:
+        with pytest.raises(InterruptedBySignal), signals.shielded():
+            with signals.shielded():
+                signals._handle(1, None)
+            reached = True
+        assert reached
