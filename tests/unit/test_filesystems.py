@@ -43,7 +43,8 @@ def test_ext4_initialises_nothing_lazily_also_beside_the_users_own_extended_opti
         ("ext4", "noatime,data=writeback,barrier=0"), ("xfs", "noatime,inode64"), ("xfs", "noatime,logbufs=8"),
         ("xfs", "noatime,logbufs=8,logbsize=256k"), ("btrfs", "noatime,space_cache=v2"),
         ("btrfs", "noatime,compress=zlib"), ("btrfs", "noatime,compress=zstd"), ("btrfs", "compress-force=zstd:3"),
-        ("btrfs", "discard=async"), ("btrfs", "discard"), ("ext2", "acl,nouser_xattr"), ("ext3", "data=ordered,commit=30"),
+        ("btrfs", "discard=async"), ("btrfs", "discard"), ("ext2", "acl,nouser_xattr"),
+        ("ext3", "data=ordered,commit=30"),
     ],
 )  # fmt: skip
 def test_good_mount_options(name: str, options: str) -> None:
@@ -58,8 +59,8 @@ def test_good_mount_options(name: str, options: str) -> None:
         ("ext2", "data=journal", "no mount option 'data'"), ("xfs", "logbsize=big", "size"),
         ("xfs", "logbufs=9", "logbufs"), ("xfs", "logdev=/dev/sda", "no mount option"),
         ("btrfs", "compress=brotli", "compress"), ("btrfs", "device=/dev/sda", "no mount option"),
-        ("ext4", "bind", "no mount option"), ("ext4", "loop", "no mount option"), ("ext4", "x-systemd.automount", "no mount"),
-        ("ext4", "", "no mount option ''"),
+        ("ext4", "bind", "no mount option"), ("ext4", "loop", "no mount option"),
+        ("ext4", "x-systemd.automount", "no mount"), ("ext4", "", "no mount option ''"),
     ],
 )  # fmt: skip
 def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str) -> None:

@@ -197,7 +197,7 @@ class TestSignals:
         signals._handle(2, None)
 
     def test_a_signal_in_a_teardown_is_put_off_until_all_is_undone(self) -> None:
-        undone = []
+        undone: list[str] = []
         with pytest.raises(InterruptedBySignal) as caught:  # noqa: SIM117 - the inner one must end first
             with signals.Teardown() as undo:
                 undo.callback(undone.append, "first made")
