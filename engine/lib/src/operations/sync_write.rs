@@ -11,7 +11,7 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, ResolveFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
@@ -239,8 +239,10 @@ impl Writer<'_> {
         rustix::fs::openat2(&self.mirror.root, path, flags, Mode::empty(), beneath).map(Reached::Again)
     }
 
-    /// Makes links to what was copied already, links to other places, pipes and sockets.
+    /// Makes symbolic links, pipes and sockets; devices are left out.
     fn special(&mut self, directory: &Directory<'_, Place>, entry: &Entry<'_>, into: &Reached<'_>) -> Visit {
+        let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
+        let permissions = Mode::from_raw_mode(attributes.permissions);
         let made = match entry.kind {
             FileType::Symlink => {
                 self.counts.symlinks += 1;
@@ -249,7 +251,8 @@ impl Writer<'_> {
                 rustix::fs::symlinkat(target, into, entry.name)
             }
             FileType::Fifo | FileType::Socket => {
-                rustix::fs::mknodat(into, entry.name, entry.kind, sys::FILE_MODE, 0)
+                rustix::fs::mknodat(into, entry.name, entry.kind, permissions, 0)
+                    .and_then(|()| rustix::fs::chmodat(into, entry.name, permissions, AtFlags::empty()))
             }
             _ => {
                 self.counts.left_out += 1;
@@ -257,7 +260,6 @@ impl Writer<'_> {
             }
         };
         made.map_err(|errno| self.mirror.trouble("create", errno, directory.node, entry.name))?;
-        let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
         copy::give_attributes_by_name(into, entry.name, &attributes, self.mirror.privileged)
             .tried("set times of")
     }

@@ -158,7 +158,8 @@ pub(super) fn give_attributes_by_name(
     rustix::fs::utimensat(&directory, name, &times(attributes), nofollow)
 }
 
-fn times(attributes: &Attributes) -> Timestamps {
+/// The times, as they are set.
+pub(super) fn times(attributes: &Attributes) -> Timestamps {
     let at = |(seconds, nanoseconds): (i64, u32)| Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
     Timestamps { last_access: at(attributes.accessed), last_modification: at(attributes.modified) }
 }

@@ -6,12 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode, ResolveFlags};
 use rustix::io::Errno;
 
-use super::Place;
+use super::{Place, copy};
+use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::fast_map::{FastMap, FileId};
+use crate::sys;
 use crate::walk::Node;
 
 /// The names that were met of files with several.
@@ -41,7 +43,7 @@ impl Links {
     pub(super) fn make_deferred(&self, root: impl AsFd, destination: &Path) -> Result<()> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (file, path) in &state.deferred {
-            match rustix::fs::linkat(&root, &state.first[file], &root, path, AtFlags::empty()) {
+            match make(&root, &state.first[file], path) {
                 // The first name gave trouble, which was counted.
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(Error::system("link", destination.join(path), errno)),
@@ -49,6 +51,16 @@ impl Links {
         }
         Ok(())
     }
+}
+
+/// Makes a link, and gives the directory around it back its times, which it had got already.
+fn make(root: impl AsFd, first: &Path, path: &Path) -> rustix::io::Result<()> {
+    let around = path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let around = rustix::fs::openat2(&root, around, sys::OPEN_DIRECTORY, Mode::empty(), beneath)?;
+    let before = Attributes::of_open(&around)?;
+    rustix::fs::linkat(&root, first, &around, path.file_name().unwrap_or_default(), AtFlags::empty())?;
+    rustix::fs::futimens(&around, &copy::times(&before))
 }
 
 /// The path of a name, from the top of the tree.

@@ -1,0 +1,49 @@
+//! The golden documents: each command still writes what the Python side reads.
+//!
+//! With `FSLAB_UPDATE_GOLDEN=1` they are written anew.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{assert_same_shape, golden, succeed};
+use serde_json::Value;
+use tempfile::tempdir;
+
+fn check(name: &str, root: &Path, arguments: &[&str]) {
+    let found = succeed(&[arguments, &["--threads", "2", "--interval", "1ms"]].concat());
+    if std::env::var_os("FSLAB_UPDATE_GOLDEN").is_some() {
+        let text = serde_json::to_string_pretty(&found).unwrap() + "\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden").join(name);
+        fs::write(path, text.replace(root.to_str().unwrap(), "/mnt")).unwrap();
+    }
+    let expected = golden(name);
+    assert_same_shape(&found, &expected, name);
+    let names = |document: &Value| {
+        let operations = document["operations"].as_array().unwrap();
+        operations.iter().map(|operation| operation["name"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&found), names(&expected), "operations of {name}");
+}
+
+#[test]
+fn every_command_writes_its_golden_document() {
+    let directory = tempdir().unwrap();
+    let root = directory.path();
+    let (set, copy, work) = (root.join("set"), root.join("copy"), root.to_str().unwrap());
+    let (set, copy) = (set.to_str().unwrap(), copy.to_str().unwrap());
+    let classes = ["--class", "small:200:30k", "--duplicates", "0.2", "--owners", "2", "--fanout", "3"];
+    check("populate.json", root, &[&["populate", set], &classes[..]].concat());
+    check("analyze.json", root, &["analyze", set]);
+    check("classify.json", root, &["classify", set]);
+    check("duplicates.json", root, &["duplicates", set, "--list", "1"]);
+    check("search.json", root, &["search", set, "--pattern", "fslab-needle", "--list", "1"]);
+    check("sync-read.json", root, &["sync-read", set]);
+    check("sync-write.json", root, &["sync-write", set, copy]);
+    check("delete.json", root, &["delete", copy]);
+    check("small-files.json", root, &["small-files", work, "--files", "300", "--dirs", "2", "--fsync"]);
+    check("meta.json", root, &["meta", work, "--files", "300", "--dirs", "2"]);
+}

@@ -1,0 +1,206 @@
+//! What goes wrong while it runs: races, full disks, too many files, no permission.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use common::{document, engine, run, snapshot, with_own_mounts};
+use tempfile::tempdir;
+
+fn wide_tree(root: &Path, directories: usize, files: usize) {
+    for directory in 0..directories {
+        let path = root.join(format!("d{directory}/inner"));
+        fs::create_dir_all(&path).unwrap();
+        for file in 0..files {
+            fs::write(path.join(format!("f{file}")), "x").unwrap();
+        }
+    }
+}
+
+/// Swaps directories of the tree for links to one outside and back, as fast as it can, until told.
+fn attack(tree: &Path, outside: &Path, over: &AtomicBool) -> u64 {
+    let mut swaps = 0;
+    while !over.load(Ordering::Relaxed) {
+        for index in 0..200 {
+            let (victim, aside) = (tree.join(format!("d{index}")), tree.join(format!("aside{index}")));
+            if fs::rename(&victim, &aside).is_ok() {
+                swaps += u64::from(symlink(outside, &victim).is_ok());
+                let _ = fs::remove_file(&victim);
+                let _ = fs::rename(&aside, &victim);
+            }
+        }
+    }
+    swaps
+}
+
+#[test]
+fn delete_never_leaves_the_tree_while_directories_are_swapped_for_links() {
+    for round in 0..6 {
+        let directory = tempdir().unwrap();
+        let (tree, outside) = (directory.path().join("tree"), directory.path().join("outside"));
+        wide_tree(&tree, 200, 20);
+        wide_tree(&outside.join("inner"), 3, 20);
+        fs::create_dir_all(outside.join("inner")).unwrap();
+        fs::write(outside.join("precious"), "x").unwrap();
+        let before = snapshot(&outside);
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let attackers: Vec<_> = (0..2).map(|_| scope.spawn(|| attack(&tree, &outside, &over))).collect();
+            let threads = if round % 2 == 0 { "1" } else { "4" };
+            run(&["delete", tree.to_str().unwrap(), "--keep-root", "--threads", threads]);
+            over.store(true, Ordering::Relaxed);
+            assert!(attackers.into_iter().map(|attacker| attacker.join().unwrap()).sum::<u64>() > 0);
+        });
+        assert!(snapshot(&outside) == before, "something outside of the tree was touched");
+    }
+}
+
+#[test]
+fn nothing_outside_is_read_while_directories_are_swapped_for_links() {
+    let directory = tempdir().unwrap();
+    let (tree, outside) = (directory.path().join("tree"), directory.path().join("outside"));
+    wide_tree(&tree, 200, 5);
+    fs::create_dir_all(outside.join("inner")).unwrap();
+    fs::write(outside.join("inner/secret"), "needle").unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let attacker = scope.spawn(|| attack(&tree, &outside, &over));
+        let search = || run(&["search", tree.to_str().unwrap(), "-p", "needle", "--threads", "2"]);
+        let found: Vec<_> = (0..20).map(|_| search().0["answer"]["files_matched"].clone()).collect();
+        over.store(true, Ordering::Relaxed);
+        assert!(attacker.join().unwrap() > 0);
+        assert!(found.iter().all(|count| *count == 0), "{found:?}");
+    });
+}
+
+#[test]
+fn files_that_vanish_are_counted_and_not_fatal() {
+    let directory = tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    for command in [&["analyze"][..], &["sync-read"], &["duplicates"], &["classify"], &["search", "-p", "x"]]
+    {
+        wide_tree(&tree, 100, 20);
+        thread::scope(|scope| {
+            let removing = scope.spawn(|| fs::remove_dir_all(&tree));
+            let arguments = [command, &[tree.to_str().unwrap(), "--threads", "2"]].concat();
+            let (found, status) = run(&arguments);
+            // All of it may be gone before it starts.
+            assert!(status == Some(0) || found["error"]["kind"] == "not_found", "{found:#}");
+            removing.join().unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_chain_longer_than_any_path_is_walked_and_deleted_with_few_descriptors() {
+    let directory = tempdir().unwrap();
+    let script = r#"ulimit -n 40; cd "$DIR"; i=0
+        while [ $i -lt 600 ]; do mkdir directory-with-a-long-name; cd -P directory-with-a-long-name; : > file; i=$((i+1)); done
+        cd /; for order in depth breadth; do
+          "$ENGINE" analyze "$DIR" --threads 3 --order $order --json | grep -q '"files": 600'
+        done
+        "$ENGINE" delete "$DIR" --keep-root --threads 3 --json"#;
+    let Some(output) = with_own_mounts(directory.path(), script) else { return };
+    let (found, status) = document(&output);
+    assert_eq!(status, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!((&found["answer"]["files"], &found["answer"]["directories"]), (&600.into(), &600.into()));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn breadth_first_does_with_few_descriptors() {
+    let directory = tempdir().unwrap();
+    wide_tree(directory.path(), 300, 1);
+    let script = r#"ulimit -n 40
+        "$ENGINE" sync-write "$DIR" "$DIR.copy" --order breadth --threads 2 --json"#;
+    let Some(output) = with_own_mounts(directory.path(), script) else { return };
+    let (found, status) = document(&output);
+    let copy = directory.path().with_extension("copy");
+    let _ = fs::remove_dir_all(copy);
+    assert_eq!((status, &found["answer"]["files"]), (Some(0), &300.into()), "{found:#}");
+}
+
+#[test]
+fn too_few_descriptors_are_named() {
+    let directory = tempdir().unwrap();
+    let script = r#"ulimit -n 5; "$ENGINE" small-files "$DIR" --files 10 --threads 4 --dirs 4 --json"#;
+    let Some(output) = with_own_mounts(directory.path(), script) else { return };
+    let (found, status) = document(&output);
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"too_many_files".into()));
+}
+
+#[test]
+fn a_full_file_system_ends_a_mirror_and_a_data_set() {
+    for command in ["sync-write /usr/bin \"$DIR/copy\"", "populate \"$DIR/set\" --scale 0.001"] {
+        let directory = tempdir().unwrap();
+        let script =
+            format!(r#"mount -t tmpfs -o size=2m none "$DIR"; "$ENGINE" {command} --threads 2 --json"#);
+        let Some(output) = with_own_mounts(directory.path(), &script) else { return };
+        let (found, status) = document(&output);
+        assert_eq!((status, &found["error"]["kind"]), (Some(1), &"no_space".into()), "{command}");
+    }
+}
+
+#[test]
+fn delete_does_not_cross_into_another_file_system() {
+    let directory = tempdir().unwrap();
+    let script = r#"mkdir "$DIR/a" "$DIR/a/mounted" "$DIR/b"; mount -t tmpfs none "$DIR/a/mounted"
+        : > "$DIR/a/mounted/kept"; : > "$DIR/a/gone"; : > "$DIR/b/gone"
+        "$ENGINE" delete "$DIR" --keep-root --threads 2 --json; ls "$DIR/a/mounted" | grep -q kept"#;
+    let Some(output) = with_own_mounts(directory.path(), script) else { return };
+    let (found, status) = document(&output);
+    assert_eq!((status, &found["answer"]["files"]), (Some(0), &2.into()));
+    assert_eq!(found["warnings"][0]["kind"], "files_left_out");
+}
+
+#[test]
+fn what_may_not_be_read_is_counted() {
+    let directory = tempdir().unwrap();
+    wide_tree(directory.path(), 2, 3);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(directory.path().join("d0"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(directory.path().join("d1/inner/f0"), fs::Permissions::from_mode(0o600)).unwrap();
+    // Root reads everything, so this is asked as nobody.
+    let script = r#"setpriv --reuid 65534 --regid 65534 --clear-groups "$ENGINE" sync-read "$DIR" --json"#;
+    let Some(output) = with_own_mounts(directory.path(), script) else { return };
+    let Ok(found) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else { return };
+    assert_eq!((&found["answer"]["files"], &found["answer"]["troubles"]["denied"]), (&2.into(), &2.into()));
+}
+
+#[test]
+fn senseless_deletes_and_mirrors_are_refused() {
+    for arguments in [&["delete", "/"][..], &["delete", "."], &["delete", "/..", "--keep-root"]] {
+        let (found, status) = run(arguments);
+        assert_eq!((status, &found["error"]["kind"]), (Some(1), &"invalid".into()), "{arguments:?}");
+    }
+    let directory = tempdir().unwrap();
+    let root = directory.path().to_str().unwrap();
+    fs::create_dir(directory.path().join("empty")).unwrap();
+    let within = directory.path().join("empty");
+    let (found, _) = run(&["sync-write", root, within.to_str().unwrap()]);
+    assert_eq!(found["error"]["kind"], "invalid");
+    let (found, _) = run(&["sync-write", within.to_str().unwrap(), root]);
+    assert_eq!(found["error"]["kind"], "invalid");
+}
+
+#[test]
+fn a_walk_ends_at_a_signal() {
+    let mut child = engine()
+        .args(["search", "/usr", "-p", "needle", "--threads", "2", "--json", "--buffer", "4k"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    thread::sleep(std::time::Duration::from_millis(30));
+    let pid = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: it is our own child, which has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
