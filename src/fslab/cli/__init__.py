@@ -21,14 +21,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("doctor")(doctor.doctor)
-app.command("list")(listing.listing)
-app.command("plan")(plan.plan)
-app.command("run")(run.run)
-app.command("results")(results.results)
-app.command("export")(export.export)
-app.command("clean")(clean.clean)
-app.command("schema")(schema.schema)
+app.command("doctor", short_help="What can be measured here, and what is missing.")(doctor.doctor)
+app.command("list", short_help="Studies, file systems, media, workloads, probes.")(listing.listing)
+app.command("plan", short_help="What a study would do; touches nothing.")(plan.plan)
+app.command("run", short_help="Run a study, or finish an interrupted one.")(run.run)
+app.command("results", short_help="The table of a campaign, again.")(results.results)
+app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
+app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
+app.command("schema", short_help="The study language, for editors and people.")(schema.schema)
 
 
 def _print_version(wanted: bool) -> None:

@@ -59,7 +59,7 @@ def _show(found: list[Capability], packages: list[str]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for title in ("", "what", "", "version", "missing"):
+    for title in ("", "what", "version", "missing"):
         table.add_column(title)
     for capability in found:
         versions = ", ".join(
@@ -68,7 +68,6 @@ def _show(found: list[Capability], packages: list[str]) -> None:
         table.add_row(
             "[green]✓[/green]" if capability.available else "[red]✗[/red]",
             f"{capability.kind} [bold]{capability.name}[/bold]",
-            f"[dim]{capability.summary}[/dim]",
             versions if capability.available else "",
             "; ".join(capability.missing),
         )
