@@ -12,6 +12,7 @@ pub mod fast_map;
 pub mod kinds;
 pub mod measure;
 pub mod names;
+pub mod numbered;
 pub mod operations;
 pub mod random;
 pub mod stop;

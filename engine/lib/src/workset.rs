@@ -4,7 +4,6 @@
 //! contiguous share of the files, and directories are contiguous too: with as many directories as
 //! threads, each thread has its own.
 
-use std::ffi::CStr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use crate::document::Warning;
 use crate::error::{Context, Error, Result};
 use crate::measure::recorder::Recorder;
 use crate::measure::{Detail, Measure};
+use crate::numbered::Name;
 use crate::random::{Stream, shuffle};
 use crate::sys;
 
@@ -278,36 +278,6 @@ impl File<'_> {
     }
 }
 
-/// A letter and ten digits, ready for the kernel, made without an allocation.
-#[derive(Debug, Clone, Copy)]
-pub struct Name([u8; 12]);
-
-impl Name {
-    /// The name of what has this letter and this number.
-    #[inline]
-    pub fn new(letter: u8, mut number: u64) -> Self {
-        let mut bytes = *b"f0000000000\0";
-        bytes[0] = letter;
-        for digit in bytes[1..11].iter_mut().rev() {
-            *digit += u8::try_from(number % 10).unwrap_or(0);
-            number /= 10;
-        }
-        Self(bytes)
-    }
-
-    /// As the kernel wants it.
-    #[inline]
-    pub fn as_c_str(&self) -> &CStr {
-        CStr::from_bytes_with_nul(&self.0).expect("digits hold no NUL")
-    }
-}
-
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0[..11]))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,11 +292,5 @@ mod tests {
             }
             assert_eq!((0..threads).map(|worker| shape.share(worker).count()).sum::<usize>() as u64, files);
         }
-    }
-
-    #[test]
-    fn names_have_ten_digits() {
-        assert_eq!(Name::new(b'f', 1_234_567_890).to_string(), "f1234567890");
-        assert_eq!(Name::new(b'd', 0).as_c_str(), c"d0000000000");
     }
 }

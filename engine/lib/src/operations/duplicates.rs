@@ -8,6 +8,7 @@
 mod collect;
 mod compare;
 mod heads;
+mod part;
 mod sets;
 
 use std::path::PathBuf;

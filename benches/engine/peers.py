@@ -1,0 +1,62 @@
+"""The programs that fslab-engine is held against, and how to get them.
+
+Nothing here measures. Cargo programs go to a private root; Debian packages need root, and are left out without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+APT = {
+    "rg": "ripgrep",
+    "jdupes": "jdupes",
+    "rsync": "rsync",
+    "fio": "fio",
+    "bonnie++": "bonnie++",
+    "fs_mark": "fsmark",
+    "cc": "gcc",
+}
+CARGO = {"dust": "du-dust", "dua": "dua-cli", "diskus": "diskus", "fclones": "fclones"}
+
+
+def install(build: Path) -> None:
+    """Installs what is missing; whatever cannot be had is left out of the comparisons."""
+    packages = [package for program, package in APT.items() if shutil.which(program) is None]
+    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
+        _try(["apt-get", "install", "-y", "-qq", *packages])
+    root = build / "peers"
+    crates = [crate for program, crate in CARGO.items() if not (root / "bin" / program).exists()]
+    if crates and shutil.which("cargo"):
+        _try(
+            [
+                "cargo",
+                "install",
+                "--quiet",
+                "--root",
+                str(root),
+                "--target-dir",
+                str(build / "peers-build"),
+                *crates,
+            ]
+        )
+    os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}{os.pathsep}/usr/sbin"
+
+
+def compile_bare(source: Path, build: Path) -> Path | None:
+    """The bare loop, compiled; None without a compiler."""
+    build.mkdir(parents=True, exist_ok=True)
+    target = build / "bare"
+    done = _try(["cc", "-O2", "-pthread", str(source), "-o", str(target)])
+    return target if done else None
+
+
+def _try(argv: list[str]) -> bool:
+    print("+", " ".join(argv), flush=True)
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
