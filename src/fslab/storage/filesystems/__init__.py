@@ -25,7 +25,8 @@ VFS_OPTIONS: Mapping[str, str] = {
 }  # fmt: skip
 
 SIZE = re.compile(r"\d+[kmgKMG]?")
-ELSEWHERE = (",device=", ",logdev=", ",rtdev=", ",name=", ",file=", "-Jdevice=")
+# A value may be written right after its flag: -llogdev=…
+ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
 
 class FileSystem(ABC):
@@ -76,8 +77,7 @@ class FileSystem(ABC):
 
 def _refuse_other_devices(filesystem: str, word: str) -> None:
     """An external log or a second device named here would be formatted without any of our checks."""
-    outside = next((key for key in ELSEWHERE if key in f",{word}"), None)
-    if outside or "/" in word:
+    if ELSEWHERE.search(word) or "/" in word:
         raise ValueError(
             f"mkfs option '{word}' of {filesystem} names another file or device: not let through"
         )
