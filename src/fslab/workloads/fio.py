@@ -136,7 +136,8 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
     """The job on a command line: what the study says, and what fslab decides where it says nothing."""
     options: dict[str, str | int | None] = {
         "name": "fslab",
-        "directory": str(job.directory),
+        # fio takes a bare colon for the end of one directory and the beginning of the next.
+        "directory": str(job.directory).replace(":", "\\:"),
         "rw": parameters.rw,
         "bs": parameters.bs,
         "size": parameters.size,
