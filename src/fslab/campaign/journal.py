@@ -6,16 +6,18 @@ what stands in a journal is ever torn down. How each kind is undone stands in ``
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fslab.errors import BusyError
+from fslab.errors import BusyError, UnsafeError
 from fslab.system import paths
 
 
@@ -31,23 +33,23 @@ class Entry:
 class CampaignJournal:
     """The open journal of one campaign; holding it open holds the campaign's lock.
 
-    BusyError when another process has it open.
+    BusyError when another process has it open, UnsafeError when it is not our user's own: what it names is
+    deleted, and another user could have written it.
     """
 
     def __init__(self, campaign: str, directory: Path | None = None) -> None:
+        if "/" in campaign or campaign in {"", ".", ".."}:
+            raise UnsafeError("is no name of a campaign", where=repr(campaign))
         self.campaign = campaign
         self.path = (directory or default_directory()) / f"{campaign}.jsonl"
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(self._descriptor)
-            raise BusyError(
-                f"campaign {campaign} is running in another process", where=str(self.path),
-                hint="wait for it, or end it",
-            ) from error  # fmt: skip
-        self._count = len(self.path.read_text().splitlines())
+        self._descriptor = -1
+        while self._descriptor < 0:
+            self._descriptor = _locked(self.path)
+        content = self._content()
+        self._count = content.count(b"\n")
+        # What follows a line that a power loss cut short would be lost with it.
+        os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
         _sync_directory(self.path.parent)
 
     def __enter__(self) -> Self:
@@ -71,7 +73,7 @@ class CampaignJournal:
 
     def pending(self) -> list[Entry]:
         """What is not undone, in the order it was created."""
-        return parse(self.path.read_text())
+        return parse(self._content().decode("utf-8", "replace"))
 
     def close(self) -> None:
         """Close it; the file goes when nothing is left to undo. Can be called twice."""
@@ -83,23 +85,32 @@ class CampaignJournal:
         self._descriptor = -1
 
     def _append(self, line: dict[str, str]) -> None:
-        os.write(self._descriptor, (json.dumps(line) + "\n").encode())
+        data = (json.dumps(line) + "\n").encode()
+        before = os.fstat(self._descriptor).st_size
+        if os.write(self._descriptor, data) != len(data):
+            os.ftruncate(self._descriptor, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         os.fdatasync(self._descriptor)
+
+    def _content(self) -> bytes:
+        # Of the file that we opened: the name may lead to another one by now.
+        return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
 
 
 def parse(text: str) -> list[Entry]:
-    """Pending entries of a journal's text. A last line that a power loss cut short is dropped: what it would
-    have named was not created yet."""
+    """Pending entries of a journal's text. A line that a power loss cut short or garbled is dropped: what it
+    would have named was not created yet."""
     entries: dict[str, Entry] = {}
     for line in text.splitlines():
         try:
             item = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if "undone" in item:
-            entries.pop(item["undone"], None)
-        else:
-            entries[item["id"]] = Entry(id=item["id"], kind=item["kind"], target=item["target"])
+        match item:
+            case {"undone": str(entry)}:
+                entries.pop(entry, None)
+            case {"id": str(entry), "kind": str(kind), "target": str(target)}:
+                entries[entry] = Entry(id=entry, kind=kind, target=target)
     return list(entries.values())
 
 
@@ -111,6 +122,43 @@ def leftover(directory: Path | None = None) -> Iterator[str]:
 def default_directory() -> Path:
     """Where journals lie."""
     return paths.state() / "journal"
+
+
+def _locked(path: Path) -> int:
+    """Descriptor of the journal, locked and our own; -1 if its last owner removed it meanwhile."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except (PermissionError, IsADirectoryError, FileExistsError) as error:
+        raise _not_ours(path) from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _not_ours(path) from error
+        raise
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise _not_ours(path)
+        if path.exists() and os.path.samestat(found, path.stat()):
+            descriptor, locked = -1, descriptor
+            return locked
+    except BlockingIOError as error:
+        raise BusyError(
+            f"campaign {path.stem} is running in another process", where=str(path),
+            hint="wait for it, or end it",
+        ) from error  # fmt: skip
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+    return -1
+
+
+def _not_ours(path: Path) -> UnsafeError:
+    return UnsafeError(
+        "this journal belongs to another user or can be written by one: not believed", where=str(path),
+        hint="let its owner run fslab clean; or remove it",
+    )  # fmt: skip
 
 
 def _sync_directory(directory: Path) -> None:

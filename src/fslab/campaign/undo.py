@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fslab.campaign.journal import CampaignJournal, Entry, leftover
-from fslab.errors import BusyError, FslabError
+from fslab.errors import BusyError, FslabError, InterruptedBySignal, UnsafeError
 from fslab.machine import tuning
 from fslab.system import loops, mounts, proc
 
@@ -37,25 +37,55 @@ def clean_all() -> tuple[list[tuple[str, Entry]], list[FslabError]]:
             done.extend((campaign, entry) for entry in clean(campaign))
         except BusyError:
             log.info("campaign %s is running: left alone", campaign)
+        except InterruptedBySignal:
+            raise
         except FslabError as error:
             failures.append(error)
+        except OSError as error:
+            failures.append(FslabError(str(error), where=campaign, hint="mend that, then: fslab clean"))
     return done, failures
 
 
 def undo_pending(journal: CampaignJournal) -> list[Entry]:
-    """End the campaign's processes, then undo its entries, newest first."""
+    """End the campaign's processes, then undo its entries, newest first; what fails keeps no other.
+
+    Raises the first failure when all is tried.
+    """
     end_marked(journal.campaign)
-    done = []
+    done: list[Entry] = []
+    failures: list[FslabError | OSError] = []
     for entry in reversed(journal.pending()):
         if entry.kind not in UNDO:
             raise FslabError(
                 f"do not know how to undo '{entry.kind}' of {entry.target}", where=str(journal.path),
                 hint="a newer fslab wrote this journal: clean with that one",
             )  # fmt: skip
-        UNDO[entry.kind](entry.target)
-        journal.undone(entry.id)
-        done.append(entry)
+        try:
+            _check_ours(journal.campaign, entry)
+            UNDO[entry.kind](entry.target)
+            journal.undone(entry.id)
+        except InterruptedBySignal:
+            raise
+        except (FslabError, OSError) as error:
+            failures.append(error)
+        else:
+            done.append(entry)
+    if failures:
+        raise failures[0]
     return done
+
+
+def _check_ours(campaign: str, entry: Entry) -> None:
+    """UnsafeError for what no campaign of this name can have made: all that we make carries the name."""
+    if entry.kind == "tuning":
+        ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
+    else:
+        parts = Path(entry.target).parts
+        ours = ".." not in parts and any(
+            part == campaign or part.startswith(f"fslab-{campaign}-") for part in parts
+        )
+    if not ours:
+        raise UnsafeError(f"a {entry.kind} that is not of this campaign: not undone", where=entry.target)
 
 
 def end_marked(campaign: str) -> None:
@@ -91,7 +121,8 @@ def _remove_tree(target: str) -> None:
 
 def _put_back(target: str) -> None:
     path, _, found = target.partition("=")
-    tuning.put_back(Path(path), found)
+    if Path(path).exists():  # a processor or a module may be gone, and its settings with it
+        tuning.put_back(Path(path), found)
 
 
 UNDO: Mapping[str, Callable[[str], None]] = {

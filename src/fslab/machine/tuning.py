@@ -5,11 +5,13 @@ Only ``vm.*`` sysctls and ``cpu_governor``. The found value is in the journal be
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fslab.errors import NeedsRootError, UnsupportedError
+from fslab.errors import BusyError, NeedsRootError, UnsupportedError
 from fslab.storage import Journal
 
 SYSCTL = Path("/proc/sys")
@@ -44,8 +46,14 @@ def files(name: str, sysctl: Path = SYSCTL, governors: Path = GOVERNORS) -> list
 
 @contextmanager
 def tuned(settings: Mapping[str, str], journal: Journal) -> Iterator[None]:
-    """Set the settings; on leaving put back what was there, in reverse order."""
+    """Set the settings; on leaving put back what was there, in reverse order.
+
+    BusyError while another campaign has settings of its own: it would put back ours, or we its.
+    """
     changed: list[tuple[Path, str, str]] = []
+    alone = ExitStack()
+    if settings:
+        alone.callback(os.close, _alone())
     try:
         for path, value in [(path, value) for name, value in settings.items() for path in files(name)]:
             restore, found = in_force(path)
@@ -57,6 +65,7 @@ def tuned(settings: Mapping[str, str], journal: Journal) -> Iterator[None]:
         for path, found, entry in reversed(changed):
             put_back(path, found)
             journal.undone(entry)
+        alone.close()
 
 
 def in_force(path: Path) -> tuple[Path, str]:
@@ -66,6 +75,27 @@ def in_force(path: Path) -> tuple[Path, str]:
         path = path.with_name(PAIRS[path.name])
         found = path.read_text().strip()
     return path, found
+
+
+def is_setting(path: Path) -> bool:
+    """Whether this is a file that ``files`` could have named."""
+    return path.parent == SYSCTL / "vm" or (
+        path.is_relative_to(GOVERNORS) and path.name == "scaling_governor" and ".." not in path.parts
+    )
+
+
+def _alone() -> int:
+    """A descriptor that keeps other campaigns from changing settings until it is closed."""
+    descriptor = os.open(SYSCTL / "vm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise BusyError(
+            "another campaign has kernel settings of its own at this moment", where="tuning",
+            hint="wait for it, or end it",
+        ) from error  # fmt: skip
+    return descriptor
 
 
 def put_back(path: Path, found: str) -> None:
