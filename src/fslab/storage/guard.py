@@ -6,18 +6,21 @@ this very device with --wipe.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from fslab.errors import UnsafeError
+from fslab.errors import BusyError, UnsafeError
 from fslab.system import mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
 STABLE = ("/dev/disk/by-", "/dev/mapper/", "/dev/md/")
 SAMPLES = 32
 SAMPLE_BYTES = 64 << 10
+CLAIM_DEADLINE_S = 5.0
 WIPEFS = Tool(program="wipefs", package="util-linux")
 
 
@@ -33,18 +36,14 @@ def check_name(path: str) -> None:
 
 
 def check_unused(path: str) -> Path:
-    """The real device node, or UnsafeError if it is mounted, swap, held or open by somebody. No --wipe overrides it."""
+    """The real device node, or UnsafeError if it is mounted, swap, held, under a loop device, or written by
+    somebody. No --wipe overrides it."""
     device = _block_device(path)
     block = sysfs.block_directory(device)
     whole = {sysfs.device_number(device), *(_number(part) for part in _partitions(block))}
-    for mount in mounts.mounted():
-        if mount.device in whole or _source_number(mount.source) in whole:
-            raise UnsafeError(
-                f"is mounted at {mount.target}", where=path, hint="choose another device, or unmount it"
-            )
-    for swap in _swaps():
-        if _source_number(swap) in whole:
-            raise UnsafeError("is in use as swap", where=path, hint="choose another device")
+    if (block / "partition").exists():
+        whole.add(_number(block.parent))
+    _check_mounts(whole, path)
     for part in (block, *_partitions(block)):
         if holders := [holder.name for holder in sorted((part / "holders").glob("*"))]:
             raise UnsafeError(
@@ -53,7 +52,30 @@ def check_unused(path: str) -> Path:
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
     _check_exclusive(device, path)
+    _check_writers(whole, path)
     return device
+
+
+def claim(path: str) -> int:
+    """A descriptor that keeps other campaigns off the device until it is closed; BusyError if one has it.
+
+    flock(2) on the device also keeps udev from probing it (systemd.io, "Locking Block Device Access");
+    udev itself may hold the lock for a moment.
+    """
+    descriptor = os.open(_block_device(path), os.O_RDONLY | os.O_CLOEXEC)
+    deadline = time.monotonic() + CLAIM_DEADLINE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise BusyError(
+                    "another campaign uses this device", where=path, hint="wait for it, or end it"
+                ) from error
+            time.sleep(0.05)
+        else:
+            return descriptor
 
 
 def check_blank(path: str, wipe: Iterable[str]) -> None:
@@ -90,6 +112,21 @@ def _block_device(path: str) -> Path:
     return real
 
 
+def _check_mounts(numbers: set[str], path: str) -> None:
+    for mount in mounts.mounted():
+        if mount.device in numbers or _source_number(mount.source) in numbers:
+            raise UnsafeError(
+                f"is mounted at {mount.target}", where=path, hint="choose another device, or unmount it"
+            )
+    for swap in _swaps():
+        if _source_number(swap) in numbers:
+            raise UnsafeError("is in use as swap", where=path, hint="choose another device")
+    for backing in sorted(sysfs.SYS.glob("block/loop*/loop/backing_file")):
+        if _source_number(sysfs.text(backing) or "") in numbers:
+            user = backing.parent.parent.name
+            raise UnsafeError(f"is in use: {user} lies on it", where=path, hint="choose another device")
+
+
 def _check_exclusive(device: Path, path: str) -> None:
     # O_EXCL on a block device fails while the kernel or a program holds it: mounted anywhere, also in another
     # mount namespace, part of a multi-device btrfs, swap, md, dm (open(2), "O_EXCL").
@@ -99,6 +136,31 @@ def _check_exclusive(device: Path, path: str) -> None:
         raise UnsafeError(
             f"is in use ({error.strerror})", where=path, hint="choose another device, or end what uses it"
         ) from error
+
+
+def _check_writers(numbers: set[str], path: str) -> None:
+    # Not all that write to a device ask for it exclusively.
+    if writers := _writers(numbers):
+        raise UnsafeError(
+            f"is written by process {', '.join(writers)} (a virtual machine, a database?)", where=path,
+            hint="choose another device, or end what uses it",
+        )  # fmt: skip
+
+
+def _writers(numbers: set[str], root: Path = Path("/proc")) -> list[str]:
+    """Ids of the processes that have one of the devices open for writing."""
+    found = set()
+    for entry in root.glob("[0-9]*/fd/*"):
+        try:
+            name = os.readlink(entry)  # noqa: PTH115 - its name only: a stat of any file can hang
+            if not name.startswith("/dev/") or _source_number(name) not in numbers:
+                continue
+            flags = (entry.parent.parent / "fdinfo" / entry.name).read_text().partition("flags:")[2]
+        except OSError:
+            continue  # ended meanwhile
+        if int(flags.split()[0], 8) & os.O_ACCMODE != os.O_RDONLY:
+            found.add(entry.parent.parent.name)
+    return sorted(found)
 
 
 def _partitions(block: Path) -> list[Path]:

@@ -50,6 +50,8 @@ class Device(media.Medium[DeviceOptions]):
 
     def provide(self, options: DeviceOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:  # noqa: ARG002
         """The device, once more checked to be unused and the same disk as before."""
+        if options.path not in site.media:
+            site.exit.callback(os.close, guard.claim(options.path))
         device = guard.check_unused(options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
         if options.path not in site.media:
