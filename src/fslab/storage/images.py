@@ -51,8 +51,11 @@ def check_memory(size_bytes: int) -> None:
         )  # fmt: skip
 
 
-def create(path: Path, size_bytes: int, site: Site) -> None:
-    """Write a new image of ``size_bytes`` and flush it; journalled first, removed when the campaign ends."""
+def create(path: Path, size_bytes: int, site: Site) -> tuple[int, int]:
+    """Write a new image of ``size_bytes`` and flush it; journalled first, removed when the campaign ends.
+
+    Returns its device and inode number.
+    """
     if os.path.lexists(path):  # checked before the journal may claim that the file is ours
         raise UnsafeError("there is a file of this name already, not overwritten", where=str(path))
     entry = site.journal.will_create("image", str(path))
@@ -60,6 +63,7 @@ def create(path: Path, size_bytes: int, site: Site) -> None:
     site.exit.callback(_remove, path, site, entry)
     try:
         _fill(descriptor, size_bytes)
+        made = os.fstat(descriptor)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise NoSpaceError(
@@ -69,6 +73,7 @@ def create(path: Path, size_bytes: int, site: Site) -> None:
         raise
     finally:
         os.close(descriptor)
+    return made.st_dev, made.st_ino
 
 
 def _fill(descriptor: int, size_bytes: int) -> None:

@@ -5,6 +5,9 @@ Only devices whose backing file is the given image are ever detached.
 
 from __future__ import annotations
 
+import fcntl
+import os
+import struct
 import time
 from pathlib import Path
 
@@ -13,6 +16,9 @@ from fslab.system import proc, sysfs
 
 DETACH_DEADLINE_S = 10.0
 CONTROL = Path("/dev/loop-control")
+# include/uapi/linux/loop.h; struct loop_info64 begins with lo_device and lo_inode.
+LOOP_GET_STATUS64 = 0x4C05
+LOOP_INFO64_BYTES = 232
 
 
 def check_supported() -> None:
@@ -39,6 +45,17 @@ def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
     ]
 
 
+def backing(device: Path) -> tuple[int, int]:
+    """Device and inode number of the file behind a loop device, as of stat(2): of the file, not of its name."""
+    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        status = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
+    finally:
+        os.close(descriptor)
+    number, inode = struct.unpack_from("=QQ", status)
+    return number, inode
+
+
 def uses_direct_io(device: Path) -> bool:
     """Whether the kernel really bypasses the page cache of the backing file (sysfs ``loop/dio``)."""
     return sysfs.text(sysfs.block_directory(device) / "loop/dio") == "1"
@@ -55,7 +72,7 @@ def detach(image: Path) -> None:
     while devices := attached_to(image):
         for device in devices:
             try:
-                proc.run(["losetup", "--detach", str(device)], timeout_s=30)
+                _detach(device, image)
             except ToolFailedError:
                 if attached_to(image) and time.monotonic() > deadline:
                     raise
@@ -63,3 +80,13 @@ def detach(image: Path) -> None:
             if time.monotonic() > deadline:
                 raise MountError("the loop device stays attached", where=str(image), hint="fslab clean")
             time.sleep(0.02)
+
+
+def _detach(device: Path, image: Path) -> None:
+    # While we hold it open, it cannot be given another image between our look and losetup.
+    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if device in attached_to(image):
+            proc.run(["losetup", "--detach", str(device)], timeout_s=30)
+    finally:
+        os.close(descriptor)

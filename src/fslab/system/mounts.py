@@ -35,7 +35,8 @@ class Mount:
 def parse(text: str) -> list[Mount]:
     """All mounts in the text of a mountinfo file, in its order."""
     found = []
-    for line in text.splitlines():
+    # Not splitlines(): names may hold form feeds and the like, the kernel escapes only blanks and newlines.
+    for line in filter(None, text.split("\n")):
         before, _, after = line.partition(" - ")
         fields, (filesystem, source, superblock) = before.split(" "), after.split(" ")[:3]
         found.append(
@@ -52,7 +53,7 @@ def parse(text: str) -> list[Mount]:
 
 def mounted(path: Path = MOUNTINFO) -> list[Mount]:
     """All mounts that this process sees."""
-    return parse(path.read_text())
+    return parse(os.fsdecode(path.read_bytes()))
 
 
 def at(target: Path) -> Mount | None:

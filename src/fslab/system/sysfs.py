@@ -10,9 +10,12 @@ SYS = Path("/sys")
 
 
 def text(path: Path) -> str | None:
-    """The stripped content of a file, or None if it cannot be read."""
+    """The stripped content of a file, or None if it cannot be read.
+
+    It may name a file of another user, in bytes that are no UTF-8.
+    """
     try:
-        return path.read_text().strip()
+        return os.fsdecode(path.read_bytes()).strip()
     except OSError:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from fslab.errors import NeedsRootError
+from fslab.errors import NeedsRootError, UnsafeError
 from fslab.record import Severity, ValidityWarning, WarningKind
 from fslab.storage import BlockDevice, Site, images
 from fslab.system import loops, mounts, sysfs
@@ -22,10 +22,10 @@ def check_root(effective_user: int, medium: str) -> None:
 
 def image_for(directory: Path, site: Site, slot: str, size_bytes: int) -> Path:
     """The campaign's image of this slot, made if it is not there yet."""
-    image = directory / f"fslab-{site.campaign}-{slot}.img"
+    # Resolved, as the kernel names it when it is to be detached.
+    image = directory.resolve() / f"fslab-{site.campaign}-{slot}.img"
     if str(image) not in site.media:
-        images.create(image, size_bytes, site)
-        site.media[str(image)] = size_bytes
+        site.media[str(image)] = images.create(image, size_bytes, site)
     return image
 
 
@@ -35,6 +35,13 @@ def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> 
     undo.callback(_detach, image, site, entry)
     done = site.run("attach", loops.attach_argv(image, direct=True))
     device = Path(done.stdout.strip())
+    if loops.backing(device) != site.media[str(image)]:
+        # It came by name, and who owns the directory can give the name to any file or disk.
+        site.run("detach", ["losetup", "--detach", str(device)])
+        raise UnsafeError(
+            "the image was exchanged by somebody", where=str(image),
+            hint="let 'path' of the medium be a directory that only you can write to",
+        )  # fmt: skip
     loops.forbid_discard(device)
     direct = loops.uses_direct_io(device)
     facts = {
