@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import StackSpec
-from fslab.errors import MkfsError, MountError, UnsupportedError
+from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
 from fslab.record import ValidityWarning
 from fslab.storage import BlockDevice, Site
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -66,11 +66,28 @@ class Stack:
 
 
 def check(spec: StackSpec, site: Site) -> None:
-    """Raise if this stack cannot be built now. Changes nothing."""
+    """Raise if this stack cannot be built now. Changes nothing.
+
+    It need not come from a study that was just checked: a campaign's store can be anybody's.
+    """
+    _check_spec(spec)
     layout = LAYOUTS.get(spec.layout)
     disks = layout.disks(layout.parse_options(spec.layout_options))
     medium = MEDIA.get(spec.medium.type)
     medium.check(medium.parse_options(spec.medium.options), site, disks=disks)
+
+
+def _check_spec(spec: StackSpec) -> None:
+    if "/" in spec.medium.name:
+        raise UsageError("a medium's name has no slashes: images are named after it", where=spec.medium.name)
+    if spec.filesystem is None:
+        return
+    driver = FILESYSTEMS.get(spec.filesystem)
+    try:
+        driver.check_mkfs_options(spec.mkfs_options)
+        driver.check_mount_options(spec.mount_options)
+    except ValueError as error:
+        raise UsageError(str(error), where=spec.name) from error
 
 
 def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool) -> Stack:
