@@ -1,0 +1,262 @@
+"""Attacks on real loop devices, mounts and directories: by other users, other processes and bad luck."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import site as sites
+from fslab.campaign import undo
+from fslab.campaign.journal import CampaignJournal, default_directory
+from fslab.cell import MediumSpec, StackSpec
+from fslab.errors import BusyError, FslabError, UnsafeError, UsageError
+from fslab.machine import tuning
+from fslab.storage import Site, guard, stack
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import _loop
+from fslab.system import loops, mounts
+
+MIB = 1 << 20
+NOBODY = 65534
+Make = Callable[[], Path]
+Stable = Callable[[Path], str]
+DEVICE = MEDIA.get("device")
+
+
+def spec(filesystem: str = "ext4", medium: str = "ram", **more: Any) -> StackSpec:
+    medium_spec = MediumSpec(name=more.pop("name", "m"), type=medium, options={"size": "24m"})
+    return StackSpec(name="s", medium=medium_spec, filesystem=filesystem, **more)
+
+
+@contextmanager
+def mounted(device: Path, target: Path, shell: Any) -> Iterator[None]:
+    target.mkdir()
+    shell("mount", device, target)
+    try:
+        yield
+    finally:
+        mounts.unmount(target)
+
+
+class TestDevicesInUse:
+    def test_under_a_loop_device_even_with_wipe(
+        self, loop: Make, stable: Stable, tmp_path: Path, shell: Any
+    ) -> None:
+        device = loop()
+        shell("mkfs.ext4", "-q", device)
+        upper = Path(shell("losetup", "--find", "--show", device).stdout.strip())
+        try:
+            with mounted(upper, tmp_path / "upper", shell), pytest.raises(UnsafeError, match="lies on it"):
+                guard.check_unused(stable(device))
+        finally:
+            loops.detach(device)
+
+    def test_open_for_writing_as_a_virtual_machine_has_its_disk(self, loop: Make, stable: Stable) -> None:
+        device = loop()
+        path = stable(device)
+        reader = os.open(device, os.O_RDONLY)
+        guard.check_unused(path)
+        writer = os.open(device, os.O_RDWR)
+        try:
+            with pytest.raises(UnsafeError, match="is written by process"):
+                guard.check_unused(path)
+        finally:
+            os.close(writer)
+            os.close(reader)
+
+    def test_by_another_campaign_between_its_trials(
+        self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.1)
+        device = loop()
+        path, same = stable(device), stable(device)
+        options, others = DEVICE.parse_options({"path": path}), DEVICE.parse_options({"path": same})
+        with (
+            sites.opened("test-0001", frozenset({path})) as first,
+            sites.opened("test-0002", frozenset({same})) as second,
+            ExitStack() as undone,
+        ):
+            DEVICE.provide(options, first, "slot", undone)
+            with pytest.raises(BusyError):
+                DEVICE.provide(others, second, "slot", undone)
+        with sites.opened("test-0002", frozenset({same})) as second, ExitStack() as undone:
+            DEVICE.provide(others, second, "slot", undone)
+
+
+class TestHostileDirectories:
+    def test_an_image_that_its_directory_s_owner_exchanges(self, site: Site, tmp_path: Path) -> None:
+        victim = tmp_path / "victim"
+        victim.write_bytes(b"precious" * MIB)
+        image = _loop.image_for(tmp_path, site, "m", 8 * MIB)
+        image.rename(tmp_path / "taken away")
+        image.symlink_to(victim)
+        with ExitStack() as undone, pytest.raises(UnsafeError, match="exchanged"):
+            _loop.attach(image, site, undone, expect_direct=False)
+        assert not loops.attached_to(victim)
+        assert victim.read_bytes() == b"precious" * MIB
+
+    def test_a_state_directory_behind_a_link(self, own_directories: Path) -> None:
+        real = own_directories / "state"
+        real.rename(own_directories / "elsewhere") if real.exists() else (
+            own_directories / "elsewhere"
+        ).mkdir()
+        real.symlink_to(own_directories / "elsewhere")
+        with sites.opened("test-0003", frozenset()) as site, ExitStack() as undone:
+            up = stack.build(spec(medium="loop"), site, undone, slot="m", make=True)
+            assert up.device is not None
+            assert up.device.facts["backing_filesystem"]
+        # That no loop device is left is seen by the fixture.
+
+    @pytest.mark.parametrize("name", [b"latin1-\xe9", b"form\x0cfeed", "line\u2028separator".encode()])
+    def test_another_user_s_mount_and_loop_of_a_strange_name(
+        self, name: bytes, site: Site, tmp_path: Path, shell: Any
+    ) -> None:
+        directory = tmp_path / os.fsdecode(name)
+        image = tmp_path / (os.fsdecode(name) + ".img")
+        image.write_bytes(bytes(MIB))
+        shell(*loops.attach_argv(image, direct=False))
+        directory.mkdir()
+        shell("mount", "-t", "tmpfs", "somebody", directory)
+        try:
+            with ExitStack() as undone:
+                stack.build(spec(), site, undone, slot="m", make=True)
+        finally:
+            shell("umount", directory)
+            loops.detach(image)
+
+
+class TestJournals:
+    def plant(self, target: Path, owner: int = 0, kind: str = "tree", campaign: str = "planted") -> Path:
+        directory = default_directory()
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"{campaign}.jsonl"
+        path.write_text(json.dumps({"id": "1-1", "kind": kind, "target": str(target)}) + "\n")
+        os.chown(path, owner, -1)
+        return path
+
+    def test_another_user_s_journal_is_not_believed(self, tmp_path: Path) -> None:
+        victim = tmp_path / "fslab-planted-m"
+        victim.mkdir()
+        path = self.plant(victim, NOBODY)
+        done, failures = undo.clean_all()
+        assert victim.exists()
+        assert not done
+        assert "another user" in str(failures[0])
+        path.unlink()
+
+    def test_a_journal_that_others_can_write_is_not_believed(self, tmp_path: Path) -> None:
+        victim = tmp_path / "fslab-planted-m"
+        victim.mkdir()
+        path = self.plant(victim)
+        path.chmod(0o666)
+        assert undo.clean_all()[1]
+        assert victim.exists()
+        path.unlink()
+
+    def test_a_journal_that_is_a_link_is_not_followed(self, tmp_path: Path) -> None:
+        victim = tmp_path / "fslab-planted-m"
+        victim.mkdir()
+        path = self.plant(victim)
+        other = path.rename(tmp_path / "elsewhere.jsonl")
+        path.symlink_to(other)
+        assert undo.clean_all()[1]
+        assert victim.exists()
+        path.unlink()
+
+    def test_a_journal_exchanged_after_it_was_opened_is_not_read(self, tmp_path: Path) -> None:
+        victim = tmp_path / "fslab-planted-m"
+        victim.mkdir()
+        with CampaignJournal("planted") as journal:
+            journal.path.unlink()
+            self.plant(victim, NOBODY)
+            assert undo.undo_pending(journal) == []
+        assert victim.exists()
+
+    @pytest.mark.parametrize("kind", ["tree", "image", "mount", "directory"])
+    def test_what_does_not_carry_the_campaign_s_name_is_not_undone(self, kind: str, tmp_path: Path) -> None:
+        victim = tmp_path / "precious"
+        victim.write_text("data") if kind == "image" else victim.mkdir()
+        path = self.plant(victim, kind=kind)
+        assert "not of this campaign" in str(undo.clean_all()[1][0])
+        assert victim.exists()
+        path.unlink()
+
+    def test_a_tuning_entry_writes_to_settings_only(self, tmp_path: Path) -> None:
+        victim = tmp_path / "passwd"
+        victim.write_text("root")
+        path = self.plant(Path(f"{victim}=evil"), kind="tuning")
+        assert undo.clean_all()[1]
+        assert victim.read_text() == "root"
+        path.unlink()
+
+    def test_one_thing_that_cannot_be_undone_does_not_keep_the_rest(self, tmp_path: Path, shell: Any) -> None:
+        with CampaignJournal("test-0004") as journal:
+            target = tmp_path / "fslab-test-0004-d"
+            journal.will_create("tree", str(tmp_path / "fslab-test-0004-t"))
+            journal.will_create("directory", str(target))
+        (tmp_path / "fslab-test-0004-t").mkdir()
+        (target / "not empty").mkdir(parents=True)
+        assert undo.clean_all()[1]
+        assert not (tmp_path / "fslab-test-0004-t").exists()
+        (target / "not empty").rmdir()
+        assert undo.clean_all()[1] == []
+
+    def test_an_entry_that_the_full_disk_cut_short_is_no_entry(self, tmp_path: Path, shell: Any) -> None:
+        small = tmp_path / "small"
+        small.mkdir()
+        shell("mount", "-t", "tmpfs", "-o", "size=16k", "fslab-test", small)
+        try:
+            with CampaignJournal("test-0005", small) as journal:
+                with pytest.raises(OSError, match="No space"):
+                    for _ in range(100):
+                        journal.will_create("mount", "/" + "x" * 1000)
+                assert journal.path.read_text().endswith("}\n")
+                for entry in journal.pending():
+                    small_enough = entry.id
+                with pytest.raises(OSError, match="No space"):
+                    journal.will_create("mount", "/" + "x" * 4096)
+                assert journal.pending()[-1].id == small_enough
+        finally:
+            shell("umount", small)
+
+
+class TestStoredCampaigns:
+    """A store may be another user's: what it says is checked as a study is."""
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {"mkfs_options": "-J device=/dev/vda"},
+            {"filesystem": "xfs", "mkfs_options": "-llogdev=vda"},
+            {"mount_options": "noatime,X-mount.mkdir"},
+            {"name": "../../../etc/m"},
+        ],
+    )
+    def test_a_stack_that_no_study_could_have(self, more: dict[str, Any], site: Site) -> None:
+        with pytest.raises(UsageError):
+            stack.check(spec(**more), site)
+
+    def test_a_campaign_named_as_a_path(self) -> None:
+        with pytest.raises(FslabError), sites.opened("../../tmp/x", frozenset()):
+            pass
+
+
+def test_two_campaigns_do_not_tune_at_once(site: Site) -> None:
+    swappiness = Path("/proc/sys/vm/swappiness")
+    found = swappiness.read_text()
+    lock = os.open("/proc/sys/vm", os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with pytest.raises(BusyError), tuning.tuned({"vm.swappiness": "11"}, site.journal):
+        pass
+    os.close(lock)
+    with tuning.tuned({"vm.swappiness": "11"}, site.journal), pytest.raises(BusyError):  # noqa: SIM117
+        with tuning.tuned({"vm.swappiness": "12"}, site.journal):
+            pass
+    assert swappiness.read_text() == found

@@ -1,0 +1,164 @@
+"""Attacks that need no root: hostile study files, damaged journals, races played in slow motion."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import undo
+from fslab.campaign.journal import CampaignJournal, Entry, parse
+from fslab.errors import FslabError, InterruptedBySignal
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.system import loops, proc
+from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import Job
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "options"),
+    [
+        ("xfs", "-llogdev=precious"),
+        ("xfs", "-l logdev=precious"),
+        ("xfs", "-lname=precious"),
+        ("xfs", "-lsize=8m,logdev=precious"),
+        ("xfs", "-dname=precious"),
+        ("ext4", "-Jdevice=LABEL=precious"),
+        ("ext4", "-J size=4,device=UUID=1234"),
+        ("ext4", "-E nodiscard precious"),
+        ("btrfs", "-L x precious"),
+        ("btrfs", "--label=x /dev/vda"),
+    ],
+)
+def test_mkfs_options_name_no_other_device(filesystem: str, options: str) -> None:
+    with pytest.raises(ValueError, match=r"names another|no option"):
+        FILESYSTEMS.get(filesystem).check_mkfs_options(options)
+
+
+@pytest.mark.parametrize(
+    "key_and_value",
+    [
+        ("filename", "/etc/passwd"), ("directory", "/etc"), ("exec_prerun", "id"), ("aux-path", "/etc"),
+        ("ioengine", "external:/tmp/evil.so"), ("mem", "mmaphuge:/etc/x"), ("buffer_pattern", "'passwd'"),
+        ("verify_pattern", "'/etc/passwd'"), ("write_bw_log", "/etc/x"), ("read_iolog", "/etc/x"),
+        ("trigger", "id"), ("rw --exec_prerun", "id"), ("uid", "0"),
+    ],
+)  # fmt: skip
+def test_fio_touches_only_its_own_files(key_and_value: tuple[str, str]) -> None:
+    key, value = key_and_value
+    with pytest.raises(ValueError, match=key.partition(" ")[0]):
+        WORKLOADS.get("fio").parse_parameters({"rw": "read", "size": "1m", key: value})
+
+
+def test_fio_is_given_a_directory_whose_name_has_colons() -> None:
+    fio = WORKLOADS.get("fio")
+    parameters = fio.parse_parameters({"rw": "write", "size": "1m"})
+    job = Job(directory=Path("/a:b/work"), scratch=Path("/s"), seed=1)
+    assert r"--directory=/a\:b/work" in fio.commands(parameters, job).run
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("dd", {"op": "write", "count": 1, "oflag": "direct,append"}),
+        ("dd", {"op": "write", "count": 1, "conv": "fsync of=/etc/x"}),
+        ("dd", {"op": "write", "count": 1, "bs": "1M of=/etc/x"}),
+        ("dd", {"op": "write", "count": 1, "of": "/etc/x"}),
+        ("sysbench", {"file-test-mode": "seqwr", "config-file": "/etc/x"}),
+        ("sysbench", {"file-test-mode": "seqwr --config-file=/etc/x"}),
+        ("sysbench", {"file-test-mode": "seqwr", "file-total-size": "1M\n"}),
+        ("engine", {"operation": "/bin/sh"}),
+        ("engine", {"size": "4k --seed=1"}),
+    ],
+)
+def test_other_tools_take_no_foreign_words(tool: str, parameters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        WORKLOADS.get(tool).parse_parameters(parameters)
+
+
+class TestDamagedJournal:
+    WHOLE = '{"id": "1-1", "kind": "mount", "target": "/x/c/mnt"}\n'
+    KEPT = (Entry(id="1-1", kind="mount", target="/x/c/mnt"),)
+
+    @pytest.mark.parametrize(
+        "damage",
+        ["5\n", "null\n", '"undone"\n', "[1]\n", '{"id": "1-2"}\n', "\0\0\0\n", '{"undone": ["x"]}\n'],
+    )
+    def test_lines_that_are_no_entries_are_passed_over(self, damage: str) -> None:
+        assert tuple(parse(damage + self.WHOLE + damage)) == self.KEPT
+
+    def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.jsonl"
+        path.write_bytes(b"\xff\xfe\x80\n" + self.WHOLE.encode())
+        path.chmod(0o600)
+        with CampaignJournal("c", tmp_path) as journal:
+            assert tuple(journal.pending()) == self.KEPT
+
+    def test_what_follows_a_torn_line_is_not_lost_with_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "c.jsonl"
+        path.write_text(self.WHOLE + '{"id": "1-2", "kind": "lo')
+        path.chmod(0o600)
+        with CampaignJournal("c", tmp_path) as journal:
+            journal.undone("1-1")
+            assert journal.pending() == []
+
+    def test_a_journal_that_its_last_owner_removes_meanwhile(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real, path = fcntl.flock, tmp_path / "c.jsonl"
+
+        def removed_first(descriptor: int, operation: int) -> None:
+            monkeypatch.setattr(fcntl, "flock", real)
+            path.unlink()
+            real(descriptor, operation)
+
+        monkeypatch.setattr(fcntl, "flock", removed_first)
+        with CampaignJournal("c", tmp_path) as journal:
+            journal.will_create("mount", "/x/c/mnt")
+            assert "/x/c/mnt" in path.read_text()
+
+    @pytest.mark.parametrize("campaign", ["", ".", "..", "a/b", "../x"])
+    def test_a_name_that_leads_elsewhere(self, campaign: str, tmp_path: Path) -> None:
+        with pytest.raises(FslabError):
+            CampaignJournal(campaign, tmp_path / "journal")
+
+
+def test_a_loop_device_that_got_another_image_meanwhile_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device, image = tmp_path / "loop7", tmp_path / "ours.img"
+    device.touch()
+    answers = iter([[device], [], [], []])  # ours when looked at, somebody else's when it is held open
+    started: list[list[str]] = []
+    monkeypatch.setattr(loops, "attached_to", lambda _: next(answers))
+    monkeypatch.setattr(proc, "run", lambda argv, **_: started.append(argv))
+    loops.detach(image)
+    assert not started
+
+
+def test_an_interruption_of_cleaning_up_is_no_failed_cleanup(
+    monkeypatch: pytest.MonkeyPatch, own_directories: Path
+) -> None:
+    def interrupted(_: str) -> None:
+        raise InterruptedBySignal(15)
+
+    with CampaignJournal("c") as journal:
+        journal.will_create("tree", str(own_directories / "fslab-c-m"))
+    monkeypatch.setattr(undo, "UNDO", {"tree": interrupted})
+    with pytest.raises(InterruptedBySignal):
+        undo.clean_all()
+
+
+def test_a_journal_that_cannot_be_read_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    with CampaignJournal("c") as journal:
+        journal.will_create("mount", "/x/c/mnt")
+    monkeypatch.setattr(os, "open", refused)
+    done, failures = undo.clean_all()
+    assert not done
+    assert len(failures) == 1
