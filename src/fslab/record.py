@@ -31,6 +31,7 @@ class WarningKind(StrEnum):
     FILESYSTEM_REMADE = "filesystem_remade"
     PROBE_FAILED = "probe_failed"
     TOOL_WARNING = "tool_warning"
+    WRONG_ANSWER = "wrong_answer"
 
 
 class Severity(StrEnum):

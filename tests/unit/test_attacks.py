@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fslab.campaign import site as sites
 from fslab.campaign import undo
-from fslab.campaign.journal import CampaignJournal, Entry, parse
-from fslab.errors import FslabError, InterruptedBySignal
+from fslab.campaign.campaign import conduct
+from fslab.campaign.journal import CampaignJournal, Entry, default_directory, parse
+from fslab.cli import progress
+from fslab.errors import BusyError, FslabError, InterruptedBySignal
+from fslab.machine import facts, tuning
+from fslab.plan.expand import expand
+from fslab.storage import images
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.system import loops, proc
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+from fslab.study import load
+from fslab.system import loops, paths, proc
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Job
+
+STUDY = """
+title: t
+media: {{m: {{type: directory, path: {path}}}}}
+stacks: {{s: {{medium: m}}}}
+workloads: {{w: {{tool: dd, op: write, count: 1}}}}
+"""
 
 
 @pytest.mark.parametrize(
@@ -137,6 +156,75 @@ def test_a_loop_device_that_got_another_image_meanwhile_stays(
     monkeypatch.setattr(proc, "run", lambda argv, **_: started.append(argv))
     loops.detach(image)
     assert not started
+
+
+class TestNamesTakenMeanwhile:
+    """Between our look and our making it, somebody makes a file of the name: it stays theirs."""
+
+    def test_a_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os.path, "lexists", lambda _: False)
+        taken = tmp_path / "fslab-c-m"
+        taken.mkdir()
+        (taken / "theirs").touch()
+        medium = MEDIA.get("directory")
+        with pytest.raises(FileExistsError), sites.opened("c", frozenset()) as site, ExitStack() as undone:
+            medium.provide(medium.parse_options({"path": str(tmp_path)}), site, "m", undone)
+        assert (taken / "theirs").exists()
+
+    def test_an_image(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os.path, "lexists", lambda _: False)
+        taken = tmp_path / "fslab-c-m.img"
+        taken.write_text("theirs")
+        with pytest.raises(FileExistsError), sites.opened("c", frozenset()) as site:
+            images.create(taken, 1, site)
+        assert taken.read_text() == "theirs"
+
+
+def test_directories_of_ours_are_closed_to_others_whatever_the_umask(
+    own_directories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = own_directories / "run/fslab"
+    monkeypatch.setattr(paths, "runtime", lambda: runtime)
+    before = os.umask(0)
+    try:
+        with sites.opened("c", frozenset()) as site:
+            for made in (runtime, site.runtime, default_directory()):
+                assert not made.stat().st_mode & 0o022, made
+    finally:
+        os.umask(before)
+
+
+def test_a_campaign_that_runs_elsewhere_keeps_its_status(own_directories: Path) -> None:
+    study = load.load_text(STUDY.format(path=own_directories), "study")
+    campaign = Campaign(
+        id="c", study_id="study", study_title="t", study_source=study.text, seed=1, cells=expand(study),
+        trials=1, machine=facts.gather(), created=datetime.now(UTC), status=CampaignStatus.RUNNING,
+    )  # fmt: skip
+    with Store.open(str(own_directories / "store.sqlite")) as store:
+        store.create_campaign(campaign)
+        with CampaignJournal("c"), pytest.raises(BusyError):
+            conduct(campaign, store, progress.Quiet(), budget_s=None)
+        assert store.campaign("c").status is CampaignStatus.RUNNING
+
+
+def test_settings_that_cannot_be_put_back_stay_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "vm").mkdir()
+    setting = tmp_path / "vm/swappiness"
+    setting.write_text("60\n")
+    monkeypatch.setattr(tuning, "SYSCTL", tmp_path)
+    monkeypatch.setattr(tuning, "files", lambda _: [setting])
+    with CampaignJournal("c", tmp_path / "journal") as journal:
+        with pytest.raises(PermissionError), tuning.tuned({"vm.swappiness": "11"}, journal):
+            monkeypatch.setattr(tuning, "put_back", lambda *_: _refused())
+        assert [entry.target for entry in journal.pending()] == [f"{setting}=60"]
+        monkeypatch.undo()
+        tuning.put_back(setting, "60")
+
+
+def _refused() -> None:
+    raise PermissionError(13, "Permission denied")
 
 
 def test_an_interruption_of_cleaning_up_is_no_failed_cleanup(

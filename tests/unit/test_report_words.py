@@ -63,7 +63,7 @@ def test_too_few_trials_mark_nothing_and_say_how_many_are_enough() -> None:
     found = outcome(HIGHER, ext4=(1.0, 1.1, 1.2), xfs=(9.0, 9.1, 9.2))
     assert found.marks == (NONE, NONE)
     assert [item.verdict for item in found.comparisons] == [Verdict.TOO_FEW]
-    assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (3 and 3; 4 each are enough)"
+    assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (3; 4 each are enough)"
 
 
 def test_stack_with_too_few_trials_keeps_the_leader_from_being_best() -> None:

@@ -41,11 +41,9 @@ def test_all_four_operations() -> None:
     assert found.metrics["delete_max"] == delete["latency_ns"]["max"]
     assert found.metrics["create_sync"] == create["sync_seconds"]
     assert "read_sync" not in found.metrics
-    # seconds of CPU for 10,000 files, in ns per file
-    assert found.metrics["read_cpu"] == pytest.approx(
-        (read["cpu_user_seconds"] + read["cpu_system_seconds"]) * 1e5
-    )
-    assert (found.read_bytes, found.written_bytes) == (40960000, 40960000)
+    cpu_s = read["cpu_user_seconds"] + read["cpu_system_seconds"]
+    assert found.metrics["read_cpu"] == pytest.approx(cpu_s * 1e9 / read["count"])  # ns per file
+    assert (found.read_bytes, found.written_bytes) == (read["bytes"], create["bytes"])
     assert found.measured_s == pytest.approx(sum(entry["seconds"] for entry in document["operations"]))
 
 
@@ -123,7 +121,7 @@ def test_commands_of_all_operations() -> None:
     commands = ENGINE.commands(ENGINE.parse_parameters({}), JOB)
     assert commands.prepare == commands.cleanup == ()
     assert " ".join(commands.run) == (
-        "fslab-engine small-files /mnt/x --files=10000 --size=4k --dirs=1 --threads=1 --seed=7"
+        "fslab-engine small-files /mnt/x --files=10000 --dirs=1 --size=4k --threads=1 --latency=operation --seed=7"
         " --operations=create,stat,read,delete --json"
     )
 
@@ -132,8 +130,8 @@ def test_commands_prepare_what_is_missing_and_remove_what_is_left() -> None:
     parameters = ENGINE.parse_parameters({"operations": "read", "fsync": True, "syncfs": False, "size": 0})
     commands = ENGINE.commands(parameters, JOB)
     common = (
-        "fslab-engine small-files /mnt/x --files=10000 --size=0 --dirs=1 --threads=1 --fsync --no-syncfs"
-        " --seed=7 --operations="
+        "fslab-engine small-files /mnt/x --files=10000 --dirs=1 --size=0 --fsync --no-syncfs --threads=1"
+        " --latency=operation --seed=7 --operations="
     )
     assert [" ".join(argv) for argv in commands.prepare] == [f"{common}create --json"]
     assert " ".join(commands.run) == f"{common}read --json"
@@ -146,7 +144,11 @@ def test_commands_prepare_what_is_missing_and_remove_what_is_left() -> None:
         ("operations", "create,reed"),
         ("operations", "read,create"),
         ("operations", "read,read"),
-        ("operations", ""),
+        ("operations", "create,"),
+        ("operations", "unlink"),
+        ("pattern", "x"),
+        ("scale", 0.1),
+        ("order", "depth"),
         ("operation", "large-files"),
         ("size", "4x"),
         ("files", 0),

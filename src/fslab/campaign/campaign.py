@@ -88,17 +88,21 @@ def conduct(
     ``interrupted`` in the store, everything undone, and the trial in flight unstored.
     """
     _same_machine(campaign)
-    status = CampaignStatus.FAILED
+    status: CampaignStatus | None = (
+        None  # another process may run it; what becomes of it is that one's to say
+    )
     preflight.check(campaign.id, campaign.cells, wipe)
     try:
         with sites.opened(campaign.id, wipe) as site:
+            status = CampaignStatus.FAILED
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             status = _run_trials(campaign, store, observer, site, budget_s)
     except InterruptedBySignal:
         status = CampaignStatus.INTERRUPTED
         raise
     finally:
-        store.set_campaign_status(campaign.id, status)
+        if status is not None:
+            store.set_campaign_status(campaign.id, status)
     return status
 
 

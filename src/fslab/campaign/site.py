@@ -26,7 +26,9 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Site]:
         runtime = paths.runtime() / campaign
         entry = journal.will_create("directory", str(runtime))
         undo.callback(_leave, runtime, journal, entry)
-        runtime.mkdir(parents=True, mode=0o700)
+        # By itself: parents=True makes it with whatever umask there is, and who can write there can exchange ours.
+        runtime.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        runtime.mkdir(mode=0o700)
         scratch = runtime / "scratch"
         scratch_entry = journal.will_create("tree", str(scratch))
         undo.callback(_leave, scratch, journal, scratch_entry)

@@ -50,22 +50,15 @@ def tuned(settings: Mapping[str, str], journal: Journal) -> Iterator[None]:
 
     BusyError while another campaign has settings of its own: it would put back ours, or we its.
     """
-    changed: list[tuple[Path, str, str]] = []
-    alone = ExitStack()
-    if settings:
-        alone.callback(os.close, _alone())
-    try:
+    with ExitStack() as undo:
+        if settings:
+            undo.callback(os.close, _alone())
         for path, value in [(path, value) for name, value in settings.items() for path in files(name)]:
             restore, found = in_force(path)
             entry = journal.will_create("tuning", f"{restore}={found}")
-            changed.append((restore, found, entry))
+            undo.callback(_restore, restore, found, journal, entry)
             _write(path, value)
         yield
-    finally:
-        for path, found, entry in reversed(changed):
-            put_back(path, found)
-            journal.undone(entry)
-        alone.close()
 
 
 def in_force(path: Path) -> tuple[Path, str]:
@@ -101,6 +94,11 @@ def _alone() -> int:
 def put_back(path: Path, found: str) -> None:
     """Write the found value again."""
     path.write_text(found)
+
+
+def _restore(path: Path, found: str, journal: Journal, entry: str) -> None:
+    put_back(path, found)
+    journal.undone(entry)
 
 
 def _write(path: Path, value: str) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from fslab.report.model import Mark, Row, Summary
-from fslab.units import Direction, format_value
+from fslab.units import Direction, Unit, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
 STYLE = {Mark.BEST: "bold green", Mark.MAYBE_BEST: "green", Mark.NONE: ""}
+# What is counted is said once, in the label; each value then has "/s".
+COUNTED = frozenset({Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -31,8 +33,10 @@ def one_line(row: Row, summary: Summary) -> Text:
 
 
 def metric_label(row: Row) -> str:
-    """``write iops``, ``fsync mean ↓`` where lower is better."""
+    """``write iops``, ``create rate, files/s``, ``fsync mean ↓`` where lower is better."""
     name = row.metric.replace("_", " ")
+    if row.unit in COUNTED:
+        name += f", {row.unit.value}"
     return f"{name} ↓" if row.better is Direction.LOWER else name
 
 
@@ -53,7 +57,8 @@ def usual_count(row: Row) -> int:
 
 
 def _value(row: Row, summary: Summary) -> str:
-    return format_value(summary.median, row.unit)
+    text = format_value(summary.median, row.unit)
+    return text.replace(f" {row.unit.value}", "/s") if row.unit in COUNTED else text
 
 
 def _spread(row: Row, summary: Summary) -> str:

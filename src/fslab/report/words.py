@@ -30,7 +30,7 @@ def row_words(
     parts = [
         *_differences(leader, better, by_verdict[Verdict.DIFFERS]),
         *_not_seen(leader, by_verdict[Verdict.NOT_SEEN]),
-        *map(_too_few, by_verdict[Verdict.TOO_FEW]),
+        *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
         *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
         *([f"{listed(missing)}: no sound trial"] if missing else []),
         *_together(leader, comparisons, needed_together),
@@ -89,10 +89,14 @@ def _within(item: Comparison) -> tuple[str, ...]:
     return ratio_text(item.interval.low, item.interval.high)
 
 
-def _too_few(item: Comparison) -> str:
-    counts = f"{item.n[0]} and {item.n[1]}"
-    pair = f"{item.numerator} with {item.denominator}"
-    return f"too few trials to compare {pair} ({counts}; {item.needed} each are enough)"
+def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
+    """One sentence for all of them: how many sound trials there are, and how many would be enough."""
+    if not alike:
+        return []
+    others = listed([_other(leader, item) for item in alike])
+    fewest = min(min(item.n) for item in alike)
+    needed = max(item.needed for item in alike)
+    return [f"too few trials to compare {leader} with {others} ({fewest}; {needed} each are enough)"]
 
 
 def _no_ratio(item: Comparison) -> str:

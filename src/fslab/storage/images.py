@@ -59,7 +59,11 @@ def create(path: Path, size_bytes: int, site: Site) -> tuple[int, int]:
     if os.path.lexists(path):  # checked before the journal may claim that the file is ours
         raise UnsafeError("there is a file of this name already, not overwritten", where=str(path))
     entry = site.journal.will_create("image", str(path))
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:  # somebody else's of this name came between: it is not ours, and nothing removes it
+        site.journal.undone(entry)
+        raise
     site.exit.callback(_remove, path, site, entry)
     try:
         _fill(descriptor, size_bytes)

@@ -50,8 +50,9 @@ class Device(media.Medium[DeviceOptions]):
 
     def provide(self, options: DeviceOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:  # noqa: ARG002
         """The device, once more checked to be unused and the same disk as before."""
-        if options.path not in site.media:
-            site.exit.callback(os.close, guard.claim(options.path))
+        if (claim := f"claim {options.path}") not in site.media:
+            site.media[claim] = guard.claim(options.path)
+            site.exit.callback(os.close, site.media[claim])
         device = guard.check_unused(options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
         if options.path not in site.media:

@@ -48,7 +48,11 @@ class Directory(media.Medium[DirectoryOptions]):
         if os.path.lexists(path):
             raise UnsafeError("there is a directory of this name already, not touched", where=str(path))
         entry = site.journal.will_create("tree", str(path))
-        path.mkdir(mode=0o700)  # fails if it is there: then it is not ours, and nothing removes it
+        try:
+            path.mkdir(mode=0o700)
+        except OSError:  # somebody else's of this name came between: it is not ours, and nothing removes it
+            site.journal.undone(entry)
+            raise
         undo.callback(_remove, path, site, entry)
         return path
 
