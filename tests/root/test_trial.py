@@ -117,6 +117,20 @@ def test_small_files_by_the_engine(site: Site) -> None:
     assert value(record, "delete_rate") > 0
 
 
+@pytest.mark.parametrize(
+    "operation", ["meta", "analyze", "classify", "duplicates", "search", "sync-read", "sync-write", "delete"]
+)
+def test_every_operation_of_the_engine_gives_the_right_answer(operation: str, site: Site) -> None:
+    tree: dict[str, Any] = {"classes": "small:300:8k,medium:10:256k", "scale": 1}
+    parameters = {"operation": operation, "threads": 2, **({"files": 500} if operation == "meta" else tree)}
+    record = run(site, cell("engine", parameters, filesystem="xfs"))
+    assert record.metrics, record.error
+    assert "wrong_answer" not in [warning.kind for warning in record.validity]
+    if operation != "meta":
+        assert value(record, f"{operation.replace('-', '_')}_rate") > 0
+        assert '"files":' in record.raw["manifest.json"]
+
+
 def test_dd_and_sysbench(site: Site) -> None:
     written = run(site, cell("dd", {"op": "write", "bs": "1m", "count": 64}))
     assert value(written, "write_bandwidth") > 0
