@@ -19,7 +19,12 @@ APT = {
     "fs_mark": "fsmark",
     "cc": "gcc",
 }
-CARGO = {"dust": "du-dust", "dua": "dua-cli", "diskus": "diskus", "fclones": "fclones"}
+CARGO = {
+    "dust": ["du-dust"],
+    "dua": ["dua-cli", "--no-default-features"],
+    "diskus": ["diskus"],
+    "fclones": ["fclones"],
+}
 
 
 def install(build: Path) -> None:
@@ -28,20 +33,22 @@ def install(build: Path) -> None:
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):
         _try(["apt-get", "install", "-y", "-qq", *packages])
     root = build / "peers"
-    crates = [crate for program, crate in CARGO.items() if not (root / "bin" / program).exists()]
-    if crates and shutil.which("cargo"):
-        _try(
-            [
-                "cargo",
-                "install",
-                "--quiet",
-                "--root",
-                str(root),
-                "--target-dir",
-                str(build / "peers-build"),
-                *crates,
-            ]
-        )
+    for program, crate in CARGO.items():
+        if not (root / "bin" / program).exists() and shutil.which("cargo"):
+            target = str(build / "peers-build")
+            _try(
+                [
+                    "cargo",
+                    "install",
+                    "--quiet",
+                    "--locked",
+                    "--root",
+                    str(root),
+                    "--target-dir",
+                    target,
+                    *crate,
+                ]
+            )
     os.environ["PATH"] = f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}{os.pathsep}/usr/sbin"
 
 

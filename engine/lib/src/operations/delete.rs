@@ -165,7 +165,7 @@ fn remove_rest(parent: &Handle, name: &CStr) -> bool {
         if bytes.is_empty() {
             break;
         }
-        for (entry, _) in entries(bytes).filter(|(entry, _)| entry.kind != FileType::Directory) {
+        for entry in entries(bytes).filter(|entry| entry.kind != FileType::Directory) {
             removed |= rustix::fs::unlinkat(&directory, entry.name, AtFlags::empty()).is_ok();
         }
     }

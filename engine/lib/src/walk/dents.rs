@@ -79,11 +79,25 @@ fn kind(code: u8) -> FileType {
 }
 
 /// The entries in a buffer that `Dents::read` filled.
-pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (Entry<'_>, &[u8])> {
+pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     std::iter::from_fn(move || {
         let (entry, length) = Entry::parse(bytes)?;
-        let (record, rest) = bytes.split_at(length);
-        bytes = rest;
-        Some((entry, record))
+        bytes = &bytes[length..];
+        Some(entry)
+    })
+}
+
+/// The entries that may be directories, without looking at the names of the others.
+pub(super) fn possible_directories(mut bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+    std::iter::from_fn(move || {
+        while let Some(header) = bytes.first_chunk::<NAME_AT>() {
+            let length = usize::from(u16::from_ne_bytes([header[LENGTH_AT], header[LENGTH_AT + 1]]));
+            let (record, rest) = bytes.split_at_checked(length)?;
+            bytes = rest;
+            if matches!(header[KIND_AT], libc::DT_DIR | libc::DT_UNKNOWN) {
+                return Entry::parse(record).map(|(entry, _)| entry);
+            }
+        }
+        None
     })
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::dents::{Dents, Entry, entries};
+use super::dents::{Dents, Entry, possible_directories};
 use super::node::{Handle, Node, Tree};
 use super::pool::Pool;
 use super::{Directory, Order, Trouble, Troubles, Visitor, kind_of};
@@ -189,7 +189,7 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
     /// Notes the subdirectories for later; returns how many there are.
     fn directories(&mut self, node: &Arc<Node<V::Data>>, handle: &Arc<Handle>, bytes: &[u8]) -> usize {
         let before = self.local.len();
-        for (entry, _) in entries(bytes) {
+        for entry in possible_directories(bytes) {
             if is_directory(handle, &entry) && !entry.is_dot() {
                 self.local.push_back(Task::Directory(Arc::clone(node), Box::from(entry.name)));
             }

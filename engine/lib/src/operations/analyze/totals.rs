@@ -35,6 +35,51 @@ impl Totals {
     }
 }
 
+/// Totals by a key. Neighbours mostly have the same key, so the last one is tried first.
+#[derive(Debug)]
+struct Tally<K> {
+    places: FastMap<K, usize>,
+    totals: Vec<Totals>,
+    last: Option<(K, usize)>,
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self { places: FastMap::default(), totals: Vec::new(), last: None }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Tally<K> {
+    #[inline]
+    fn of(&mut self, key: K) -> &mut Totals {
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => self.find(key),
+        };
+        &mut self.totals[place]
+    }
+
+    fn find(&mut self, key: K) -> usize {
+        let next = self.totals.len();
+        let place = *self.places.entry(key).or_insert(next);
+        if place == next {
+            self.totals.push(Totals::default());
+        }
+        self.last = Some((key, place));
+        place
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (key, totals) in other.rows() {
+            self.of(key).add(totals);
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (K, Totals)> {
+        self.places.iter().map(|(&key, &place)| (key, self.totals[place]))
+    }
+}
+
 /// What one thread has counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -44,8 +89,8 @@ pub(super) struct Counts {
     others: u64,
     pub(super) hard_links: u64,
     by_branch: Vec<Totals>,
-    by_extension: FastMap<Extension, Totals>,
-    by_owner: FastMap<u32, Totals>,
+    by_extension: Tally<Extension>,
+    by_owner: Tally<u32>,
     by_age: [Totals; AGES.len() + 1],
 }
 
@@ -68,8 +113,8 @@ impl Counts {
                 let age = now.saturating_sub(attributes.modified.0) / DAY;
                 let class = AGES.iter().position(|&bound| age < bound).unwrap_or(AGES.len());
                 self.by_age[class].add(totals);
-                self.by_extension.entry(Extension::of(name)).or_default().add(totals);
-                self.by_owner.entry(attributes.uid).or_default().add(totals);
+                self.by_extension.of(Extension::of(name)).add(totals);
+                self.by_owner.of(attributes.uid).add(totals);
             }
             FileType::Symlink => self.symlinks += 1,
             _ => self.others += 1,
@@ -92,17 +137,11 @@ impl Counts {
         for (branch, totals) in other.by_branch.into_iter().enumerate() {
             self.branch(branch).add(totals);
         }
-        merge(&mut self.by_extension, other.by_extension);
-        merge(&mut self.by_owner, other.by_owner);
+        self.by_extension.merge(&other.by_extension);
+        self.by_owner.merge(&other.by_owner);
         for (mine, theirs) in self.by_age.iter_mut().zip(other.by_age) {
             mine.add(theirs);
         }
-    }
-}
-
-fn merge<K: Eq + Hash>(mine: &mut FastMap<K, Totals>, theirs: FastMap<K, Totals>) {
-    for (key, totals) in theirs {
-        mine.entry(key).or_default().add(totals);
     }
 }
 
@@ -116,8 +155,8 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn to_json(&self, troubles: &Troubles) -> Value {
         let counts = &self.counts;
-        let extensions = counts.by_extension.iter().map(|(key, totals)| (Value::from(key.as_str()), *totals));
-        let owners = counts.by_owner.iter().map(|(key, totals)| (Value::from(*key), *totals));
+        let extensions = counts.by_extension.rows().map(|(key, totals)| (Value::from(key.as_str()), totals));
+        let owners = counts.by_owner.rows().map(|(key, totals)| (Value::from(key), totals));
         let ages = AGES.iter().map(|&days| Value::from(days)).chain([Value::Null]).zip(counts.by_age);
         json!({
             "files": counts.all.files,
