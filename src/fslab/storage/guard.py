@@ -17,7 +17,9 @@ from fslab.errors import BusyError, UnsafeError
 from fslab.system import mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
-STABLE = ("/dev/disk/by-", "/dev/mapper/", "/dev/md/")
+# Names of the disk, its place or its partition. Those of its content (by-uuid, by-label) a copy of the disk has
+# too, and mkfs takes them away; by-diskseq counts anew at each boot.
+STABLE = ("/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/disk/by-partuuid/", "/dev/mapper/", "/dev/md/")
 SAMPLES = 32
 SAMPLE_BYTES = 64 << 10
 CLAIM_DEADLINE_S = 5.0
@@ -30,7 +32,7 @@ def check_name(path: str) -> None:
         raise UnsafeError("a device path must not contain '..'", where=path, hint=_stable_hint(path))
     if not path.startswith(STABLE):
         raise UnsafeError(
-            "not a stable device name: after a reboot or a re-plug it can be another disk", where=path,
+            "not a stable device name: after a reboot, a re-plug or a copy it can be another disk", where=path,
             hint=_stable_hint(path),
         )  # fmt: skip
 
@@ -213,6 +215,7 @@ def _stable_hint(path: str) -> str:
     try:
         real = Path(path).resolve()
         links = sorted(str(link) for link in Path("/dev/disk").glob("by-*/*") if link.resolve() == real)
+        links = [link for link in links if link.startswith(STABLE)]
     except OSError:
         links = []
     if links:
