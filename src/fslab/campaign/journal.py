@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from fslab.errors import BusyError, UnsafeError
-from fslab.system import paths
+from fslab.system import paths, sysfs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +28,7 @@ class Entry:
     id: str
     kind: str
     target: str
+    boot: str | None = None
 
 
 class CampaignJournal:
@@ -64,7 +65,7 @@ class CampaignJournal:
         """Record that ``target`` is about to be created; returns when that is on disk."""
         self._count += 1
         entry = f"{os.getpid()}-{self._count}"
-        self._append({"id": entry, "kind": kind, "target": target})
+        self._append({"id": entry, "kind": kind, "target": target, "boot": boot() or ""})
         return entry
 
     def undone(self, entry: str) -> None:
@@ -110,13 +111,18 @@ def parse(text: str) -> list[Entry]:
             case {"undone": str(entry)}:
                 entries.pop(entry, None)
             case {"id": str(entry), "kind": str(kind), "target": str(target)}:
-                entries[entry] = Entry(id=entry, kind=kind, target=target)
+                entries[entry] = Entry(id=entry, kind=kind, target=target, boot=item.get("boot"))
     return list(entries.values())
 
 
 def leftover(directory: Path | None = None) -> Iterator[str]:
     """Ids of the campaigns that have a journal: running, or ended without undoing everything."""
     yield from sorted(path.stem for path in (directory or default_directory()).glob("*.jsonl"))
+
+
+def boot() -> str | None:
+    """What this boot of the machine is called."""
+    return sysfs.text(Path("/proc/sys/kernel/random/boot_id"))
 
 
 def default_directory() -> Path:

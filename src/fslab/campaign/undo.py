@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fslab.campaign.journal import CampaignJournal, Entry, leftover
+from fslab.campaign.journal import CampaignJournal, Entry, boot, leftover
 from fslab.errors import BusyError, FslabError, InterruptedBySignal, UnsafeError
 from fslab.machine import tuning
 from fslab.system import loops, mounts, proc
@@ -62,7 +62,8 @@ def undo_pending(journal: CampaignJournal) -> list[Entry]:
             )  # fmt: skip
         try:
             _check_ours(journal.campaign, entry)
-            UNDO[entry.kind](entry.target)
+            if entry.kind != "tuning" or entry.boot in {None, "", boot()}:  # a boot sets everything itself
+                UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
         except InterruptedBySignal:
             raise
