@@ -90,6 +90,8 @@ def run(
             )  # fmt: skip
         except FileNotFoundError as error:
             raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
+        except ValueError as error:  # a NUL character
+            raise failure(f"cannot be run: {error}", where=line) from error
         usage = _wait(child, timeout_s, line)
         duration_s = time.monotonic() - started
         done = Completed(
