@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
+from fslab.campaign import journal as journals
 from fslab.campaign import site as sites
 from fslab.campaign import undo
 from fslab.campaign.campaign import conduct
 from fslab.campaign.journal import CampaignJournal, Entry, default_directory, parse
 from fslab.cli import progress
-from fslab.errors import BusyError, FslabError, InterruptedBySignal
+from fslab.errors import BusyError, FslabError, InterruptedBySignal, ToolFailedError, UnsafeError
 from fslab.machine import facts, tuning
 from fslab.plan.expand import expand
-from fslab.storage import images
+from fslab.storage import guard, images
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -156,6 +157,37 @@ def test_a_loop_device_that_got_another_image_meanwhile_stays(
     monkeypatch.setattr(proc, "run", lambda argv, **_: started.append(argv))
     loops.detach(image)
     assert not started
+
+
+@pytest.mark.parametrize(
+    "name", ["by-uuid/1234", "by-label/data", "by-partlabel/data", "by-diskseq/9", "by-loop-ref/x"]
+)
+def test_a_name_that_a_copy_of_the_disk_or_the_next_one_has_too(name: str) -> None:
+    with pytest.raises(UnsafeError, match="stable"):
+        guard.check_name(f"/dev/disk/{name}")
+
+
+def test_a_setting_of_an_earlier_boot_is_not_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = tmp_path / "vm/swappiness"
+    setting.parent.mkdir()
+    setting.write_text("10")
+    monkeypatch.setattr(tuning, "SYSCTL", tmp_path)
+    with CampaignJournal("c", tmp_path / "journal") as journal:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(journals, "boot", lambda: "an earlier boot")
+            journal.will_create("tuning", f"{setting}=60")
+        undo.undo_pending(journal)
+        assert setting.read_text() == "10"
+        journal.will_create("tuning", f"{setting}=60")
+        undo.undo_pending(journal)
+        assert setting.read_text() == "60"
+
+
+def test_a_word_with_a_nul_character_fails_the_trial_only() -> None:
+    with pytest.raises(ToolFailedError, match="null"):
+        proc.run(["true", "a\0b"])
 
 
 class TestNamesTakenMeanwhile:
