@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use fslab_engine::document::{Document, Operation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::units::{count, nanoseconds};
 
@@ -22,8 +22,8 @@ pub(crate) fn render(document: &Document<Value>) -> String {
         if document.threads == 1 { "" } else { "s" },
         document.clock_overhead_ns
     );
-    if let Some(answer) = &document.answer {
-        let _ = write!(text, "\n\n{}", serde_json::to_string_pretty(answer).unwrap_or_default());
+    if let Some(Value::Object(answer)) = &document.answer {
+        let _ = write!(text, "\n\n{}", render_answer(answer).trim_end());
     }
     for warning in &document.warnings {
         let _ = write!(text, "\nwarning: {}", warning.message);
@@ -51,12 +51,68 @@ fn row(operation: &Operation) -> [String; 11] {
     ]
 }
 
-fn align<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: [usize; N] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+/// Plain values first, one per line; then each list under its name.
+fn render_answer(answer: &Map<String, Value>) -> String {
+    let (tables, plain): (Vec<_>, Vec<_>) = answer.iter().partition(|(_, value)| is_table(value));
+    let lines: Vec<[String; 2]> = plain.into_iter().map(|(key, value)| [key.clone(), cell(value)]).collect();
+    let mut text = align(&lines);
+    for (key, value) in tables {
+        let rows = rows_of(value);
+        if !rows.is_empty() {
+            let _ = write!(text, "\n{key}\n{}", align(&rows));
+        }
+    }
+    text
+}
+
+fn is_table(value: &Value) -> bool {
+    value.as_array().is_some_and(|rows| rows.iter().all(Value::is_object))
+}
+
+/// The rows of a list, under their keys; what names the row comes first.
+fn rows_of(value: &Value) -> Vec<Vec<String>> {
+    let rows: Vec<&Map<String, Value>> =
+        value.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
+    let Some(first) = rows.first() else { return Vec::new() };
+    let mut keys: Vec<&String> = first.keys().collect();
+    keys.sort_by_key(|key| !NAMING.contains(&key.as_str()));
+    let heading = keys.iter().map(|key| (*key).clone()).collect();
+    let cells =
+        rows.iter().map(|row| keys.iter().map(|key| row.get(*key).map_or_else(String::new, cell)).collect());
+    std::iter::once(heading).chain(cells).collect()
+}
+
+/// Keys whose value says what a row is about.
+const NAMING: [&str; 7] = ["path", "paths", "extension", "uid", "younger_than_days", "text", "name"];
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.escape_debug().to_string(),
+        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), count),
+        Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join("  "),
+        Value::Object(object) => {
+            let parts: Vec<_> = object.iter().map(|(key, value)| format!("{key} {}", cell(value))).collect();
+            parts.join(", ")
+        }
+        Value::Bool(yes) => yes.to_string(),
+    }
+}
+
+/// Columns side by side: the first to the left, the others to the right.
+fn align<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.as_ref().get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for row in rows {
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+        for (column, (cell, width)) in row.as_ref().iter().zip(&widths).enumerate() {
             let padding = " ".repeat(width - cell.chars().count());
             let _ = match column {
                 0 => write!(text, "{cell}{padding}"),

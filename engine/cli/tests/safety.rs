@@ -204,3 +204,24 @@ fn a_walk_ends_at_a_signal() {
     unsafe { libc::kill(pid, libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn what_a_killed_run_leaves_can_be_deleted() {
+    let directory = tempdir().unwrap();
+    let work = directory.path().join("fslab-small-files");
+    let mut child = engine()
+        .args(["small-files", directory.path().to_str().unwrap(), "--files", "5000000", "--dirs", "50"])
+        .args(["--size", "1", "--threads", "2"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while fs::read_dir(work.join("d0000000000")).map_or(0, Iterator::count) < 100 {
+        thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (found, status) = run(&["delete", work.to_str().unwrap(), "--threads", "2"]);
+    assert_eq!((status, &found["answer"]["directories"]), (Some(0), &51.into()));
+    assert!(found["answer"]["files"].as_u64().unwrap() >= 100);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
