@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long one example takes says nothing on a busy machine.
+settings.register_profile("fslab", deadline=None)
+settings.load_profile("fslab")
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ REGISTERED = {
     "storage/layouts": 120,
     "storage/media": 120,
     "workloads": 260,
-    "probes": 160,
+    "probes": 180,
 }
 
 

@@ -17,7 +17,15 @@ USAGE = Usage(user_s=0.1, system_s=0.2, max_rss_bytes=MIB, voluntary_switches=1,
 
 
 def work(read: int | None = 0, written: int | None = 0, *, direct: bool = False, cold: bool = True) -> Work:
-    return Work(read_bytes=read, written_bytes=written, duration_s=1.0, usage=USAGE, direct=direct, cold=cold)
+    return Work(
+        read_bytes=read,
+        written_bytes=written,
+        duration_s=1.0,
+        measured_s=1.0,
+        usage=USAGE,
+        direct=direct,
+        cold=cold,
+    )
 
 
 def machine(root: Path, counters: dict[str, str], *, partition_of: str | None = None) -> Target:
@@ -185,3 +193,19 @@ def test_a_device_that_is_gone_is_an_error(tmp_path: Path) -> None:
     target = Target(devices=("sdz",), filesystem="ext4", directory=Path("/mnt/x"), sys=tmp_path)
     with pytest.raises(FileNotFoundError):
         PROBE.snapshot(target)
+
+
+@pytest.mark.parametrize(("cold", "direct", "sectors", "doubted"), [
+    (False, False, 8192, True), (False, False, 64, False), (False, True, 8192, False), (True, False, 8192, False),
+])  # fmt: skip
+def test_a_warm_run_that_read_from_the_device_is_in_doubt(
+    tmp_path: Path, cold: bool, direct: bool, sectors: int, doubted: bool
+) -> None:
+    steps = [
+        {"loop0": line()},
+        {"loop0": line(reads=9, read_sectors=sectors)},
+        {"loop0": line(reads=9, read_sectors=sectors)},
+    ]
+    meanwhile = work(4 << 20, 0, direct=direct, cold=cold)
+    found = REGISTRY.get("block-device").derive(three(tmp_path, *steps), meanwhile)
+    assert (WarningKind.CACHE_NOT_WARM in [warning.kind for warning in found.warnings]) is doubted

@@ -13,7 +13,9 @@ from fslab.system.proc import Usage
 
 LOG = (Path(__file__).parents[1] / "golden/linux-6.18/kmsg-errors.txt").read_text()
 USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
-WORK = Work(read_bytes=0, written_bytes=0, duration_s=1.0, usage=USAGE, direct=False, cold=True)
+WORK = Work(
+    read_bytes=0, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
+)
 
 
 def number(line: str) -> int:

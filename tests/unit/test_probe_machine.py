@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from fslab.units import Unit
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
-WORK = Work(read_bytes=0, written_bytes=0, duration_s=2.0, usage=USAGE, direct=False, cold=True)
+WORK = Work(
+    read_bytes=0, written_bytes=0, duration_s=2.0, measured_s=2.0, usage=USAGE, direct=False, cold=True
+)
 BEFORE = "cpu 1000 20 500 8000 100 10 30 5 700 0\ncpu0 500 10 250 4000 50 5 15 3 350 0\ncpu1 0\nintr 5\n"
 
 
@@ -133,3 +136,46 @@ def test_a_counter_that_the_kernel_lacks_is_unknown(tmp_path: Path) -> None:
     assert found["all_devices_read_bytes"].value == 1024
     assert found["page_cache_dirtied_bytes"].value is None
     assert found["major_faults"] == Value(value=None, unit=Unit.COUNT)
+
+
+def memory(tmp_path: Path, before: str, end: str, work: Work) -> Finding:
+    probe = REGISTRY.get("vmstat")
+    taken = {
+        Moment.BEFORE: snapshot(probe, tmp_path, "vmstat", before),
+        Moment.END: snapshot(probe, tmp_path, "vmstat", end),
+    }
+    return probe.derive(taken, work)
+
+
+def test_caches_dropped_by_somebody_else_make_the_trial_invalid(tmp_path: Path) -> None:
+    found = memory(
+        tmp_path,
+        "nr_dirtied 0\ndrop_pagecache 5\ndrop_slab 5\n",
+        "nr_dirtied 0\ndrop_pagecache 6\ndrop_slab 6\n",
+        WORK,
+    )
+    (warning,) = found.warnings
+    assert (warning.kind, warning.severity) == (WarningKind.CACHE_DROPPED, Severity.INVALID)
+
+
+@pytest.mark.parametrize(("dirtied_pages", "doubted"), [(10, False), (600, True)])
+def test_direct_writes_that_dirty_the_page_cache_are_in_doubt(
+    tmp_path: Path, dirtied_pages: int, doubted: bool
+) -> None:
+    direct = replace(WORK, written_bytes=1000 * 4096, direct=True)
+    found = memory(tmp_path, "nr_dirtied 100\n", f"nr_dirtied {100 + dirtied_pages}\n", direct)
+    assert [warning.kind for warning in found.warnings] == [WarningKind.DIRECT_NOT_HONOURED] * doubted
+    assert not memory(tmp_path, "nr_dirtied 100\n", "nr_dirtied 700\n", WORK).warnings
+
+
+def test_idle_time_of_the_tool_s_start_does_not_hide_saturation(tmp_path: Path) -> None:
+    # Two CPUs, 200 ticks in 1 s of which 0.7 s measured: 30 idle ticks fit into the 0.3 s of one idle CPU.
+    end = "cpu 1085 20 585 8030 100 10 30 5 700 0\ncpu0 1\ncpu1 0\nintr 5\n"
+    probe = REGISTRY.get("cpu")
+    taken = {
+        Moment.BEFORE: snapshot(probe, tmp_path, "stat", BEFORE),
+        Moment.END: snapshot(probe, tmp_path, "stat", end),
+    }
+    started_late = replace(WORK, duration_s=1.0, measured_s=0.7)
+    assert [w.kind for w in probe.derive(taken, started_late).warnings] == [WarningKind.CPU_SATURATED]
+    assert not probe.derive(taken, replace(WORK, duration_s=1.0, measured_s=1.0)).warnings

@@ -227,10 +227,11 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
         ("invalid", "invalid", "clock went back"),
         ("unsupported", "unsupported", "no xfs here"),
         ("unknown", "unknown", "the tool did not tell write_iops"),
+        ("note", "cpu_saturated", "the CPUs were 97 % busy"),
     ]
-    assert summary.notes == (1, 2, 3, 4)
+    assert summary.notes == (1, 2, 3, 4, 5)
     assert [[(place.stack, place.count, place.of) for place in note.places] for note in found.notes] == (
-        [[("xfs", 1, 5)]] * 4
+        [[("xfs", 1, 5)]] * 5
     )
 
 

@@ -89,10 +89,18 @@ def test_what_never_happened_is_unknown_not_zero() -> None:
     assert found.metrics["read_iops"] == 44815.184815
 
 
-def test_too_short_a_run_is_invalid() -> None:
+def test_a_timed_run_that_ended_early_is_invalid() -> None:
+    found = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True, runtime=1)
+    assert [(each.kind, each.severity) for each in found.warnings] == [
+        (WarningKind.TOO_SHORT, Severity.INVALID)
+    ]
+    assert found.warnings[0].data["shortest_s"] == 0.9
+
+
+def test_too_short_a_run_of_a_set_amount_is_in_doubt_not_left_out() -> None:
     found = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True)
     (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.INVALID)
+    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
     assert warning.data["measured_s"] == 0.012
 
 

@@ -65,7 +65,7 @@ def test_a_number_of_events_and_too_short_a_run() -> None:
     # every 100th request is an fsync of the one file: 1014 writes and 10 fsyncs, and one more at the end
     assert found.written_bytes == 1014 * 16384
     (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.INVALID)
+    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
 
 
 def test_fsync_after_each_write_is_part_of_the_write() -> None:

@@ -5,9 +5,13 @@ Decides which trial is next and when to stop. How one trial is measured is ``tri
 
 from __future__ import annotations
 
+import fcntl
+import os
 import secrets
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
@@ -129,7 +133,8 @@ def _run_trials(
             return CampaignStatus.BUDGET_SPENT
         observer.trial_begins(cell, block)
         key = TrialKey(campaign=campaign.id, block=block, seed=tool_seed(campaign.seed, block))
-        record = run_trial(cell, key, site, machine=machine)
+        with _turn(site, observer):
+            record = run_trial(cell, key, site, machine=machine)
         store.add_trial(record)
         ledger.enter(record)
         observer.trial_ended(record)
@@ -138,6 +143,21 @@ def _run_trials(
                 f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
             )
     return CampaignStatus.FINISHED
+
+
+@contextmanager
+def _turn(site: Site, observer: Observer) -> Iterator[None]:
+    """One trial at a time on this machine: two campaigns would measure each other."""
+    directory = os.open(site.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            observer.note("waiting for a trial of another campaign")
+            fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _same_machine(campaign: Campaign) -> None:

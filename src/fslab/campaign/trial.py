@@ -107,6 +107,8 @@ def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: E
     for argv in commands.prepare:
         site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s)
     evidence.warnings += _settle(cell.cache, up)
+    for tool in workload.tools:
+        tools.page_in(tool)  # dropping the caches dropped the tool as well
     watch = Watch(up)
     watch.snapshot(Moment.BEFORE)
     done = site.run("run", commands.run, cwd=up.work, timeout_s=cell.time_limit_s, check=False)
@@ -199,6 +201,7 @@ def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
         read_bytes=reading.read_bytes,
         written_bytes=reading.written_bytes,
         duration_s=done.duration_s,
+        measured_s=reading.measured_s,
         usage=done.usage,
         direct=reading.direct,
         cold=wanted is Cache.COLD,
@@ -247,7 +250,7 @@ def _remade() -> ValidityWarning:
 def _not_dropped() -> ValidityWarning:
     return ValidityWarning(
         kind=WarningKind.CACHE_NOT_DROPPED,
-        severity=Severity.NOTE,
+        severity=Severity.DOUBT,
         message="without root only the files' own pages were dropped: directories and inodes stayed cached",
         hint="run as root for a cold cache",
     )

@@ -29,6 +29,7 @@ def gather(proc: Path = Path("/proc"), cpu: Path = CPU) -> dict[str, Any]:
         "hypervisor": "hypervisor" in (_cpu_field(proc / "cpuinfo", "flags") or "").split(),
         "kernel_command_line": sysfs.text(proc / "cmdline"),
         "preempt_model": "PREEMPT" in system.version,
+        "boot_id": sysfs.text(proc / "sys/kernel/random/boot_id"),
         "load_1min": os.getloadavg()[0],
         "dirty_ratio": sysfs.number(proc / "sys/vm/dirty_ratio"),
         "dirty_background_ratio": sysfs.number(proc / "sys/vm/dirty_background_ratio"),
@@ -36,9 +37,16 @@ def gather(proc: Path = Path("/proc"), cpu: Path = CPU) -> dict[str, Any]:
 
 
 def identity(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts that must not differ between trials that are compared."""
-    names = ("hostname", "kernel", "kernel_build", "architecture", "cpu", "cpus", "memory_bytes")
-    return {name: facts.get(name) for name in names}
+    """The facts that must not differ between trials that are compared.
+
+    Memory in whole GiB: what the firmware takes may change a little from boot to boot.
+    """
+    names = ("hostname", "kernel", "kernel_build", "architecture", "cpu", "cpus", "kernel_command_line")
+    memory = facts.get("memory_bytes")
+    return {
+        **{name: facts.get(name) for name in names},
+        "memory_gib": round(memory / (1 << 30)) if memory is not None else None,
+    }
 
 
 def _distribution() -> str | None:

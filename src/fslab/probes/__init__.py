@@ -44,12 +44,14 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What the workload did meanwhile: application bytes (None: unknown), wall seconds of the tool, its
-    own resource usage, and whether it asked for direct I/O or a cold cache."""
+    """What the workload did meanwhile: application bytes (None: unknown), wall seconds of the tool and of
+    what it measured (None: it does not say), its own resource usage, whether it asked for direct I/O, and
+    whether the cache was cold (else it was warm)."""
 
     read_bytes: int | None
     written_bytes: int | None
     duration_s: float
+    measured_s: float | None
     usage: Usage
     direct: bool
     cold: bool

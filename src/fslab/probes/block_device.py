@@ -25,6 +25,7 @@ FIELDS = (
 _HONEST_SHARE = 0.5
 _NOTICEABLE_READ_BYTES = 16 << 20
 _METADATA_BYTES = 1 << 20
+_WARM_SHARE = 0.05  # of what a warm run reads may come from the device
 
 
 class BlockDevice(Probe):
@@ -71,7 +72,11 @@ class BlockDevice(Probe):
             "read_amplification": Value(value=_ratio(read_bytes, work.read_bytes), unit=Unit.RATIO),
             "write_amplification": Value(value=_ratio(flushed_bytes, work.written_bytes), unit=Unit.RATIO),
         }
-        found = (_reads_cached(read_bytes, work), _writes_held_back(written_bytes, work))
+        found = (
+            _reads_cached(read_bytes, work),
+            _reads_not_cached(read_bytes, work),
+            _writes_held_back(written_bytes, work),
+        )
         return Finding(values=values, warnings=tuple(warning for warning in found if warning))
 
 
@@ -126,6 +131,21 @@ def _reads_cached(device_bytes: int | None, work: Work) -> ValidityWarning | Non
         message=f"{format_size(work.read_bytes)} were read, {asked}, of which the device gave "
         f"{format_size(device_bytes)}: the rest came from a cache, from holes or from compressed data",
         hint="look whether the file system honours direct I/O with these options, or measure warm reads",
+        data={"read_bytes": work.read_bytes, "device_read_bytes": device_bytes},
+    )
+
+
+def _reads_not_cached(device_bytes: int | None, work: Work) -> ValidityWarning | None:
+    """A warm buffered run whose reads came from the device after all: evicted, or never in the cache."""
+    if device_bytes is None or not work.read_bytes or work.cold or work.direct:
+        return None
+    if device_bytes <= max(_METADATA_BYTES, work.read_bytes * _WARM_SHARE):
+        return None
+    return ValidityWarning(
+        kind=WarningKind.CACHE_NOT_WARM,
+        severity=Severity.DOUBT,
+        message=f"of {format_size(work.read_bytes)} read with a warm cache the device gave {format_size(device_bytes)}",
+        hint="use a file set that fits in memory, or measure cold reads",
         data={"read_bytes": work.read_bytes, "device_read_bytes": device_bytes},
     )
 

@@ -24,7 +24,9 @@ class Cpu(Probe):
     A tool with one thread that fills its own CPU is no reason for doubt: how much work a CPU gets done is
     what such a run compares, and the kernel's workers (loop, writeback, journal) have the other CPUs. Once
     all CPUs are busy, those workers and the tool take time from each other, and the figure says as much about
-    the number of CPUs as about the file system. iowait is kept for what it is worth: an idle CPU whose last
+    the number of CPUs as about the file system. The window holds the tool's start and end too, when it keeps
+    one CPU busy at most; idle time of the others then is not held against saturation. iowait is kept for
+    what it is worth: an idle CPU whose last
     sleeper waited for I/O.
     """
 
@@ -38,7 +40,7 @@ class Cpu(Probe):
         cpus = sum(line.startswith("cpu") for line in lines) - 1
         return {**dict(zip(FIELDS, ticks, strict=False)), "cpus": cpus}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
         """Shares of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         # A state may go back a little (iowait is known for it): that is no time at all.
@@ -55,11 +57,21 @@ class Cpu(Probe):
             "machine_cpu_busy": whole - spent["idle"] - spent["iowait"],
         }
         percent = {name: 100 * ticks / whole for name, ticks in shares.items()}
-        found = (_saturated(percent["machine_cpu_busy"], end["cpus"]), _stolen(percent["machine_cpu_steal"]))
+        busy = _busy_while_measuring(whole, spent["idle"] + spent["iowait"], end["cpus"], work)
+        found = (_saturated(busy, end["cpus"]), _stolen(percent["machine_cpu_steal"]))
         return Finding(
             values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()},
             warnings=tuple(warning for warning in found if warning),
         )
+
+
+def _busy_while_measuring(whole: float, idle: float, cpus: int, work: Work) -> float:
+    """Percent of all CPUs that were busy in the measured part of the window; ``whole`` and ``idle`` in ticks."""
+    measured_share = 1.0
+    if work.measured_s is not None and 0 < work.measured_s < work.duration_s:
+        measured_share = work.measured_s / work.duration_s
+    idle_outside = whole * (1 - measured_share) * (cpus - 1) / cpus
+    return 100 * (1 - max(0.0, idle - idle_outside) / (whole * measured_share))
 
 
 def _saturated(busy_percent: float, cpus: int) -> ValidityWarning | None:

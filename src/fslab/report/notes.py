@@ -79,11 +79,11 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:
             message=trial.error or "no reason given",
         )
         return
-    decisive = Severity.INVALID if is_invalid(trial) else Severity.DOUBT
-    warnings = [warning for warning in trial.validity if warning.severity is decisive]
+    shown = {Severity.INVALID} if is_invalid(trial) else {Severity.DOUBT, Severity.NOTE}
+    warnings = [warning for warning in trial.validity if warning.severity in shown]
     for warning in warnings:
         yield _Reason(
-            key=(decisive.value, warning.kind.value), severity=decisive.value, kind=warning.kind.value,
+            key=(warning.severity.value, warning.kind.value), severity=warning.severity.value, kind=warning.kind.value,
             message=warning.message, hint=warning.hint,
         )  # fmt: skip
     if is_invalid(trial) and not warnings:

@@ -13,13 +13,14 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
-from fslab.record import ValidityWarning
+from fslab.record import Severity, ValidityWarning, WarningKind
 from fslab.storage import BlockDevice, Site
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import kernel, mounts, sysfs
+from fslab.units import format_size
 
 WORK = "work"
 
@@ -134,20 +135,44 @@ def _mounted(
     stack = Stack(
         site=site, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
         target=target, watched=(device.kernel_name,),
-        warnings=[warning for part in parts for warning in part.warnings],
+        warnings=[*(warning for part in parts for warning in part.warnings), *_too_small(device, driver)],
     )  # fmt: skip
     stack.mount()
     stack.work.mkdir(mode=0o700, exist_ok=True)
     return stack
 
 
+def _too_small(device: BlockDevice, driver: FileSystem) -> list[ValidityWarning]:
+    fair = driver.fair_size_bytes
+    if fair is None or device.size_bytes >= fair:
+        return []
+    return [
+        ValidityWarning(
+            kind=WarningKind.VOLUME_SMALL,
+            severity=Severity.DOUBT,
+            message=f"{driver.name} works on {format_size(device.size_bytes)} and is slower on a volume below "
+            f"{format_size(fair)} than on a large one, most of all with metadata",
+            hint="raise the size of the medium before you judge it",
+            data={"size_bytes": device.size_bytes, "fair_size_bytes": fair},
+        )
+    ]
+
+
 def _on_directory(spec: StackSpec, site: Site, provided: BlockDevice | Path) -> Stack:
     if isinstance(provided, BlockDevice):
         raise TypeError(f"{spec.medium.type} says that it is not formatted but provides a device")
     mount = mounts.containing(provided)
-    block = sysfs.SYS / "dev/block" / mount.device
-    watched = (block.resolve().name,) if block.exists() else ()
+    watched = (name,) if (name := _device_under(mount)) else ()
     return Stack(site=site, spec=spec, work=provided, filesystem=mount.filesystem, watched=watched)
+
+
+def _device_under(mount: mounts.Mount) -> str | None:
+    """Kernel name of the device of a mount; btrfs has a number of its own, so there the source tells."""
+    block = sysfs.SYS / "dev/block" / mount.device
+    if block.exists():
+        return block.resolve().name
+    source = Path(mount.source)
+    return source.resolve().name if source.is_block_device() else None
 
 
 def _leave(target: Path, site: Site, entry: str) -> None:

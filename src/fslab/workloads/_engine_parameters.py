@@ -55,7 +55,8 @@ class EngineParameters(Parameters):
     """Options of ``fslab-engine``, spelled as its own.
 
     ``small-files`` and ``meta`` work on files of their own. Only the ``operations`` that are listed are
-    measured; what the first of them needs is prepared outside the measurement. The others work on a tree that
+    measured; what the first of them needs is prepared outside the measurement. To read files with a cold cache,
+    list no ``create`` before: what a run has made itself is still cached. The other operations work on a tree that
     ``fslab-engine populate`` made, whose truth is known: a wrong answer makes the trial invalid.
     """
 

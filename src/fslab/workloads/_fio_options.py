@@ -16,16 +16,15 @@ KNOWN = frozenset(
     disable_slat disk_util do_verify end_fsync error_dump exitall exitall_on_error exit_what
     experimental_verify fadvise_hint fallocate fdatasync file_append file_service_type fixedbufs
     flow flow_id flow_sleep force_async fsync fsync_on_close gtod_cpu gtod_reduce hipri hipri_percentage
-    hugepage-size ignore_error invalidate io_size io_submit_mode iodepth iodepth_batch
+    hugepage-size ignore_error io_size io_submit_mode iodepth iodepth_batch
     iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low ioengine latency_percentile
     latency_run latency_target latency_window lockfile lockmem loops max_latency mem new_group nice
     nonvectored norandommap nowait nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
-    offset_align offset_increment openfiles overwrite percentage_random pre_read prio prioclass
-    ramp_size ramp_time random_distribution random_generator rate rate_cycle rate_ignore_thinktime
+    offset_align offset_increment openfiles overwrite percentage_random prio prioclass
+    random_distribution random_generator rate rate_cycle rate_ignore_thinktime
     rate_iops rate_iops_min rate_min rate_process refill_buffers registerfiles runtime rw rw_sequencer
     rwmixread rwmixwrite scramble_buffers serialize_overlap significant_figures size softrandommap
-    sqthread_poll sqthread_poll_cpu startdelay steadystate steadystate_check_interval
-    steadystate_duration steadystate_ramp_time sync sync_file_range thinktime thinktime_blocks
+    sqthread_poll sqthread_poll_cpu startdelay sync sync_file_range thinktime thinktime_blocks
     thinktime_blocks_type thinktime_iotime thinktime_spin thp thread time_based trim_backlog
     trim_backlog_batch trim_percentage trim_verify_zero uncached unlink unlink_each_loop userspace_reap
     verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
@@ -51,9 +50,6 @@ ALIASES = {
     "ratecycle": "rate_cycle",
     "ratemin": "rate_min",
     "readwrite": "rw",
-    "ss": "steadystate",
-    "ss_dur": "steadystate_duration",
-    "ss_ramp": "steadystate_ramp_time",
     "timeout": "runtime",
 }
 
@@ -68,6 +64,10 @@ _ONE_JOB = "a workload is one job; write several workloads instead"
 _UNITS = "it changes what k and m mean; fslab reads sizes as powers of 1024"
 _REMOTE = "trials run where fslab runs; a fleet is fslab's own concern"
 _IDENTITY = "the tool runs as the user that started fslab"
+_CACHE = "say what the page cache holds with the study's 'cache': cold or warm"
+_WINDOW = (
+    "fslab counts what the device does during the whole run; part of it would be left out of fio's figures"
+)
 _SPACE = "size says how large the files are, io_size how much of them to move"
 _ZONED = "zones belong to raw devices, not to files"
 
@@ -96,6 +96,9 @@ REFUSED = {
         _IDENTITY: "uid gid",
         _ZONED: "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones"
         " job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency cmd_type",
+        _CACHE: "invalidate pre_read",
+        _WINDOW: "ramp_time ramp_size steadystate steadystate_check_interval steadystate_duration"
+        " steadystate_ramp_time ss ss_dur ss_ramp",
         _SPACE: "fill_device fill_fs filesize",
     }.items()
     for name in names.split()

@@ -89,7 +89,7 @@ class Sysbench(Workload[SysbenchParameters]):
             written_bytes=written,
             measured_s=measured_s,
             direct="direct" in parameters.file_extra_flags,
-            warnings=(*_too_short(measured_s), *_written_again(parameters, written)),
+            warnings=(*_too_short(measured_s, parameters), *_written_again(parameters, written)),
         )
 
     def space_bytes(self, parameters: SysbenchParameters) -> int:
@@ -157,13 +157,14 @@ def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: flo
     return {name: round(rates[name] * events / counted) for name in ("reads", "writes")}
 
 
-def _too_short(seconds: float) -> tuple[ValidityWarning, ...]:
+def _too_short(seconds: float, parameters: SysbenchParameters) -> tuple[ValidityWarning, ...]:
+    """Invalid only where the time was set; of a set number of events the time is the outcome."""
     if seconds >= SHORTEST_S:
         return ()
     return (
         ValidityWarning(
             kind=WarningKind.TOO_SHORT,
-            severity=Severity.INVALID,
+            severity=Severity.DOUBT if parameters.events else Severity.INVALID,
             message=f"sysbench measured for {seconds:.3f} s only",
             hint="raise time or events",
             data={"measured_s": seconds, "shortest_s": SHORTEST_S},

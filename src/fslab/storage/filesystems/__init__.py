@@ -32,6 +32,7 @@ ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 class FileSystem(ABC):
     """One file system. ``name`` is set by the registry from the file's name.
 
+    Below ``min_size_bytes`` mkfs refuses; below ``fair_size_bytes`` the size itself slows the file system down.
     ``mount_options`` maps an option's name to the form of its value: ``""`` none, ``"int"``, ``"size"``
     (4k), ``"any"``, or the allowed words joined by ``|``; a trailing ``?`` means that the value may be left
     out. ``mkfs_flags`` maps a flag of mkfs to ``""`` (no value) or ``"value"``.
@@ -42,6 +43,7 @@ class FileSystem(ABC):
     tools: ClassVar[tuple[Tool, ...]]
     mount_type: ClassVar[str]
     min_size_bytes: ClassVar[int]
+    fair_size_bytes: ClassVar[int | None] = None
     mount_options: ClassVar[Mapping[str, str]]
     mkfs_flags: ClassVar[Mapping[str, str]]
 

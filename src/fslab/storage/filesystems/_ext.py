@@ -68,7 +68,9 @@ class ExtFileSystem(FileSystem):
                 extended.append(word[2:])
             else:
                 rest.append(word)
-        return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *rest, device]
+        # Below 512 MB mke2fs.conf would choose 1 KiB blocks, beside the 4 KiB of the others.
+        block = [] if any(word[:2] in {"-b", "-T", "-C"} for word in rest) else ["-b", "4096"]
+        return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
 
 
 def tool(name: str) -> Tool:

@@ -17,6 +17,9 @@ class Btrfs(FileSystem):
     tools = (Tool(program="mkfs.btrfs", package="btrfs-progs"),)
     mount_type = "btrfs"
     min_size_bytes = 128 << 20  # below it mkfs.btrfs refuses separate data and metadata with DUP
+    # On a small volume reservations of metadata space force early commits. Measured with 10,000 small files: 3.7
+    # device bytes per byte and 168 flushes on 1 GB, 1.4 and 10 on 6 GB.
+    fair_size_bytes = 16 << 30
     mkfs_flags = {
         "-d": "value", "--data": "value", "-m": "value", "--metadata": "value", "-M": "", "--mixed": "",
         "-n": "value", "--nodesize": "value", "-s": "value", "--sectorsize": "value", "-L": "value",
