@@ -123,7 +123,7 @@ pub struct SyscallSummary {
 
 impl SyscallSummary {
     /// `None` if it was never made.
-    pub fn of(latencies: &Latencies) -> Option<Self> {
+    pub fn of(latencies: &mut Latencies) -> Option<Self> {
         Some(Self { count: latencies.count(), latency_ns: latencies.summary()? })
     }
 }

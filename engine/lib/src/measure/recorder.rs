@@ -201,12 +201,12 @@ impl Tally {
         self.count += other.count;
         self.bytes += other.bytes;
         self.errors += other.errors;
-        self.operations.merge(&other.operations);
+        self.operations.merge(other.operations);
         self.sole = self.sole.or(other.sole);
         self.syscalls.resize(self.syscalls.len().max(other.syscalls.len()), None);
         for (mine, theirs) in self.syscalls.iter_mut().zip(other.syscalls) {
             if let Some(theirs) = theirs {
-                mine.get_or_insert_default().merge(&theirs);
+                mine.get_or_insert_default().merge(*theirs);
             }
         }
         self.series.resize(self.series.len().max(other.series.len()), 0);
@@ -215,15 +215,17 @@ impl Tally {
         }
     }
 
-    pub(super) fn syscall_summaries(&self, detail: Detail) -> Option<BTreeMap<Syscall, SyscallSummary>> {
+    pub(super) fn syscall_summaries(&mut self, detail: Detail) -> Option<BTreeMap<Syscall, SyscallSummary>> {
         if detail < Detail::Syscalls {
             return None;
         }
-        let classes = self.syscalls.iter().zip(Syscall::ALL);
+        let classes = self.syscalls.iter_mut().zip(Syscall::ALL);
         let mut found: BTreeMap<_, _> = classes
-            .filter_map(|(latencies, class)| Some((class, SyscallSummary::of(latencies.as_ref()?)?)))
+            .filter_map(|(latencies, class)| Some((class, SyscallSummary::of(latencies.as_mut()?)?)))
             .collect();
-        if let Some(sole) = self.sole.and_then(|class| Some((class, SyscallSummary::of(&self.operations)?))) {
+        if let Some(sole) =
+            self.sole.and_then(|class| Some((class, SyscallSummary::of(&mut self.operations)?)))
+        {
             found.insert(sole.0, sole.1);
         }
         Some(found)
