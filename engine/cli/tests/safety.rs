@@ -102,10 +102,14 @@ fn files_that_vanish_are_counted_and_not_fatal() {
 fn a_chain_longer_than_any_path_is_walked_and_deleted_with_few_descriptors() {
     let directory = tempdir().unwrap();
     let script = r#"ulimit -n 40; cd "$DIR"; i=0
-        while [ $i -lt 600 ]; do mkdir directory-with-a-long-name; cd -P directory-with-a-long-name; : > file; i=$((i+1)); done
+        while [ $i -lt 600 ]; do mkdir directory-with-a-long-name; cd -P directory-with-a-long-name; echo x > file; i=$((i+1)); done
         cd /; for order in depth breadth; do
           "$ENGINE" analyze "$DIR" --threads 3 --order $order --json | grep -q '"files": 600'
         done
+        "$ENGINE" duplicates "$DIR" --json | grep -q '"sets": 1,'
+        "$ENGINE" sync-write "$DIR" "$DIR.copy" --threads 2 --json | grep -q '"files": 600'
+        "$ENGINE" delete "$DIR.copy" --json | grep -q '"files": 600'
+
         "$ENGINE" delete "$DIR" --keep-root --threads 3 --json"#;
     let Some(output) = with_own_mounts(directory.path(), script) else { return };
     let (found, status) = document(&output);

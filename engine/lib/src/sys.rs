@@ -1,16 +1,19 @@
 //! The few system calls that everything here is made of, always relative to a directory descriptor
 //! and never through a symbolic link.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 
 /// Permissions of new files, before the umask.
 pub const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 /// Permissions of new directories, before the umask.
 pub const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
+
+/// The kernel takes 4095 bytes at once.
+const LONGEST_PATH: usize = 4000;
 
 /// How directories are opened.
 pub const OPEN_DIRECTORY: OFlags =
@@ -29,6 +32,24 @@ pub fn open_root(path: &Path) -> Result<OwnedFd> {
 /// Opens a directory within a directory.
 pub fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
     rustix::fs::openat(parent, name, OPEN_DIRECTORY, Mode::empty())
+}
+
+/// Opens a directory by its path from another one, never through a link and never above it; the path
+/// may be longer than the kernel takes at once.
+pub fn open_beneath(root: impl AsFd, mut path: &[u8]) -> Result<OwnedFd> {
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let open = |from: BorrowedFd<'_>, path: &[u8]| {
+        let path = if path.is_empty() { b"." } else { path };
+        rustix::fs::openat2(from, path, OPEN_DIRECTORY, Mode::empty(), beneath)
+    };
+    let mut reached: Option<OwnedFd> = None;
+    while path.len() > LONGEST_PATH {
+        let end = path[..LONGEST_PATH].iter().rposition(|&byte| byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let from = reached.as_ref().map_or(root.as_fd(), AsFd::as_fd);
+        reached = Some(open(from, &path[..end])?);
+        path = &path[end + 1..];
+    }
+    open(reached.as_ref().map_or(root.as_fd(), AsFd::as_fd), path)
 }
 
 /// Makes a directory and opens it.

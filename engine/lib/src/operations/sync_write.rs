@@ -11,7 +11,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, FileType, Mode, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use serde::Serialize;
 use serde_json::json;
 
@@ -172,13 +172,7 @@ impl Writer<'_> {
         if let Some(descriptor) = &node.data.descriptor {
             return Ok(Reached::Open(descriptor));
         }
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let mut path = node.relative_path();
-        if path.is_empty() {
-            path.push(b'.');
-        }
-        let flags = sys::OPEN_DIRECTORY;
-        rustix::fs::openat2(&self.mirror.root, path, flags, Mode::empty(), beneath).map(Reached::Again)
+        sys::open_beneath(&self.mirror.root, &node.relative_path()).map(Reached::Again)
     }
 
     /// Makes symbolic links, pipes and sockets; devices are left out.

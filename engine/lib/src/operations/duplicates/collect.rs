@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use super::DuplicateSet;
 use crate::attributes::Attributes;
@@ -194,12 +194,7 @@ impl Files {
     }
 
     fn open_directory(&self, index: u32) -> rustix::io::Result<OwnedFd> {
-        let mut path = self.directory_path(index);
-        if path.is_empty() {
-            path.push(b'.');
-        }
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        rustix::fs::openat2(self.tree.root(), path, sys::OPEN_DIRECTORY, Mode::empty(), beneath)
+        sys::open_beneath(self.tree.root(), &self.directory_path(index))
     }
 }
 

@@ -66,7 +66,9 @@ fn refuse_unless_empty_and_apart(destination: &Path, source: &Path) -> Result<()
     let failed = |error: &std::io::Error| {
         Error::system("open", destination, Errno::from_io_error(error).unwrap_or(Errno::IO))
     };
-    if fs::read_dir(destination).map_err(|error| failed(&error))?.next().is_some() {
+    // A fresh file system of the ext family is not quite empty.
+    let mut entries = fs::read_dir(destination).map_err(|error| failed(&error))?.flatten();
+    if entries.any(|entry| entry.file_name() != "lost+found") {
         return Err(Error::Invalid(format!("{} is not empty", destination.display())));
     }
     let whole = fs::canonicalize(destination).map_err(|error| failed(&error))?;
