@@ -33,7 +33,8 @@ struct Arguments {
 const AFTER_HELP: &str = "\
 Sizes take the suffixes k, m, g and t (powers of 1024), times ms, s and m.
 
-Exit status: 0 done; 1 failed; 2 wrong usage; 130 or 143 stopped by SIGINT or SIGTERM.
+Exit status: 0 done; 1 failed; 2 wrong usage; 130, 143 or 129 stopped by SIGINT,
+SIGTERM or SIGHUP.
 
 Example: ten thousand files of 4 KiB, each step with cold caches:
   fslab-engine small-files /mnt --operations create

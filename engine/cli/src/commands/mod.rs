@@ -22,31 +22,31 @@ use crate::table;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    SmallFiles(small_files::Arguments),
-    Analyze(analyze::Arguments),
-    Meta(meta::Arguments),
     Populate(populate::Arguments),
-    Duplicates(duplicates::Arguments),
+    Analyze(analyze::Arguments),
     Classify(classify::Arguments),
+    Duplicates(duplicates::Arguments),
     Search(search::Arguments),
-    SyncWrite(sync_write::Arguments),
     SyncRead(sync_read::Arguments),
+    SyncWrite(sync_write::Arguments),
     Delete(delete::Arguments),
+    SmallFiles(small_files::Arguments),
+    Meta(meta::Arguments),
 }
 
 impl Command {
     pub(crate) fn run(&self) -> anyhow::Result<Shown> {
         match self {
-            Self::SmallFiles(arguments) => arguments.run(),
-            Self::Analyze(arguments) => arguments.run(),
-            Self::Meta(arguments) => arguments.run(),
             Self::Populate(arguments) => arguments.run(),
-            Self::Duplicates(arguments) => arguments.run(),
+            Self::Analyze(arguments) => arguments.run(),
             Self::Classify(arguments) => arguments.run(),
+            Self::Duplicates(arguments) => arguments.run(),
             Self::Search(arguments) => arguments.run(),
-            Self::SyncWrite(arguments) => arguments.run(),
             Self::SyncRead(arguments) => arguments.run(),
+            Self::SyncWrite(arguments) => arguments.run(),
             Self::Delete(arguments) => arguments.run(),
+            Self::SmallFiles(arguments) => arguments.run(),
+            Self::Meta(arguments) => arguments.run(),
         }
     }
 }

@@ -10,14 +10,14 @@ use crate::units::parse_length;
 /// Find the files whose contents hold a pattern, and count the lines that do
 ///
 /// Every regular file is searched as bytes: nothing is taken for binary, and no ignore rules apply. The
-/// count is that of `rg -uuu -a -c`.
+/// count is that of `rg --no-unicode -uuu -a -c`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
     /// What to look for
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pattern: String,
 
     /// The pattern is a regular expression over bytes; ^ and $ are the ends of a line
