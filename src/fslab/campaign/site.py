@@ -26,8 +26,10 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Site]:
         runtime = paths.runtime() / campaign
         entry = journal.will_create("directory", str(runtime))
         undo.callback(_leave, runtime, journal, entry)
-        # By itself: parents=True makes it with whatever umask there is, and who can write there can exchange ours.
-        runtime.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        # Nobody else's business: who can write there can exchange what is ours, and who can open it can take the
+        # lock by which campaigns take turns.
+        runtime.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        runtime.parent.chmod(0o700)
         runtime.mkdir(mode=0o700)
         scratch = runtime / "scratch"
         scratch_entry = journal.will_create("tree", str(scratch))

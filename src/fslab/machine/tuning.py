@@ -16,8 +16,13 @@ from fslab.storage import Journal
 
 SYSCTL = Path("/proc/sys")
 GOVERNORS = Path("/sys/devices/system/cpu")
-# Writing these does something instead of setting something.
-ACTIONS = frozenset({"vm.drop_caches", "vm.compact_memory"})
+# Writing the first two does something instead of setting something; the others guard against attacks or panics.
+FORBIDDEN = frozenset(
+    {
+        "vm.drop_caches", "vm.compact_memory", "vm.mmap_min_addr", "vm.unprivileged_userfaultfd", "vm.panic_on_oom",
+        "vm.mmap_rnd_bits", "vm.mmap_rnd_compat_bits", "vm.memfd_noexec",
+    }
+)  # fmt: skip
 # Of each pair only one is in force and the other reads 0, which the kernel does not take back
 # (Documentation/admin-guide/sysctl/vm.rst): what was in force is put back by writing the other one.
 PAIRS = {
@@ -33,7 +38,7 @@ def files(name: str, sysctl: Path = SYSCTL, governors: Path = GOVERNORS) -> list
     found: list[Path] = []
     if name == "cpu_governor":
         found = sorted(governors.glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    elif name.startswith("vm.") and name.removeprefix("vm.").isidentifier() and name not in ACTIONS:
+    elif name.startswith("vm.") and name.removeprefix("vm.").isidentifier() and name not in FORBIDDEN:
         path = sysctl / name.replace(".", "/")
         found = [path] if path.exists() else []
     if not found:

@@ -20,8 +20,9 @@ from fslab.system.tools import Tool, require
 # Names of the disk, its place or its partition. Those of its content (by-uuid, by-label) a copy of the disk has
 # too, and mkfs takes them away; by-diskseq counts anew at each boot.
 STABLE = ("/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/disk/by-partuuid/", "/dev/mapper/", "/dev/md/")
-SAMPLES = 32
-SAMPLE_BYTES = 64 << 10
+SAMPLES = 1024
+EDGE_BYTES = 1 << 20
+SAMPLE_BYTES = 16 << 10
 CLAIM_DEADLINE_S = 5.0
 WIPEFS = Tool(program="wipefs", package="util-linux")
 
@@ -194,16 +195,18 @@ def _signatures(device: Path) -> list[str]:
 
 
 def _has_bytes(device: Path) -> bool:
-    """Whether samples spread evenly over the device, its first and last bytes among them, are not all alike.
+    """Whether the device's first and last MiB, and samples spread evenly between, hold anything.
 
-    Erased flash reads as 00 or ff.
+    Erased flash reads as 00 or ff. Sparse data between the samples is not seen: a blank look is no proof.
     """
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
-        last = max(0, size - SAMPLE_BYTES)
-        for index in range(SAMPLES):
-            sample = os.pread(descriptor, SAMPLE_BYTES, last * index // (SAMPLES - 1))
+        last = max(0, size - EDGE_BYTES)
+        places = [(0, EDGE_BYTES), (last, EDGE_BYTES)]
+        places += [(last * index // SAMPLES, SAMPLE_BYTES) for index in range(1, SAMPLES)]
+        for offset, length in places:
+            sample = os.pread(descriptor, length, offset)
             if sample.strip(b"\0") and sample.strip(b"\xff"):
                 return True
     finally:

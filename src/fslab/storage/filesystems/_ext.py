@@ -21,7 +21,7 @@ MKE2FS_FLAGS: Mapping[str, str] = {
 
 EXT2_MOUNT_OPTIONS: Mapping[str, str] = {
     "acl": "", "noacl": "", "user_xattr": "", "nouser_xattr": "", "bsddf": "", "minixdf": "", "grpid": "",
-    "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "errors": "continue|remount-ro|panic",
+    "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "errors": "continue|remount-ro",
     "resuid": "int", "resgid": "int", "sb": "int", "debug": "", "check": "none", "nocheck": "",
     "discard": "", "nodiscard": "", "orlov": "", "oldalloc": "", "noload": "", "quota": "any?",
     "usrquota": "any?", "grpquota": "any?", "noquota": "", "barrier": "0|1?", "nobarrier": "",

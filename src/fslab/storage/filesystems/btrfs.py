@@ -32,7 +32,7 @@ class Btrfs(FileSystem):
         "clear_cache": "", "commit": "int", "compress": f"{COMPRESSION}?", "compress-force": f"{COMPRESSION}?",
         "datacow": "", "nodatacow": "", "datasum": "", "nodatasum": "", "degraded": "",
         "discard": "sync|async?", "nodiscard": "", "enospc_debug": "", "noenospc_debug": "",
-        "fatal_errors": "bug|panic", "flushoncommit": "", "noflushoncommit": "", "fragment": "data|metadata|all",
+        "flushoncommit": "", "noflushoncommit": "", "fragment": "data|metadata|all",
         "max_inline": "size", "metadata_ratio": "int", "rescan_uuid_tree": "", "rescue": "any",
         "skip_balance": "", "space_cache": "v1|v2?", "nospace_cache": "", "ssd": "", "ssd_spread": "",
         "nossd": "", "nossd_spread": "", "thread_pool": "int", "treelog": "", "notreelog": "",
