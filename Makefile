@@ -42,6 +42,7 @@ format: setup
 
 bench: setup
 	$(VENV)/bin/python benches/fio_by_hand.py
+	$(VENV)/bin/python benches/engine/run.py --engine $(VENV)/bin/fslab-engine --rounds 5 --output target/engine-bench.md
 
 setup: packages $(READY)
 

@@ -25,6 +25,13 @@ if ! command -v cargo >/dev/null 2>&1; then
     exit 1
 fi
 
+rust=$(cargo --version | cut -d' ' -f2)
+oldest=1.85
+if [ "$(printf '%s\n%s\n' "$oldest" "$rust" | sort -V | head -n 1)" != "$oldest" ]; then
+    echo "cargo $rust is too old: the load engine needs Rust $oldest or newer, see https://rustup.rs" >&2
+    exit 1
+fi
+
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

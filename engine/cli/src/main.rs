@@ -62,8 +62,11 @@ fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     eprintln!("fslab-engine: {error:#}");
     let known = error.downcast_ref::<Error>();
     let failure = known.map_or_else(|| Failure::from(&Error::Invalid(format!("{error:#}"))), Failure::from);
-    if json && let Ok(text) = serde_json::to_string_pretty(&failure) {
-        println!("{text}");
+    if json {
+        match serde_json::to_string_pretty(&failure) {
+            Ok(text) => println!("{text}"),
+            Err(error) => eprintln!("fslab-engine: cannot write the failure as JSON: {error}"),
+        }
     }
     let code = match known {
         Some(Error::Interrupted(signal)) => 128 + signal,

@@ -46,7 +46,7 @@ pub(crate) fn count(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
             text.push(',');
         }
         text.push(digit);

@@ -59,7 +59,7 @@ pub struct Parameters {
 /// # Errors
 /// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
-    if parameters.buffer_bytes == 0 || (parameters.direct && !parameters.buffer_bytes.is_multiple_of(4096)) {
+    if parameters.buffer_bytes == 0 || (parameters.direct && parameters.buffer_bytes % 4096 != 0) {
         return Err(Error::Invalid(
             "the buffer must not be empty, and of whole 4 KiB pages with --direct".into(),
         ));
