@@ -90,6 +90,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     before = fslab.trials()
     assert 4 <= len(before) < 12
     assert ours(own_directories), "the kill came too late to leave anything"
+    assert "killed" in fslab("results", "--all").stdout
 
     done = fslab("run", "--resume")
     assert "undone" in done.stderr

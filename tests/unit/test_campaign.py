@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fslab.campaign.campaign import Ledger, new_id
-from fslab.campaign.journal import CampaignJournal, Entry, leftover, parse
+from fslab.campaign.journal import CampaignJournal, Entry, is_running, leftover, parse
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError
 from fslab.record import Status, TrialRecord
@@ -54,6 +54,14 @@ class TestJournal:
             journal.will_create("mount", "/m")
             with pytest.raises(BusyError, match="running"):
                 CampaignJournal("c", tmp_path)
+
+    def test_a_campaign_runs_while_its_journal_is_held(self, tmp_path: Path) -> None:
+        assert not is_running("c", tmp_path)
+        journal = CampaignJournal("c", tmp_path)
+        journal.will_create("mount", "/m")
+        assert is_running("c", tmp_path)
+        journal.close()
+        assert not is_running("c", tmp_path)
 
     def test_a_line_cut_short_by_a_power_loss_is_dropped(self) -> None:
         whole = '{"id": "1-1", "kind": "image", "target": "/x"}\n'

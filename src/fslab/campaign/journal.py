@@ -120,6 +120,22 @@ def leftover(directory: Path | None = None) -> Iterator[str]:
     yield from sorted(path.stem for path in (directory or default_directory()).glob("*.jsonl"))
 
 
+def is_running(campaign: str, directory: Path | None = None) -> bool:
+    """Whether a process of this user conducts the campaign now; one that was killed does not."""
+    path = (directory or default_directory()) / f"{campaign}.jsonl"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def boot() -> str | None:
     """What this boot of the machine is called."""
     return sysfs.text(Path("/proc/sys/kernel/random/boot_id"))

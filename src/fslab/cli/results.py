@@ -51,6 +51,16 @@ def as_document(campaign: Campaign, store: Store) -> dict[str, Any]:
     return build(campaign, store.trials(campaign.id)).model_dump(mode="json")
 
 
+def _state(campaign: Campaign) -> str:
+    """How far it is; one that still says "running" although nobody runs it was killed."""
+    from fslab.campaign.journal import is_running
+    from fslab.store.campaign import CampaignStatus
+
+    if campaign.status is CampaignStatus.RUNNING and not is_running(campaign.id):
+        return "killed"
+    return campaign.status.value.replace("_", " ")
+
+
 def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.table import Table
 
@@ -58,7 +68,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
         {
             "campaign": campaign.id,
             "study": campaign.study_id,
-            "status": campaign.status.value,
+            "status": _state(campaign),
             "trials": len(store.finished(campaign.id)),
             "planned": campaign.trials * len(campaign.cells),
             "title": campaign.study_title,

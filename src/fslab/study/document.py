@@ -51,8 +51,8 @@ It is a YAML file:
 FRESH = """\
 `fresh` says how long one made file system is used: `trial` makes it anew for each trial; `cell` keeps it for
 all trials of a cell, `campaign` for all cells of a stack (it ages, which can be the question). `cache: cold`
-flushes, drops the page cache and mounts again before the measured run; `warm` leaves the cache as preparing
-left it.
+flushes, drops the page cache and mounts again before the measured run; `warm` reads every file once
+into it.
 """
 
 

@@ -136,7 +136,10 @@ class StudyFile(Written):
     stacks: dict[str, Stack] = Field(title=_NAMED, description="what is compared, by name")
     workloads: dict[str, Workload] = Field(title=_NAMED, description="what is run on each stack, by name")
     trials: int = Field(5, description="repetitions of each cell (stack × workload)", ge=1, le=100_000)
-    cache: Cache = Field(Cache.COLD, description="page cache when the run starts: dropped, or as it is")
+    cache: Cache = Field(
+        Cache.COLD,
+        description="page cache when the run starts: dropped, or filled by reading every file once",
+    )
     fresh: Fresh = Field(Fresh.TRIAL, description="how long one made file system is used")
     seed: int = Field(
         1, description="draws the order of trials and the tools' random offsets", ge=0, lt=1 << 63
