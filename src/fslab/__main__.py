@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -14,6 +15,9 @@ from fslab.system import signals
 def main() -> NoReturn:
     """Run the command line and exit: 0, an error's own code, or 128 + signal."""
     signals.install()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ★ and µ is no reason to fail
     from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
 
     try:

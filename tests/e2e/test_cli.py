@@ -120,7 +120,7 @@ def test_exports_agree(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     fslab("run", "here", "--set", "trials=1", "--set", "media.here.path=data")
     figures = sum(len(trial["metrics"]) + len(trial["probes"]) for trial in fslab.trials())
-    fslab("export", "--format", "csv", "--output", "out.csv")
+    fslab("export", "--output", "out.csv")  # as the name says
     fslab("export", "--format", "parquet", "--output", "out.parquet")
     assert pl.read_csv(tmp_path / "out.csv").height == figures
     assert pl.read_parquet(tmp_path / "out.parquet").height == figures
@@ -132,3 +132,40 @@ def test_a_json_run_prints_one_document(fslab: Fslab, tmp_path: Path) -> None:
     done = fslab("run", "here", "--set", "trials=1", "--set", "media.here.path=data", "--json")
     assert json.loads(done.stdout)["counts"]["stored"] > 0
     assert done.stderr == ""
+
+
+def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
+    missing = tmp_path / "not" / "there.sqlite"
+    for argv in (("results",), ("results", "--all"), ("export",), ("run", "--resume")):
+        assert "there is no store" in fslab(*argv, "--store", missing, code=7).stderr
+    assert not missing.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("run", "here", "--budget", "0"), "no time at all"),
+        (("run", "here", "--budget", "soon"), "not a duration"),
+        (("run", "--resume", "--set", "trials=3"), "stays as it is"),
+        (("run", "--resume", "--dry-run"), "--dry-run"),
+        (("run",), "which study"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(fslab: Fslab, argv: tuple[str, ...], says: str) -> None:
+    assert says in fslab(*argv, code=2).stderr
+
+
+def test_when_no_trial_comes_off_the_exit_code_says_so(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "fails.yaml").write_text(
+        "title: fails\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
+        "workloads: {w: {tool: fio, rw: read, size: 4k, ioengine: sync, bs: 3, direct: true}}\ntrials: 1\n"
+    )
+    done = fslab("run", "fails.yaml", code=6)
+    assert "failed" in done.stdout
+    assert "is finished" in fslab("run", "--resume", "fails.yaml", code=7).stderr
+
+
+def test_plan_tells_variants_apart(fslab: Fslab) -> None:
+    said = fslab("plan", "quick", "--set", "workloads.random-write.bs=[4k,16k]").stdout
+    assert "random-write[bs=4k] on ext4" in said
+    assert "random-write[bs=16k] on xfs" in said

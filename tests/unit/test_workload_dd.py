@@ -113,3 +113,10 @@ def test_estimates() -> None:
     read = DD.parse_parameters({"op": "read", "bs": "1M", "count": 100})
     assert DD.space_bytes(read) == 104857600
     assert DD.expected_s(read) == pytest.approx(2 * 104857600 / 200e6)
+
+
+@pytest.mark.parametrize(("op", "key"), [("read", "oflag"), ("read", "conv"), ("write", "iflag")])
+def test_a_flag_that_dd_would_not_get_is_refused(op: str, key: str) -> None:
+    value = "fdatasync" if key == "conv" else "direct"
+    with pytest.raises(ValidationError, match="means nothing"):
+        DD.parse_parameters({"op": op, "bs": "4k", "count": 1, key: value})

@@ -22,8 +22,11 @@ class Format(StrEnum):
 def export(
     campaign: CampaignArgument = "last",
     form: Annotated[
-        Format, typer.Option("--format", "-f", help="csv and parquet: one row per figure.")
-    ] = Format.JSON,
+        Format | None,
+        typer.Option(
+            "--format", "-f", help="csv and parquet: one row per figure. Default: as --output ends, or json."
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; default: stdout. Parquet needs one.")
     ] = None,
@@ -34,9 +37,16 @@ def export(
     from fslab.store import export as exporting
     from fslab.store.store import Store
 
+    form = form or _format_of(output)
     if form is Format.PARQUET and output is None:
         raise UsageError(
             "parquet is no text", where="fslab export", hint="name a file: --output trials.parquet"
         )
-    with Store.open(store) as opened:
+    with Store.open(store, create=False) as opened:
         exporting.export(opened, opened.campaign(campaign).id, form.value, output)
+
+
+def _format_of(output: Path | None) -> Format:
+    """What the name of the output file says."""
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+    return Format(suffix) if suffix in set(Format) else Format.JSON

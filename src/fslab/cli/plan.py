@@ -50,8 +50,14 @@ def _show(made: Plan, screen: Console) -> None:
     screen.print(
         f"\n{len(made.cells)} cells × {made.trials} trials = {total} trials, order drawn from seed {made.seed}"
     )
-    limit = f", at most {format_duration(made.budget_s)}" if made.budget_s else ""
-    screen.print(f"expected: about {format_duration(made.expected_s)}{limit}")
+    expected = f"expected: about {format_duration(made.expected_s)}"
+    if made.budget_s:
+        limit = format_duration(made.budget_s)
+        short = made.expected_s > made.budget_s
+        expected += (
+            f"; the budget of {limit} may end it earlier" if short else f", within the budget of {limit}"
+        )
+    screen.print(expected)
     for place, needed in made.space.items():
         screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True)
     if made.devices:
@@ -66,8 +72,10 @@ def _show(made: Plan, screen: Console) -> None:
 def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
     import shlex
 
+    from rich.markup import escape
+
     screen.print(
-        f"\n[bold]{cell.workload.name}[/bold] on [bold]{cell.stack.name}[/bold]"
+        f"\n[bold]{escape(cell.workload.name)}[/bold] on [bold]{escape(cell.stack.name)}[/bold]"
         f"  [dim]cell {cell.id} · cache {cell.cache} · fresh {cell.fresh}[/dim]"
     )
     for command in made.commands[cell.id]:

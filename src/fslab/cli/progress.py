@@ -9,6 +9,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from rich.markup import escape
+
 from fslab.cell import Cell
 from fslab.record import Status, TrialRecord
 from fslab.store.campaign import Campaign
@@ -75,13 +77,14 @@ class Lines(Quiet):
             f"[{self.done}/{self.total}] {cell.workload.name} on {cell.stack.name}: {result_of(record)} "
             f"({format_duration(record.duration_s)})",
             markup=False,
+            soft_wrap=True,
         )
         if record.error:
-            self.console.print(f"    {record.error}", markup=False)
+            self.console.print(f"    {record.error}", markup=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """One line."""
-        self.console.print(text, markup=False)
+        self.console.print(text, markup=False, soft_wrap=True)
 
 
 class Bar(Quiet):
@@ -118,7 +121,7 @@ class Bar(Quiet):
     def trial_begins(self, cell: Cell, block: int) -> None:
         """Show the cell."""
         del block
-        self.progress.update(self.task, description=f"{cell.workload.name} on [bold]{cell.stack.name}[/bold]")
+        self.progress.update(self.task, description=escape(f"{cell.workload.name} on {cell.stack.name}"))
 
     def trial_ended(self, record: TrialRecord) -> None:
         """Show its result and what time is left."""
@@ -127,7 +130,7 @@ class Bar(Quiet):
         left = (time.monotonic() - self.begun) / self.measured * (self.total - self.done)
         self.progress.update(
             self.task, completed=self.done, remaining=f"~{format_duration(left)} left",
-            latest=f"{record.cell.stack.name}: {result_of(record)}",
+            latest=escape(f"{record.cell.stack.name}: {result_of(record)}"),
         )  # fmt: skip
         if record.error:
             self.note(f"{record.cell.workload.name} on {record.cell.stack.name}: {record.error}")

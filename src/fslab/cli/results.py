@@ -27,7 +27,7 @@ def results(
     """
     from fslab.store.store import Store
 
-    with Store.open(store) as opened:
+    with Store.open(store, create=False) as opened:
         if everything:
             _show_campaigns(opened, as_json=as_json)
         elif as_json:

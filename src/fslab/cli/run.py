@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fslab.cli.common import JsonOption, SetOption, StoreOption, console, print_json
+from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
 
-WITH_ROOT = """
+WITH_ROOT = f"""
 You are not root. With root, fslab also makes file systems afresh, compares ext4, XFS and btrfs side by side on
-the same image or disk (sudo fslab run quick), and drops all caches before each trial."""
+the same image or disk (sudo {sys.argv[0]} run quick), and drops all caches before each trial."""
 
 
 def run(
@@ -54,28 +57,53 @@ def run(
     afterwards, and after a crash with the next run or with: fslab clean.
 
     No device is touched unless the study names it, and none that carries data unless --wipe names it too.
-    """
-    from fslab.cli import results
 
+    Exits 0 when there is something to compare, 6 when no trial came off, 130 and the like after a signal.
+    """
+    limit_s = _seconds(budget)
+    if dry_run or resume:
+        _check_together(resume=resume, dry_run=dry_run, settings=settings)
     if dry_run:
         _print_plan(study, settings, as_json)
         return
     _undo_leftovers(quiet=quiet or as_json)
     from fslab.store.store import Store
 
-    with Store.open(store) as opened:
-        campaign = (
-            _to_resume(opened, study) if resume else _created(opened, study, settings, budget, wipe or [])
-        )
-        _conduct(campaign, opened, budget=budget, wipe=frozenset(wipe or []), quiet=quiet or as_json)
-        campaign = opened.campaign(campaign.id)
-        if as_json:
-            print_json(results.as_document(campaign, opened))
+    with Store.open(store, create=not resume) as opened:
+        if resume:
+            campaign = _to_resume(opened, study)
         else:
-            results.show(campaign, opened)
-            typer.echo(f"stored in {opened.path}; again with: fslab results {campaign.id}")
-            if os.geteuid() != 0:
-                typer.echo(WITH_ROOT)
+            campaign, own_limit_s = _created(opened, _named(study), settings or [], limit_s, wipe or [])
+            limit_s = limit_s or own_limit_s
+        _conduct(campaign, opened, limit_s=limit_s, wipe=frozenset(wipe or []), quiet=quiet or as_json)
+        _conclude(opened.campaign(campaign.id), opened, as_json=as_json)
+
+
+def _conclude(campaign: Campaign, store: Store, *, as_json: bool) -> None:
+    """Print the results; exit with 6 when there are none to speak of."""
+    from fslab.cli import results
+
+    document = results.as_document(campaign, store)
+    if as_json:
+        print_json(document)
+    else:
+        results.show(campaign, store)
+        typer.echo(f"stored in {store.path}; again with: fslab results {campaign.id}")
+        if os.geteuid() != 0:
+            typer.echo(WITH_ROOT)
+    counts = document["counts"]
+    if counts["stored"] and counts["failed"] == counts["stored"]:
+        raise typer.Exit(ToolFailedError.exit_code)
+
+
+def _check_together(*, resume: bool, dry_run: bool, settings: list[str] | None) -> None:
+    """Options that would be ignored are refused."""
+    if resume and dry_run:
+        raise UsageError(
+            "--dry-run shows a study, and --resume names none", hint="fslab results tells what is left"
+        )
+    if resume and settings:
+        raise UsageError("a campaign that is resumed stays as it is", where="--set", hint="start a new one")
 
 
 def _print_plan(study: str | None, settings: list[str] | None, as_json: bool) -> None:
@@ -85,7 +113,6 @@ def _print_plan(study: str | None, settings: list[str] | None, as_json: bool) ->
 
 
 def _named(study: str | None) -> str:
-    from fslab.errors import UsageError
     from fslab.study import shipped
 
     if study is None:
@@ -106,9 +133,9 @@ def _undo_leftovers(*, quiet: bool) -> None:
 
 
 def _created(
-    store: Store, name: str | None, settings: list[str] | None, budget: str | None, wipe: list[str]
-) -> Campaign:
-    """A new campaign of a study, checked to be possible and stored."""
+    store: Store, name: str, settings: list[str], limit_s: float | None, wipe: list[str]
+) -> tuple[Campaign, float | None]:
+    """A new campaign of a study, checked to be possible and stored, and the study's own budget in seconds."""
     from datetime import UTC, datetime
 
     from fslab.campaign import campaign as campaigns
@@ -118,13 +145,13 @@ def _created(
     from fslab.store.campaign import Campaign
     from fslab.study import load
 
-    study = load.load(_named(name), settings or [])
+    study = load.load(name, settings)
     campaign = Campaign(
         id=campaigns.new_id(),
         study_id=study.id,
         study_title=study.title,
         study_source=study.text,
-        settings={"set": list(study.overrides), "budget_s": _seconds(budget) or study.budget_s},
+        settings={"set": list(study.overrides), "budget_s": limit_s or study.budget_s},
         seed=study.seed,
         cells=expand(study),
         trials=study.trials,
@@ -133,28 +160,27 @@ def _created(
     )
     preflight.check(campaign.id, campaign.cells, frozenset(wipe))
     store.create_campaign(campaign)
-    return campaign
+    return campaign, study.budget_s
 
 
 def _to_resume(store: Store, wanted: str | None) -> Campaign:
-    """The last unfinished campaign, or that of a study, or the one named."""
+    """The last unfinished campaign, or that of a study (its id or its file), or the one named."""
     from fslab.errors import StoreError
     from fslab.store.campaign import CampaignStatus
 
-    unfinished = [
-        campaign
-        for campaign in store.campaigns()
-        if campaign.status is not CampaignStatus.FINISHED and wanted in {None, campaign.study_id, "last"}
-    ]
+    study = None if wanted is None else Path(wanted).stem
+    of_study = [campaign for campaign in store.campaigns() if study in {None, campaign.study_id, "last"}]
+    unfinished = [campaign for campaign in of_study if campaign.status is not CampaignStatus.FINISHED]
     if unfinished:
         return unfinished[-1]
-    if wanted is None:
-        raise StoreError("no campaign is unfinished", where=store.path, hint="start one: fslab run quick")
+    if of_study or wanted is None:
+        what = f"every campaign of '{study}' is finished" if wanted else "no campaign is unfinished"
+        raise StoreError(what, where=store.path, hint=f"start one: fslab run {wanted or 'quick'}")
     return store.campaign(wanted)
 
 
 def _conduct(
-    campaign: Campaign, store: Store, *, budget: str | None, wipe: frozenset[str], quiet: bool
+    campaign: Campaign, store: Store, *, limit_s: float | None, wipe: frozenset[str], quiet: bool
 ) -> None:
     from fslab.campaign.campaign import conduct
     from fslab.cli import progress
@@ -163,18 +189,19 @@ def _conduct(
     shown: Any = (
         progress.Quiet() if quiet else progress.Bar(screen) if screen.is_terminal else progress.Lines(screen)
     )
-    limit = _seconds(budget) if budget else campaign.settings.get("budget_s")
     with shown:
-        conduct(campaign, store, shown, budget_s=limit, wipe=wipe)
+        conduct(campaign, store, shown, budget_s=limit_s, wipe=wipe)
 
 
 def _seconds(budget: str | None) -> float | None:
-    from fslab.errors import UsageError
     from fslab.units import parse_duration
 
     if budget is None:
         return None
     try:
-        return parse_duration(budget)
+        seconds = parse_duration(budget)
     except ValueError as error:
         raise UsageError(str(error), where="--budget") from error
+    if seconds <= 0:
+        raise UsageError(f"'{budget}' is no time at all", where="--budget", hint="write 10m, or leave it out")
+    return seconds

@@ -54,10 +54,12 @@ def place_of(url: URL) -> str:
     return url.render_as_string(hide_password=True)
 
 
-def open_engine(url: URL) -> Engine:
-    """An engine whose schema is this program's; creates or migrates the store where needed."""
+def open_engine(url: URL, *, create: bool = True) -> Engine:
+    """An engine whose schema is this program's; migrates the store where needed, and makes it if ``create``."""
     place = place_of(url)
     if url.get_backend_name() == "sqlite":
+        if not create:
+            _check_there(url)
         _make_directory(url)
     try:
         engine = create_engine(url)
@@ -66,7 +68,7 @@ def open_engine(url: URL) -> Engine:
             f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT
         ) from error
     except ModuleNotFoundError as error:
-        hint = "pip install 'fslab[postgresql]'"
+        hint = "pip install '.[postgresql]'" if url.drivername == "postgresql+psycopg" else _URL_HINT
         raise StoreError(
             f"the database driver '{error.name}' is not installed", where=place, hint=hint
         ) from error
@@ -106,6 +108,18 @@ def _hint(said: str) -> str | None:
         "unable to open": "the store or its directory cannot be opened by this user",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
+
+
+def _check_there(url: URL) -> None:
+    """A store that is only to be read must be there: a mistyped path must not become an empty store."""
+    try:
+        there = url.database in {None, "", ":memory:"} or Path(str(url.database)).exists()
+    except OSError as error:
+        raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
+    if not there:
+        raise StoreError(
+            "there is no store", where=place_of(url), hint="fslab run quick makes one; or name it: --store"
+        )
 
 
 def _make_directory(url: URL) -> None:

@@ -33,12 +33,12 @@ class Store:
         self.path = place_of(engine.url)
 
     @classmethod
-    def open(cls, url: str | None = None) -> Store:
-        """Open, and create or migrate, the store at a path or an SQLAlchemy URL; None is the user's own.
+    def open(cls, url: str | None = None, *, create: bool = True) -> Store:
+        """Open or migrate, and if ``create`` make, the store at a path or an SQLAlchemy URL; None: the user's own.
 
         StoreError if it cannot be opened, is another program's, or was written by a newer fslab.
         """
-        return cls(open_engine(store_url(url)))
+        return cls(open_engine(store_url(url), create=create))
 
     def close(self) -> None:
         """Close the database. May be called twice."""

@@ -155,7 +155,8 @@ def _written_again(job: Mapping[str, Any], parameters: FioParameters) -> Validit
         return None
     return ValidityWarning(
         kind=WarningKind.TOOL_WARNING,
-        severity=Severity.NOTE,
+        # Buffered, the later passes rewrite what is still in memory.
+        severity=Severity.NOTE if parameters.direct else Severity.DOUBT,
         message=f"the files were written {passes:.1f} times over; only the first pass allocates",
         hint="leave out runtime to write each file once",
         data={"passes": passes},

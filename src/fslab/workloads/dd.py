@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric, Severity, ValidityWarning, WarningKind
@@ -54,6 +54,15 @@ class DdParameters(Parameters):
         if not re.fullmatch(r"\d+[kKmMgG]?", value) or parse_size(value) == 0:
             raise ValueError(f"'{value}' is not a size: write a whole number with k, m or g, such as 64k")
         return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """A flag that the command would not get must not be believed to be in force."""
+        useless = {"write": ("iflag",), "read": ("oflag", "conv")}[self.op]
+        for name in useless:
+            if name in self.model_fields_set:
+                raise ValueError(f"'{name}' means nothing to op: {self.op}")
+        return self
 
     @field_validator("oflag", "iflag")
     @classmethod

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use fslab_engine::operations::populate::{Class, Distribution, Parameters, Planted, Spec, run};
 
 use super::Shown;
@@ -15,9 +15,10 @@ use crate::units::parse_size;
 ///
 /// The same spec gives the same tree, byte for byte, on any machine and with any number of threads.
 /// Without --spec, it is the data set of the file-management study (450,000 files of 32 KiB, 50,000 of
-/// 4 MiB and 1,000 of 100 MiB on average), of which --scale takes a part. The answer is the manifest:
+/// 4 MiB and 1,000 of 100 MiB on average: some 330 GB), of which --scale takes a part. The answer is the manifest:
 /// what each operation must find in the tree.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("how much").required(true).multiple(true).args(["spec", "scale", "classes"])))]
 pub(crate) struct Arguments {
     /// Where: a directory that does not exist yet, or is empty
     #[arg(value_name = "DIR")]
