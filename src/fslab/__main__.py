@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
 import sys
 from typing import NoReturn
 
-from fslab.errors import FslabError
+from fslab.errors import FslabError, NoSpaceError
 from fslab.system import signals
 
 
@@ -22,6 +23,7 @@ def main() -> NoReturn:
 
     try:
         app()
+        sys.stdout.flush()
         code = 0
     except FslabError as error:
         print(f"fslab: {error}", file=sys.stderr)
@@ -30,6 +32,12 @@ def main() -> NoReturn:
         # The reader (head, less) has gone; nobody is left to tell. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print("fslab: no space left where the output goes", file=sys.stderr)
+        code = NoSpaceError.exit_code
     sys.exit(code)
 
 

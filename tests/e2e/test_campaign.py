@@ -167,7 +167,7 @@ def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> N
     changes = (
         "stacks.fs.filesystem=ext4",
         "time_limit=3s",
-        "workloads.write.runtime=1h",
+        "workloads.write.startdelay=1h",
         "workloads.files.files=100",
     )
     fslab("run", study, *(word for change in changes for word in ("--set", change)))

@@ -296,3 +296,17 @@ def test_no_study_however_wrong_ends_in_anything_but_mistakes(data: st.DataObjec
         lines = error.what.splitlines()
         assert len(lines) == 1 + int(lines[0].split()[0])
         assert all(re.match(r"  s\.yaml:\d+: ", line) for line in lines[1:])
+
+
+def test_a_workload_that_would_be_ended_in_every_trial_is_a_mistake() -> None:
+    text = (
+        "title: t\nmedia: {m: {type: ram, size: 1g}}\nstacks: {s: {medium: m, filesystem: ext4}}\ntime_limit: 20\n"
+        "workloads:\n  long: {tool: fio, rw: randread, size: 64m, runtime: 30m}\n"
+        "  short: {tool: fio, rw: randread, size: 64m, runtime: 5s}\n"
+        "  own: {tool: fio, rw: randread, size: 64m, runtime: 30s, time_limit: 1m}\n"
+    )
+    with pytest.raises(StudyError) as caught:
+        load_text(text, "t.yaml")
+    (line,) = str(caught.value).splitlines()[1:]
+    assert "t.yaml:6: workloads.long" in line
+    assert "ended after 20 s" in line

@@ -80,7 +80,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for title in ("campaign", "study", "status", "trials", "title"):
-        table.add_column(title)
+        table.add_column(title, no_wrap=title == "campaign", overflow="fold")
     for row in rows:
         done = f"{row['trials']}/{row['planned']}"
         table.add_row(

@@ -18,11 +18,11 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.study import matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.model import Medium, Stack, Workload
+from fslab.study.model import DEFAULT_TIME_LIMIT_S, Medium, Stack, Workload
 from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
-from fslab.units import format_size
+from fslab.units import format_duration, format_size
 from fslab.workloads import REGISTRY as WORKLOADS
 
 
@@ -128,6 +128,7 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         what = f"the lists make up to {total} cells, of which {MAX_COMBINATIONS} are allowed"
         mistakes.add(root.place, (), what)
         return
+    _check_time(draft, workloads, root, mistakes)
     expanded = matrix.stack_specs(stacks, draft.media)
     used = [
         _Use(entry=entry, stack=stack, draft=draft, root=root, mistakes=mistakes) for entry, stack in expanded
@@ -136,6 +137,19 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         applied = stacks[use.entry].workloads
         use.check_room({name: each for name, each in workloads.items() if applied is None or name in applied})
     _check_sharing(used, workloads, stacks)
+
+
+def _check_time(draft: Draft, workloads: dict[str, Workload], root: Node, mistakes: Mistakes) -> None:
+    """A workload that is known to take longer than it may would be ended in every trial."""
+    for name, workload in workloads.items():
+        limit_s = workload.time_limit_s or draft.values.get("time_limit", DEFAULT_TIME_LIMIT_S)
+        for spec in matrix.workload_specs(name, workload):
+            entry = WORKLOADS.get(spec.tool)
+            expected_s = entry.expected_s(entry.parse_parameters(spec.parameters))
+            if expected_s > limit_s:
+                node = root.at(("workloads", name))
+                what = f"'{spec.name}' takes about {format_duration(expected_s)} and would be ended after "
+                mistakes.add(node.place, node.path, f"{what}{format_duration(limit_s)}: raise 'time_limit'")
 
 
 def _size(stack: Stack, media: dict[str, Medium]) -> int:

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from fslab.cell import Cache, Fresh, Frozen, Scalar
 from fslab.units import parse_duration
 
+DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 TUNABLE = re.compile(r"vm\.[a-z0-9_]+|cpu_governor")
 
@@ -148,7 +149,9 @@ class StudyFile(Written):
         None, alias="budget", description="begin no trial after this time, such as 10m; default: no limit"
     )
     time_limit_s: Duration = Field(
-        600.0, alias="time_limit", description="end a command of a trial that runs longer than this"
+        DEFAULT_TIME_LIMIT_S,
+        alias="time_limit",
+        description="end a command of a trial that runs longer than this",
     )
     tuning: Tuning = Field(
         {}, description="kernel settings during the campaign, put back afterwards: `vm.*` and `cpu_governor`"

@@ -19,7 +19,7 @@ from fslab.workloads._engine_parameters import STEPS, EngineParameters
 
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024  # ext4: 256, btrfs: some 700 with its back references and directory items
-_GUESSED_FILES_PER_S = 20e3
+_GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
 _GUESSED_BYTES_PER_S = 400e6
 _CHANGES = frozenset(

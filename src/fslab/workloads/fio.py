@@ -28,7 +28,7 @@ REPORT = "fio.json"
 
 # Only for the estimate of a plan, from a virtual disk of 2026.
 _LAYOUT_BYTES_PER_S = 300e6
-_GUESSED_BYTES_PER_S = 300e6
+_GUESSED_BYTES_PER_S = 1e9
 _GUESSED_IOPS = 20e3
 _STARTUP_S = 0.5
 
