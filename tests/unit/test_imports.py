@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "machine": {"system", "storage"},
     "study": {"storage", "workloads"},
     "plan": {"study", "storage", "workloads"},
-    "store": set(),
+    "store": {"system"},
     "report": {"stats", "store", "workloads"},
     "campaign": {"plan", "storage", "workloads", "probes", "machine", "store", "system"},
     "cli": {

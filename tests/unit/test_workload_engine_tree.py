@@ -138,3 +138,9 @@ def test_the_study_s_data_set_is_costed() -> None:
 def test_mistakes(raw: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         ENGINE.parse_parameters(raw)
+
+
+def test_bytes_that_the_engine_does_not_tell_are_unknown_not_none_at_all() -> None:
+    assert reading("classify", golden("classify")).read_bytes is None
+    assert reading("sync-read", golden("sync-read")).read_bytes == 6108757
+    assert reading("analyze", golden("analyze")).read_bytes == 0

@@ -92,9 +92,8 @@ def conduct(
     ``interrupted`` in the store, everything undone, and the trial in flight unstored.
     """
     _same_machine(campaign)
-    status: CampaignStatus | None = (
-        None  # another process may run it; what becomes of it is that one's to say
-    )
+    # None until it is ours: another process may run it, and then what becomes of it is that one's to say.
+    status: CampaignStatus | None = None
     preflight.check(campaign.id, campaign.cells, wipe)
     try:
         with sites.opened(campaign.id, wipe) as site:
@@ -127,9 +126,7 @@ def _run_trials(
             continue
         elapsed = time.monotonic() - begun
         if budget_s is not None and elapsed + ledger.expected_s(cell) > budget_s:
-            observer.note(
-                f"the budget of {budget_s:.0f} s is spent; more trials with: fslab run --resume --budget …"
-            )
+            observer.note(f"the budget of {budget_s:.0f} s is spent; the rest with: fslab run --resume")
             return CampaignStatus.BUDGET_SPENT
         observer.trial_begins(cell, block)
         key = TrialKey(campaign=campaign.id, block=block, seed=tool_seed(campaign.seed, block))

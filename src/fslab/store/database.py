@@ -6,7 +6,6 @@ campaigns and trials.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from sqlalchemy.sql import column
 
 from fslab.errors import StoreError
 from fslab.store.schema import REVISIONS, VERSION_TABLE
+from fslab.system import paths
 
 BUSY_TIMEOUT_S = 30.0
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
@@ -27,9 +27,7 @@ _MIGRATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
 
 def default_path() -> Path:
     """``$XDG_DATA_HOME/fslab/store.sqlite``, by default below ``~/.local/share`` (XDG Base Directory 0.8)."""
-    home = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(home) if Path(home).is_absolute() else Path.home() / ".local/share"
-    return base / "fslab" / "store.sqlite"
+    return paths.data() / "store.sqlite"
 
 
 def store_url(where: str | None) -> URL:

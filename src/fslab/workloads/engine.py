@@ -157,7 +157,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
             warnings.append(documents.wrong_answer(wrong))
     return Reading(
         metrics=metrics,
-        read_bytes=_bytes(done, ("read", "search", "sync-read", "sync-write", "duplicates")),
+        read_bytes=_bytes(done, ("read", "search", "sync-read", "sync-write", "duplicates", "classify")),
         written_bytes=_bytes(done, ("create", "sync-write")),
         measured_s=sum(entry["seconds"] for entry in done.values()),
         direct=parameters.direct,
@@ -165,5 +165,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
     )
 
 
-def _bytes(done: dict[str, Any], names: tuple[str, ...]) -> int:
-    return sum(done[name]["bytes"] or 0 for name in names if name in done)
+def _bytes(done: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    """Bytes that these operations moved together; None if one of them does not tell."""
+    moved = [done[name]["bytes"] for name in names if name in done]
+    return None if None in moved else sum(moved)

@@ -62,7 +62,11 @@ class Device(media.Medium[DeviceOptions]):
         elif site.media[options.path] != identity:
             raise UnsafeError("is another disk than when the campaign began", where=options.path)
         facts = sysfs.geometry(device)
-        return BlockDevice(path=device, size_bytes=facts["size_bytes"] or 0, discard=True, facts=facts)
+        if not facts["size_bytes"]:
+            raise UnsafeError(
+                "the kernel tells no size of it", where=options.path, hint="choose another device"
+            )
+        return BlockDevice(path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts)
 
 
 def _leave_blank(path: str, site: Site, identity: tuple[str, str | None]) -> None:
