@@ -46,8 +46,29 @@ class MediumSpec(Frozen):
     options: dict[str, Scalar] = {}
 
 
+class Geometry(StrEnum):
+    """What mkfs is told of stripes: what it finds by itself, what the layout says, or nothing at all."""
+
+    DEFAULT = "default"
+    ALIGNED = "aligned"
+    NONE = "none"
+
+
+class MachineSpec(Frozen):
+    """Where trials run: a registered machine, and for a guest its kernel.
+
+    ``kernel`` and ``modules`` are paths on the host, None for the machine's own default; ``memory`` is that of
+    the guest, such as ``1g``. The host has none of these.
+    """
+
+    type: str = "host"
+    kernel: str | None = None
+    modules: str | None = None
+    memory: str | None = None
+
+
 class StackSpec(Frozen):
-    """Medium + layout + file system + mkfs options + mount options.
+    """Medium + layout + file system + mkfs options + mount options, on a machine.
 
     ``filesystem`` is None only on a ``directory`` medium, where the one that is there is used.
     ``mkfs_options`` is written as on a command line, ``mount_options`` as for ``mount -o``.
@@ -60,6 +81,8 @@ class StackSpec(Frozen):
     filesystem: str | None = None
     mkfs_options: str = ""
     mount_options: str = "defaults"
+    geometry: Geometry = Geometry.DEFAULT
+    machine: MachineSpec = MachineSpec()
 
 
 class WorkloadSpec(Frozen):
@@ -100,5 +123,6 @@ class TrialKey(Frozen):
 
 
 def _digest(value: BaseModel) -> str:
-    content: JsonValue = value.model_dump_json()
+    # Without defaults: a field that a later version adds changes no id of what does not use it.
+    content: JsonValue = value.model_dump_json(exclude_defaults=True)
     return hashlib.blake2b(str(content).encode(), digest_size=6).hexdigest()

@@ -27,11 +27,20 @@ class Journal(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stripe:
+    """``chunk_bytes`` on each of ``data_disks`` disks in turn, parity and mirrors not counted."""
+
+    chunk_bytes: int
+    data_disks: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BlockDevice:
     """One block device to make a file system on.
 
     ``discard``: whether mkfs may discard (never on image media: it would punch the image full of holes).
-    ``facts``: geometry and settings as read from sysfs.
+    ``facts``: geometry and settings as read from sysfs. ``members`` are further devices that mkfs gets after
+    ``path``, where the file system itself joins them; ``stripe`` is how a layout spreads data over disks.
     """
 
     path: Path
@@ -39,6 +48,8 @@ class BlockDevice:
     discard: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[ValidityWarning, ...] = ()
+    members: tuple[Path, ...] = ()
+    stripe: Stripe | None = None
 
     @property
     def kernel_name(self) -> str:
@@ -53,6 +64,8 @@ class Site:
     ``runtime`` holds mount points (a tmpfs on most machines), ``images`` the image files of loop media.
     ``wipe`` are the devices that the user named with --wipe. ``exit`` undoes what lives as long as the
     campaign; ``media`` is what media remember between trials; ``made`` are the slots that carry a file system.
+    ``attached``, inside a guest, are the disks that the machine plugged in for the trial, by slot: they are the
+    media there. None on the host.
     """
 
     campaign: str
@@ -64,6 +77,7 @@ class Site:
     exit: ExitStack = field(default_factory=ExitStack)
     media: dict[str, Any] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
+    attached: Mapping[str, BlockDevice] | None = None
 
     def run(
         self,

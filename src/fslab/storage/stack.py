@@ -111,12 +111,15 @@ def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool
         )
     disks = layout.disks(layout_options)
     slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
-    provided = [medium.provide(options, site, name, undo) for name in slots]
+    provided = [
+        medium.provide(options, site, name, undo) if site.attached is None else site.attached[name]
+        for name in slots
+    ]
     devices = [device for device in provided if isinstance(device, BlockDevice)]
     device = layout.assemble(layout_options, devices, site, undo)
     if make:
         argv = driver.mkfs_argv(spec.mkfs_options, str(device.path), discard=device.discard)
-        site.run("mkfs", argv, failure=MkfsError)
+        site.run("mkfs", [*argv, *map(str, device.members)], failure=MkfsError)
     return _mounted(spec, site, device, devices, driver, undo)
 
 
