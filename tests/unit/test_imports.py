@@ -25,10 +25,12 @@ ALLOWED: dict[str, set[str]] = {
     "study": {"storage", "workloads"},
     "plan": {"study", "storage", "workloads"},
     "store": {"system"},
-    "report": {"stats", "store", "workloads"},
-    "campaign": {"plan", "storage", "workloads", "probes", "machine", "store", "system"},
+    "analysis": {"stats", "workloads"},
+    "report": {"analysis", "stats", "store", "workloads"},
+    "campaign": {"analysis", "plan", "storage", "workloads", "probes", "machine", "store", "system"},
     "cli": {
-        "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report", "system",
+        "analysis", "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
+        "system",
     },
     "__main__": {"cli", "system"},
 }  # fmt: skip

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fslab.analysis.groups import headline_metrics
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
-from fslab.report.build import build, headline_metrics
+from fslab.report.build import build
 from fslab.report.model import Mark, Report
 from fslab.report.terminal import show
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -62,7 +63,7 @@ def report(planned: tuple[Cell, ...], trials: list[TrialRecord], **more: Any) ->
         "machine": {"kernel": "6.18.44", "cpu": "Xeon 1234", "cpus": 2, "memory_bytes": 24 * 2**30},
     }  # fmt: skip
     campaign = Campaign(**{**fields, **more})
-    return build(campaign, trials, metrics_of=lambda workload: METRICS[workload.tool])
+    return build(campaign, trials, known=lambda workload: METRICS[workload.tool])
 
 
 def shown(found: Report, width: int = 80) -> str:

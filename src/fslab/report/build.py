@@ -5,49 +5,22 @@ Sound trials are compared; those in doubt among them are noted; invalid and fail
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from pydantic import ValidationError
-
-from fslab.cell import Cell, WorkloadSpec
-from fslab.errors import FslabError
+from fslab.analysis import labels
+from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.soundness import in_doubt, is_failed, is_invalid, is_sound
+from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
-from fslab.report import labels
 from fslab.report.compare import Sample, compare_row
 from fslab.report.model import Counts, Report, Row, Span, Stack, Summary
 from fslab.report.notes import NoteBook
-from fslab.report.soundness import in_doubt, is_failed, is_invalid, is_sound
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
 from fslab.store.campaign import Campaign
-from fslab.units import Direction
-from fslab.workloads import REGISTRY
 
 COVERAGE = 0.95
 MEDIAN_COVERAGE = 0.9  # of a median's interval: what the range of five trials can give (93.75 %)
-
-MetricsOf = Callable[[WorkloadSpec], tuple[Metric, ...]]
-
-
-def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
-    """The metrics that a table shows of a workload; empty if this program does not know it any more."""
-    try:
-        tool = REGISTRY.get(workload.tool)
-        parameters = tool.parse_parameters(workload.parameters)
-    except (FslabError, ValidationError):
-        return ()
-    declared = {metric.name: metric for metric in tool.metrics(parameters)}
-    return tuple(declared[name] for name in tool.headline(parameters))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Group:
-    """The trials of one workload by stack id; stacks that the plan does not pair with it are absent."""
-
-    label: str
-    workload: WorkloadSpec
-    trials: dict[str, list[TrialRecord]]
 
 
 def build(
@@ -55,7 +28,7 @@ def build(
     trials: Sequence[TrialRecord],
     *,
     coverage: float = COVERAGE,
-    metrics_of: MetricsOf = headline_metrics,
+    known: MetricsOf = headline_metrics,
 ) -> Report:
     """The report: a row for each headline metric of each workload, in the order of the plan.
 
@@ -64,8 +37,8 @@ def build(
     stacks = _stacks(campaign.cells, trials)
     book = NoteBook({stack.id: stack.label for stack in stacks})
     rows: list[Row] = []
-    for group in _groups(campaign.cells, trials):
-        found = metrics_of(group.workload) or _first_metric(group)
+    for group in groups(campaign.cells, trials):
+        found = metrics_of(group, known)
         rows += [_row(group, metric, stacks, book, coverage) for metric in found]
     facts = campaign.machine
     return Report(
@@ -106,30 +79,7 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
     )  # fmt: skip
 
 
-def _groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[_Group]:
-    """Cells that differ by their stack only, one group per workload, in the order of the plan."""
-    by_cell: dict[str, list[TrialRecord]] = {cell.id: [] for cell in cells}
-    for trial in sorted(trials, key=lambda trial: trial.key.block):
-        by_cell.setdefault(trial.cell.id, []).append(trial)
-    alike: dict[str, list[Cell]] = {}
-    for cell in cells:
-        alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
-    names = labels.workload_labels([group[0] for group in alike.values()])
-    for label, group in zip(names, alike.values(), strict=True):
-        of_stack = {cell.stack_id: by_cell[cell.id] for cell in group}
-        yield _Group(label=label, workload=group[0].workload, trials=of_stack)
-
-
-def _first_metric(group: _Group) -> tuple[Metric, ...]:
-    """For a workload of another version of the program: the first stored figure, better in no direction."""
-    for trials in group.trials.values():
-        for trial in trials:
-            for name, value in trial.metrics.items():
-                return (Metric(name=name, unit=value.unit, better=Direction.NEITHER),)
-    return ()
-
-
-def _row(group: _Group, metric: Metric, stacks: Sequence[Stack], book: NoteBook, coverage: float) -> Row:
+def _row(group: Group, metric: Metric, stacks: Sequence[Stack], book: NoteBook, coverage: float) -> Row:
     summaries = [_summary(group, metric, stack, book) for stack in stacks]
     label_of = {stack.id: stack.label for stack in stacks}
     samples = [Sample(label=label_of[summary.stack], values=summary.values) for summary in summaries]
@@ -157,7 +107,7 @@ def _row(group: _Group, metric: Metric, stacks: Sequence[Stack], book: NoteBook,
     )
 
 
-def _summary(group: _Group, metric: Metric, stack: Stack, book: NoteBook) -> Summary:
+def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summary:
     trials = group.trials.get(stack.id, [])
     sound = [trial for trial in trials if is_sound(trial)]
     figures = [trial.metrics.get(metric.name) for trial in sound]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fslab.analysis.soundness import is_failed, is_invalid
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Note, Place
-from fslab.report.soundness import is_failed, is_invalid
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,83 @@
+"""Trials put together by what they measure: the same workload on each stack, and its figures by block. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from fslab.analysis import labels
+from fslab.analysis.soundness import is_sound
+from fslab.cell import Cell, WorkloadSpec
+from fslab.errors import FslabError
+from fslab.record import Metric, TrialRecord
+from fslab.units import Direction
+from fslab.workloads import REGISTRY
+
+MetricsOf = Callable[[WorkloadSpec], tuple[Metric, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Cells that differ by their stack only, and their trials; both by stack id.
+
+    Stacks that the plan does not pair with the workload are absent; trials are in the order of their blocks.
+    """
+
+    label: str
+    workload: WorkloadSpec
+    cells: dict[str, Cell]
+    trials: dict[str, list[TrialRecord]]
+
+    def by_block(self, metric: str, stack: str) -> dict[int, float]:
+        """The known values of a metric in the sound trials on a stack, by block."""
+        found: dict[int, float] = {}
+        for trial in self.trials.get(stack, []):
+            figure = trial.metrics.get(metric)
+            if is_sound(trial) and figure is not None and figure.value is not None:
+                found[trial.key.block] = figure.value
+        return found
+
+
+def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Group]:
+    """One group per workload, in the order of the plan."""
+    by_cell: dict[str, list[TrialRecord]] = {cell.id: [] for cell in cells}
+    for trial in sorted(trials, key=lambda trial: trial.key.block):
+        by_cell.setdefault(trial.cell.id, []).append(trial)
+    alike: dict[str, list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
+    names = labels.workload_labels([group[0] for group in alike.values()])
+    for label, group in zip(names, alike.values(), strict=True):
+        yield Group(
+            label=label,
+            workload=group[0].workload,
+            cells={cell.stack_id: cell for cell in group},
+            trials={cell.stack_id: by_cell[cell.id] for cell in group},
+        )
+
+
+def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
+    """The metrics that a table shows of a workload; empty if this program does not know it any more."""
+    try:
+        tool = REGISTRY.get(workload.tool)
+        parameters = tool.parse_parameters(workload.parameters)
+    except (FslabError, ValidationError):
+        return ()
+    declared = {metric.name: metric for metric in tool.metrics(parameters)}
+    return tuple(declared[name] for name in tool.headline(parameters))
+
+
+def metrics_of(group: Group, known: MetricsOf = headline_metrics) -> tuple[Metric, ...]:
+    """What to show of a group; for a workload of another version of the program, its first stored figure."""
+    return known(group.workload) or _first_metric(group)
+
+
+def _first_metric(group: Group) -> tuple[Metric, ...]:
+    """Better in no direction: what it means is not known any more."""
+    for trials in group.trials.values():
+        for trial in trials:
+            for name, value in trial.metrics.items():
+                return (Metric(name=name, unit=value.unit, better=Direction.NEITHER),)
+    return ()
