@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.compare import Outcome, Sample, compare_row
-from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.report.model import Mark, Verdict
 from fslab.report.words import listed, ratio_text, row_words
 from fslab.units import Direction
