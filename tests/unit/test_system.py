@@ -157,11 +157,12 @@ class TestTuning:
 
 
 def test_facts_of_a_machine(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text(
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(
         "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: fpu hypervisor\n"
     )
-    (tmp_path / "meminfo").write_text("MemTotal:       1024 kB\nMemAvailable: 1 kB\n")
-    found = facts.gather(tmp_path, tmp_path)
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       1024 kB\nMemAvailable: 1 kB\n")
+    found = facts.gather(tmp_path)
     assert found["cpu"] == "Some CPU @ 2 GHz"
     assert found["memory_bytes"] == 1 << 20
     assert found["hypervisor"] is True

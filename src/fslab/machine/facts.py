@@ -1,43 +1,50 @@
-"""Facts of this machine that a figure depends on: kernel, CPU, memory, limits. Reads only."""
+"""Facts of this machine that a figure depends on, as a set that is stored with it. Reads only.
+
+What there is to know stands in ``facts_*.py``, each fact with what its difference means.
+"""
 
 from __future__ import annotations
 
-import os
-import platform
+import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fslab.system import sysfs
+from fslab.machine import facts_cpu, facts_host, facts_kernel, facts_memory
+from fslab.machine.fact import Fact, Weight
 
-CPU = Path("/sys/devices/system/cpu")
+DIGEST = "digest"
+CATALOGUE: dict[str, Fact] = {
+    fact.name: fact for module in (facts_host, facts_kernel, facts_cpu, facts_memory) for fact in module.FACTS
+}
 
 
-def gather(proc: Path = Path("/proc"), cpu: Path = CPU) -> dict[str, Any]:
-    """Facts as plain values; None where the machine does not say. Sizes in bytes."""
-    system = platform.uname()
-    return {
-        "hostname": system.node,
-        "kernel": system.release,
-        "kernel_build": system.version,
-        "architecture": system.machine,
-        "distribution": _distribution(),
-        "cpu": _cpu_model(proc / "cpuinfo"),
-        "cpus": os.cpu_count(),
-        "cpus_usable": len(os.sched_getaffinity(0)),
-        "memory_bytes": _memory(proc / "meminfo"),
-        "governor": sysfs.text(cpu / "cpu0/cpufreq/scaling_governor"),
-        "hypervisor": "hypervisor" in (_cpu_field(proc / "cpuinfo", "flags") or "").split(),
-        "kernel_command_line": sysfs.text(proc / "cmdline"),
-        "preempt_model": "PREEMPT" in system.version,
-        "boot_id": sysfs.text(proc / "sys/kernel/random/boot_id"),
-        "load_1min": os.getloadavg()[0],
-        "dirty_ratio": sysfs.number(proc / "sys/vm/dirty_ratio"),
-        "dirty_background_ratio": sysfs.number(proc / "sys/vm/dirty_background_ratio"),
+def gather(root: Path = Path("/")) -> dict[str, Any]:
+    """Facts as plain values by name, None where the machine does not say. Sizes in bytes.
+
+    The same on a host and inside a guest, where much of it is None. ``digest`` stands for the whole set.
+    """
+    found: dict[str, Any] = {name: fact.read(root) for name, fact in CATALOGUE.items()}
+    return {**found, DIGEST: digest(found)}
+
+
+def digest(facts: Mapping[str, Any]) -> str:
+    """Twelve hex digits of all decisive facts: equal where no such fact differs."""
+    decisive = {
+        name: canonical(fact, facts) for name, fact in CATALOGUE.items() if fact.weight is Weight.DECISIVE
     }
+    return hashlib.blake2b(json.dumps(decisive, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
-def identity(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts that must not differ between trials that are compared.
+def canonical(fact: Fact, facts: Mapping[str, Any]) -> Any:
+    """What is compared of a fact; None if it is unknown."""
+    value = facts.get(fact.name)
+    return None if value is None else fact.canonical(value)
+
+
+def identity(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that must not differ between trials of one campaign.
 
     Memory in whole GiB: what the firmware takes may change a little from boot to boot.
     """
@@ -47,27 +54,3 @@ def identity(facts: dict[str, Any]) -> dict[str, Any]:
         **{name: facts.get(name) for name in names},
         "memory_gib": round(memory / (1 << 30)) if memory is not None else None,
     }
-
-
-def _distribution() -> str | None:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME")
-    except OSError:
-        return None
-
-
-def _cpu_field(path: Path, name: str) -> str | None:
-    for line in (sysfs.text(path) or "").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return None
-
-
-def _cpu_model(path: Path) -> str | None:
-    return _cpu_field(path, "model name") or _cpu_field(path, "Model") or _cpu_field(path, "CPU part")
-
-
-def _memory(path: Path) -> int | None:
-    total = _cpu_field(path, "MemTotal")
-    return int(total.split()[0]) * 1024 if total else None
