@@ -9,6 +9,7 @@ import pytest
 from fslab.cell import Cache, Fresh
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
+from fslab.stopping import Stopping, Until
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 from fslab.study.model import Layout, Medium, Workload
@@ -39,6 +40,9 @@ workloads:
     iodepth: 1
     fsync: 1
 trials: 7
+precision: 5%
+until: precise
+max_trials: 30
 cache: cold
 fresh: trial
 seed: 42
@@ -53,6 +57,7 @@ def test_every_key_is_in_the_model() -> None:
     assert (study.id, study.title, study.source, study.description) == (
         "all-keys", "all keys", "nobody, nowhere", "two lines",
     )  # fmt: skip
+    assert study.stopping == Stopping(trials=7, precision=0.05, until=Until.PRECISE, max_trials=30)
     assert study.media["fast"] == Medium(type="ram", options={"size": ("1g",)})
     stack = study.stacks["fs"]
     assert (stack.medium, stack.layout, stack.filesystem) == (

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from fslab.cell import Cell, Frozen
+from fslab.stopping import Stopping
 
 
 class CampaignStatus(StrEnum):
@@ -27,8 +28,8 @@ class Campaign(Frozen):
     """One execution of a study on one machine.
 
     ``study_source`` is the study file's text, ``settings`` what the command line changed, ``seed`` what the
-    order of trials was drawn from, ``trials`` how many are planned per cell, ``machine`` the facts of the
-    machine. Devices that the user named for wiping are not kept: a resumed campaign must be told again.
+    order of trials was drawn from, ``trials`` how many are planned per cell at least, ``machine`` the facts of
+    the machine. Devices that the user named for wiping are not kept: a resumed campaign must be told again.
     """
 
     id: str
@@ -42,3 +43,8 @@ class Campaign(Frozen):
     machine: dict[str, Any] = Field(default_factory=dict)
     created: AwareDatetime
     status: CampaignStatus = CampaignStatus.RUNNING
+
+    @property
+    def stopping(self) -> Stopping:
+        """How often its cells are repeated."""
+        return Stopping.model_validate(self.settings.get("stopping") or {"trials": self.trials})

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Scalar
+from fslab.stopping import Stopping, Until
 from fslab.units import parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
@@ -35,6 +36,18 @@ def _variants(value: object) -> object:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+def _share(value: object) -> float:
+    """``5%`` or 0.05, as a fraction."""
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"'{value}' is no share: write 5% or 0.05") from error
+    if isinstance(value, bool) or not 0.001 <= share <= 0.5:
+        raise ValueError(f"'{value}' is not between 0.1% and 50%")
+    return share
+
+
 def _tuning(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping such as {vm.dirty_bytes: 67108864}")  # noqa: TRY004 - for pydantic
@@ -48,6 +61,9 @@ _SETTING = {"type": ["string", "number", "boolean"]}
 
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
+]
+Share = Annotated[
+    float, BeforeValidator(_share), WithJsonSchema({"title": "share", "type": ["string", "number"]})
 ]
 Texts = Annotated[
     tuple[str, ...],
@@ -136,7 +152,28 @@ class StudyFile(Written):
     media: dict[str, Medium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")
     stacks: dict[str, Stack] = Field(title=_NAMED, description="what is compared, by name")
     workloads: dict[str, Workload] = Field(title=_NAMED, description="what is run on each stack, by name")
-    trials: int = Field(5, description="repetitions of each cell (stack × workload)", ge=1, le=100_000)
+    trials: int = Field(
+        5,
+        description="repetitions of each cell (stack × workload); with `precision`, the number to begin with",
+        ge=1,
+        le=100_000,
+    )
+    precision: Share | None = Field(
+        None,
+        description="repeat until it is sure: an interval this narrow (such as 5%) is narrow enough; "
+        "default: exactly `trials` repetitions",
+    )
+    until: Until = Field(
+        Until.DECIDED,
+        description="with `precision`, what is repeated for: `decided`: which of two stacks is better, or that they "
+        "differ by less than `precision`; `precise`: each ratio to within `precision`",
+    )
+    max_trials: int = Field(
+        40,
+        description="with `precision`, repetitions of a cell after which it stays undecided",
+        ge=1,
+        le=100_000,
+    )
     cache: Cache = Field(
         Cache.COLD,
         description="page cache when the run starts: dropped, or filled by reading every file once",
@@ -168,3 +205,10 @@ class Study(StudyFile):
     id: str
     text: str = Field(repr=False)
     overrides: tuple[str, ...] = ()
+
+    @property
+    def stopping(self) -> Stopping:
+        """How often cells are repeated."""
+        return Stopping(
+            trials=self.trials, precision=self.precision, until=self.until, max_trials=self.max_trials
+        )
