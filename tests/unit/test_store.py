@@ -235,7 +235,10 @@ def test_campaigns_are_found_by_id_prefix_and_last(store: Store) -> None:
         store.create_campaign(campaign(name, created=STARTED - timedelta(days=day)))
     assert [known.id for known in store.campaigns()] == ["20261120-a", "20261120-b", "20261121-a"]
     assert store.campaign().id == "20261121-a"
-    assert store.campaign("last").id == "20261121-a"
+    assert store.campaign("last").id == store.campaign("last~0").id == "20261121-a"
+    assert store.campaign("last~1").id == store.campaigns()[-2].id
+    with pytest.raises(StoreError, match="the store has"):
+        store.campaign("last~99")
     assert store.campaign("20261120-b").id == "20261120-b"
     assert store.campaign("20261121").id == "20261121-a"
 

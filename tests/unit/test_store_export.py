@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.errors import FslabError, UsageError
+from fslab.errors import FslabError, StoreError, UsageError
 from fslab.record import (
     Command,
     Provenance,
@@ -24,6 +24,7 @@ from fslab.record import (
     Value,
     WarningKind,
 )
+from fslab.store import exported
 from fslab.store.campaign import Campaign
 from fslab.store.export import Format, export, render
 from fslab.store.store import Store
@@ -56,7 +57,9 @@ FAILED = TrialRecord(
 
 def test_json_has_one_object_per_trial() -> None:
     found = json.loads(render([SOUND, FAILED], Format.JSON))
+    assert Cell.model_validate(found[0].pop("spec")) == CELL
     assert found[0] == {
+        "version": 1,
         "campaign": "c1",
         "cell": {
             "id": CELL.id, "stack": "xfs-tuned", "workload": "rand-write", "cache": "cold", "fresh": "trial",
@@ -171,3 +174,27 @@ def test_place_that_cannot_be_written_is_named(store: Store, tmp_path: Path) -> 
     with pytest.raises(FslabError, match="cannot be written: No such file or directory") as caught:
         export(store, "c1", Format.JSON, tmp_path / "missing" / "out.json")
     assert caught.value.where == str(tmp_path / "missing" / "out.json")
+
+
+def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "trials.json"
+    path.write_bytes(render([SOUND, FAILED], Format.JSON))
+    assert exported.read(path) == [SOUND, FAILED]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "no trial"),
+        ("{", "no JSON"),
+        ("{}", "no list"),
+        ('[{"version": 99}]', "newer"),
+        ('[{"version": 1}]', "spec"),
+        ('[{"version": 1, "spec": {}, "status": "ok"}]', "no exported trial"),
+    ],
+)
+def test_what_is_no_export_is_said(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(StoreError, match=said):
+        exported.read(path)

@@ -1,22 +1,28 @@
 """Facts of this machine that a figure depends on, as a set that is stored with it. Reads only.
 
-What there is to know stands in ``facts_*.py``, each fact with what its difference means.
+What there is to know stands in ``_facts_*.py``, each fact with what its difference means.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from fslab.machine import facts_cpu, facts_host, facts_kernel, facts_memory
-from fslab.machine.fact import Fact, Weight
+from fslab.errors import UsageError, nearest
+from fslab.machine import _differences, _facts_cpu, _facts_host, _facts_kernel, _facts_memory
+from fslab.machine._differences import Circumstances, Difference
+from fslab.machine._fact import Fact, Weight
 
 DIGEST = "digest"
+# Beginnings of the names of facts that no catalogue lists: of devices, of the cells of a study.
+PARTS = ("device.", "tuning.", "parameters.", "medium.", "layout.")
 CATALOGUE: dict[str, Fact] = {
-    fact.name: fact for module in (facts_host, facts_kernel, facts_cpu, facts_memory) for fact in module.FACTS
+    fact.name: fact
+    for module in (_facts_host, _facts_kernel, _facts_cpu, _facts_memory)
+    for fact in module.FACTS
 }
 
 
@@ -54,3 +60,25 @@ def identity(facts: Mapping[str, Any]) -> dict[str, Any]:
         **{name: facts.get(name) for name in names},
         "memory_gib": round(memory / (1 << 30)) if memory is not None else None,
     }
+
+
+def differing(a: Circumstances, b: Circumstances) -> list[Difference]:
+    """What differs between two sets of results, decisive facts first; see ``_differences``."""
+    return _differences.differences(list(CATALOGUE.values()), a, b)
+
+
+def tuned_by() -> set[str]:
+    """Settings of a study whose effect is a fact: a difference in them is told as the fact's."""
+    return {fact.tuned_by for fact in CATALOGUE.values() if fact.tuned_by}
+
+
+def check_names(names: Collection[str]) -> None:
+    """UsageError for a name that is neither a fact nor a group of facts."""
+    known = _differences.names(CATALOGUE.values())
+    for name in names:
+        if name not in known and not name.startswith(PARTS):
+            raise UsageError(
+                f"no fact or group of facts is called '{name}'",
+                where="--differing",
+                hint=nearest(name, known),
+            )

@@ -72,8 +72,10 @@ def trial_object(trial: TrialRecord) -> Object:
     """One trial as plain JSON values."""
     dump = json.loads(trial.model_dump_json(include={"validity", "provenance", "started"}))
     return {
+        "version": trial.version,
         "campaign": trial.key.campaign,
         "cell": _cell_object(trial.cell),
+        "spec": trial.cell.model_dump(mode="json"),
         "block": trial.key.block,
         "seed": trial.key.seed,
         "stack": _stack_object(trial),

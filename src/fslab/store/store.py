@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,6 +20,7 @@ from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.database import WRITING, open_engine, place_of, store_url, translated
 
 LAST = "last"
+_BACK = re.compile(r"last(?:~(\d{1,6}))?")
 
 
 class Store:
@@ -73,7 +75,8 @@ class Store:
             return queries.select_campaigns(connection)
 
     def campaign(self, wanted: str = LAST) -> Campaign:
-        """The campaign of an id, or of a prefix that fits only one; ``last`` is the newest one.
+        """The campaign of an id, or of a prefix that fits only one; ``last`` is the newest one, ``last~1`` the
+        one before it.
 
         StoreError with the nearest ids, or with the ids that a prefix could mean.
         """
@@ -133,8 +136,11 @@ class Store:
             raise StoreError("the store has no campaign yet", where=self.path, hint="fslab run quick")
         if wanted in ids:
             return wanted
-        if wanted == LAST:
-            return ids[-1]
+        if back := _BACK.fullmatch(wanted):
+            steps = int(back[1] or 0)
+            if steps >= len(ids):
+                raise StoreError(f"no campaign '{wanted}': the store has {len(ids)}", where=self.path)
+            return ids[-1 - steps]
         fitting = [known for known in ids if wanted and known.startswith(wanted)]
         if len(fitting) == 1:
             return fitting[0]

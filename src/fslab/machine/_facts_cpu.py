@@ -1,0 +1,63 @@
+"""Facts of the processors: model, count, threads, speed. Reads only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fslab.machine._fact import Fact, Group, Value, Weight, field_of, flag_of, number_of, text_of
+from fslab.system import sysfs
+
+CPUS = "sys/devices/system/cpu"
+
+
+def model(root: Path) -> Value:
+    """x86 calls it ``model name``; some ARM kernels say ``Model``, all of them a part number."""
+    cpuinfo = root / "proc/cpuinfo"
+    names = ("model name", "Model", "CPU part")
+    return next((found for name in names if (found := field_of(cpuinfo, name))), None)
+
+
+def each_cpu(name: str, root: Path) -> Value:
+    """What a file says for every processor; several answers are told together."""
+    found = {sysfs.text(path) for path in (root / CPUS).glob(f"cpu[0-9]*/cpufreq/{name}")}
+    return ", ".join(sorted(text for text in found if text)) or None
+
+
+def turbo(root: Path) -> Value:
+    """Whether clocks above the nominal one are allowed (admin-guide/pm/intel_pstate, cpufreq)."""
+    off = sysfs.number(root / CPUS / "intel_pstate/no_turbo")
+    if off is not None:
+        return off == 0
+    boost = sysfs.number(root / CPUS / "cpufreq/boost")
+    return None if boost is None else boost == 1
+
+
+def nodes(root: Path) -> Value:
+    """Memory nodes; None on a kernel without NUMA."""
+    return len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None
+
+
+FACTS = (
+    Fact(name="cpu", group=Group.CPU, read=model),
+    Fact(name="cpus", group=Group.CPU, read=lambda _: os.cpu_count()),
+    Fact(name="cpus_usable", group=Group.CPU, read=lambda _: len(os.sched_getaffinity(0))),
+    Fact(name="microcode", group=Group.CPU, read=lambda root: field_of(root / "proc/cpuinfo", "microcode")),
+    Fact(name="numa_nodes", group=Group.CPU, read=nodes),
+    Fact(name="cpu_max_khz", group=Group.CPU, read=number_of(f"{CPUS}/cpu0/cpufreq/cpuinfo_max_freq")),
+    Fact(name="smt", group=Group.SETTINGS, read=flag_of(f"{CPUS}/smt/active"), tuned_by="cpu_smt"),
+    Fact(name="turbo", group=Group.SETTINGS, read=turbo, tuned_by="cpu_turbo"),
+    Fact(
+        name="governor", group=Group.SETTINGS, tuned_by="cpu_governor",
+        read=lambda root: each_cpu("scaling_governor", root),
+    ),
+    Fact(
+        name="energy_preference", group=Group.SETTINGS,
+        read=lambda root: each_cpu("energy_performance_preference", root),
+    ),
+    Fact(name="cpufreq_driver", group=Group.SETTINGS, read=text_of(f"{CPUS}/cpu0/cpufreq/scaling_driver")),
+    Fact(
+        name="idle_driver", group=Group.SETTINGS, weight=Weight.SHOWN,
+        read=text_of(f"{CPUS}/cpuidle/current_driver"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""Facts of the machine as a whole: its name, make, virtualisation, distribution, where images lie. Reads only."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from fslab import __version__
+from fslab.machine._fact import Fact, Group, Value, Weight, field_of, is_real, text_of
+from fslab.system import mounts, paths, sysfs
+
+DMI = "sys/class/dmi/id"
+# Beginnings of DMI vendor and product names by hypervisor, as in systemd-detect-virt(1) (src/basic/virt.c).
+VENDORS = {
+    "KVM": "kvm", "QEMU": "qemu", "Amazon EC2": "amazon", "Google Compute Engine": "google", "VMware": "vmware",
+    "VMW": "vmware", "innotek GmbH": "virtualbox", "VirtualBox": "virtualbox", "Oracle Corporation": "virtualbox",
+    "Xen": "xen", "Bochs": "bochs", "Parallels": "parallels", "BHYVE": "bhyve", "Hyper-V": "microsoft",
+    "Apple Virtualization": "apple", "OpenStack": "kvm",
+}  # fmt: skip
+DMI_NAMES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
+
+
+def hypervisor(root: Path) -> Value:
+    """Whether the processor says that it is a virtual one; None where it says nothing of itself."""
+    flags = field_of(root / "proc/cpuinfo", "flags")
+    return None if flags is None else "hypervisor" in flags.split()
+
+
+def virtualisation(root: Path) -> Value:
+    """The hypervisor by name, ``unknown hypervisor`` if only the processor tells; None if nothing does."""
+    if field_of(root / "proc/cpuinfo", "vendor_id") == "User Mode Linux":
+        return "uml"
+    for said in (sysfs.text(root / DMI / name) for name in DMI_NAMES):
+        for beginning, name in VENDORS.items():
+            if said and said.startswith(beginning):
+                return name
+    if kind := sysfs.text(root / "sys/hypervisor/type"):
+        return kind
+    return "unknown hypervisor" if hypervisor(root) else None
+
+
+def container(root: Path) -> Value:
+    """The container manager, if we are in a container that says so (systemd's container interface)."""
+    if said := sysfs.text(root / "run/systemd/container"):
+        return said
+    for name, marker in (("docker", ".dockerenv"), ("podman", "run/.containerenv")):
+        if (root / marker).exists():
+            return name
+    return None
+
+
+def distribution(_: Path) -> Value:
+    """os-release(5)."""
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _images(root: Path) -> mounts.Mount | None:
+    """The mount below the images' directory, which need not exist yet."""
+    if not is_real(root):
+        return None
+    try:
+        return mounts.containing(paths.images())
+    except (OSError, ValueError):
+        return None
+
+
+def images_filesystem(root: Path) -> Value:
+    """What loop images lie on: they are only as fast as that."""
+    mount = _images(root)
+    return mount.filesystem if mount else None
+
+
+def images_mount_options(root: Path) -> Value:
+    """Options of that mount and its superblock."""
+    mount = _images(root)
+    return mount.options if mount else None
+
+
+def _hostname(_: Path) -> Value:
+    return os.uname().nodename
+
+
+FACTS = (
+    Fact(name="hostname", group=Group.HOST, weight=Weight.SHOWN, read=_hostname),
+    Fact(name="architecture", group=Group.HOST, read=lambda _: os.uname().machine),
+    Fact(name="hypervisor", group=Group.HOST, read=hypervisor),
+    Fact(name="virtualisation", group=Group.HOST, read=virtualisation),
+    Fact(name="container", group=Group.HOST, read=container),
+    Fact(name="vendor", group=Group.HOST, read=text_of(f"{DMI}/sys_vendor")),
+    Fact(name="product", group=Group.HOST, read=text_of(f"{DMI}/product_name", "proc/device-tree/model")),
+    Fact(name="firmware", group=Group.HOST, read=text_of(f"{DMI}/bios_version")),
+    Fact(name="distribution", group=Group.HOST, weight=Weight.SHOWN, read=distribution),
+    Fact(name="fslab", group=Group.TOOLS, weight=Weight.SHOWN, read=lambda _: __version__),
+    Fact(name="images_filesystem", group=Group.IMAGES, read=images_filesystem, medium="loop"),
+    Fact(name="images_mount_options", group=Group.IMAGES, read=images_mount_options, medium="loop"),
+    Fact(
+        name="boot_id", group=Group.HOST, weight=Weight.PASSING,
+        read=text_of("proc/sys/kernel/random/boot_id"),
+    ),
+    Fact(name="load_1min", group=Group.HOST, weight=Weight.PASSING, read=lambda _: os.getloadavg()[0]),
+)  # fmt: skip

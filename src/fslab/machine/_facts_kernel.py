@@ -1,0 +1,49 @@
+"""Facts of the kernel: which one, how it was started, what it does against attacks, its clock. Reads only."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from fslab.machine._fact import Fact, Group, Value, Weight, text_of
+from fslab.system import sysfs
+
+VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
+# Names of files, which differ with each kernel installed and change nothing by themselves.
+_BOOT_FILES = re.compile(r"(?:BOOT_IMAGE|initrd)=\S*\s*")
+_PREEMPTION = re.compile(r"\bPREEMPT\w*")
+
+
+def mitigations(root: Path) -> Value:
+    """What the kernel does about each known weakness of the processor
+    (Documentation/admin-guide/hw-vuln)."""
+    found = {path.name: sysfs.text(path) for path in (root / VULNERABILITIES).glob("*")}
+    return {name: text for name, text in sorted(found.items()) if text} or None
+
+
+def preemption(_: Path) -> Value:
+    """``PREEMPT_DYNAMIC`` and the like, as the kernel's version says it."""
+    found = _PREEMPTION.search(os.uname().version)
+    return found[0] if found else None
+
+
+def command_line(value: object) -> str:
+    """The kernel's command line without the names of the booted files."""
+    return _BOOT_FILES.sub("", str(value)).strip()
+
+
+FACTS = (
+    Fact(name="kernel", group=Group.KERNEL, read=lambda _: os.uname().release),
+    Fact(name="kernel_build", group=Group.KERNEL, read=lambda _: os.uname().version),
+    Fact(name="preempt_model", group=Group.KERNEL, read=preemption),
+    Fact(name="mitigations", group=Group.KERNEL, read=mitigations),
+    Fact(name="kernel_taint", group=Group.KERNEL, weight=Weight.SHOWN, read=text_of("proc/sys/kernel/tainted")),
+    Fact(
+        name="kernel_command_line", group=Group.SETTINGS, read=text_of("proc/cmdline"), canonical=command_line
+    ),
+    Fact(
+        name="clocksource", group=Group.SETTINGS,
+        read=text_of("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,63 @@
+"""Reads back the trials of a JSON export, so that campaigns of two machines can be compared. No database.
+
+The tools' own output is not in an export, and so not in what is read here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fslab.cell import Cell, TrialKey
+from fslab.errors import StoreError
+from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
+
+HINT = "make one with: fslab export CAMPAIGN --output trials.json"
+
+
+def read(path: Path) -> list[TrialRecord]:
+    """The trials of an export in its order; StoreError for a file that is none, or is of a newer fslab."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise StoreError(f"cannot be read: {error.strerror}", where=str(path), hint=HINT) from error
+    except ValueError as error:
+        raise StoreError("is no JSON", where=str(path), hint=HINT) from error
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise StoreError("is no list of trials", where=str(path), hint=HINT)
+    if not found:
+        raise StoreError("has no trial", where=str(path), hint="export a campaign that has some")
+    return [_trial(each, f"{path}, trial {number}") for number, each in enumerate(found, start=1)]
+
+
+def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
+    if exported.get("version", 0) > RECORD_VERSION:
+        raise StoreError("was written by a newer fslab", where=where, hint="read it with that one")
+    if "spec" not in exported:
+        raise StoreError("lacks the whole cell ('spec')", where=where, hint=f"export it again; {HINT}")
+    try:
+        status, _, failure = exported["status"].partition(":")
+        return TrialRecord(
+            version=exported["version"],
+            key=TrialKey(campaign=exported["campaign"], block=exported["block"], seed=exported["seed"]),
+            cell=Cell.model_validate(exported["spec"]),
+            status=Status(status),
+            failure=failure or None,
+            error=exported["error"],
+            started=exported["started"],
+            duration_s=exported["duration_s"],
+            metrics=_figures(exported["metrics"]),
+            probes=_figures(exported["probes"]),
+            validity=tuple(ValidityWarning.model_validate(each) for each in exported["validity"]),
+            provenance=Provenance.model_validate(exported["provenance"]),
+        )
+    except (KeyError, AttributeError, TypeError, ValidationError, ValueError) as error:
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise StoreError(f"is no exported trial: {what}", where=where, hint=HINT) from error
+
+
+def _figures(exported: dict[str, Any]) -> dict[str, Value]:
+    return {name: Value.model_validate(figure) for name, figure in exported.items()}
