@@ -8,20 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
-from math import comb, isfinite, sqrt
+from math import comb, isfinite, log, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 
 
+class Method(StrEnum):
+    """What made an interval."""
+
+    PAIRED_T = "paired_t"
+    SIGNED_RANK = "signed_rank"
+    RANK_SUM = "rank_sum"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RatioEstimate:
-    """How many times sample a (``n_a`` values) is sample b (``n_b`` values).
+    """How many times sample a (``n_a`` values) is sample b (``n_b`` values); paired: that many common blocks.
 
     ``interval`` is None where the samples cannot give the wanted coverage, ``ratio`` and ``p_value`` where
     there is no ratio at all; ``reason`` says which. ``p_value`` is two-sided, for "the ratio is 1".
-    ``needed`` is the size that both samples must have for the wanted coverage.
+    ``needed`` is the size that both samples must have for the wanted coverage. ``coverage`` is what was
+    asked for; where a comparison is looked at again and again, that and ``p_value`` are over all looks, and
+    the interval's own coverage is that of this look.
     """
 
     n_a: int
@@ -31,6 +42,13 @@ class RatioEstimate:
     p_value: float | None
     reason: Reason | None
     needed: int
+    method: Method = Method.RANK_SUM
+    coverage: float = 0.95
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval of the ratio's logarithm: 0.05 reads as ± 5 %, nearly."""
+        return None if self.interval is None else log(self.interval.high / self.interval.low) / 2
 
     @property
     def differs(self) -> bool | None:
@@ -52,9 +70,9 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
     Statistical Methods*, 2nd ed. 1999, sections 4.1–4.3.
     """
     needed = pairs_needed(coverage)
-    reason = _unfit(a, b)
+    reason = unfit(a, b)
     if reason is not None:
-        return _no_ratio(len(a), len(b), reason, needed)
+        return no_ratio(len(a), len(b), reason, needed, coverage)
     quotients = sorted(x / y for x in a for y in b)
     cut = _cut(len(a), len(b), coverage)
     interval = None
@@ -64,7 +82,7 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
     return RatioEstimate(
         n_a=len(a), n_b=len(b), ratio=_geometric_median(quotients), interval=interval,
         p_value=_p_value(quotients, len(a), len(b)),
-        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed,
+        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage,
     )  # fmt: skip
 
 
@@ -140,7 +158,8 @@ def _geometric_median(ordered: Sequence[float]) -> float:
     return sqrt(ordered[middle - 1]) * sqrt(ordered[middle])
 
 
-def _unfit(a: Sequence[float], b: Sequence[float]) -> Reason | None:
+def unfit(a: Sequence[float], b: Sequence[float]) -> Reason | None:
+    """Why these values have no ratio, if they have none."""
     if not a or not b:
         return Reason.NO_SAMPLES
     if not all(isfinite(value) for value in (*a, *b)):
@@ -150,7 +169,9 @@ def _unfit(a: Sequence[float], b: Sequence[float]) -> Reason | None:
     return None
 
 
-def _no_ratio(size_a: int, size_b: int, reason: Reason, needed: int) -> RatioEstimate:
+def no_ratio(size_a: int, size_b: int, reason: Reason, needed: int, coverage: float) -> RatioEstimate:
+    """The answer where there is no ratio at all."""
     return RatioEstimate(
-        n_a=size_a, n_b=size_b, ratio=None, interval=None, p_value=None, reason=reason, needed=needed
-    )
+        n_a=size_a, n_b=size_b, ratio=None, interval=None, p_value=None, reason=reason,
+        needed=needed, coverage=coverage,
+    )  # fmt: skip

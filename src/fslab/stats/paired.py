@@ -1,0 +1,91 @@
+"""Two samples paired by block: how many times larger one is than the other, free of what drifts.
+
+Trials of one block were made close together, so that their quotient is free of what changes from block to
+block. Pure functions; they must not know what the numbers mean, nor which way is better.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import exp, log
+
+from fslab.stats.compare import Method, RatioEstimate, compare_ratio, no_ratio, unfit
+from fslab.stats.interval import Interval
+from fslab.stats.signed_rank import signed_rank, signed_rank_cut
+from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
+
+PAIRS_LEAST = 4  # of three values nobody can see that one is odd; unpaired ranks take 4 and 4 for 95 % too
+# With fewer Walsh averages cut off at each end, the exact interval is wider than it need be: simulated at
+# 98.65 %, 27 % wider than t's for 8 normal differences (cut 1), 11 % for 10 (cut 4), 1 % for 14 (cut 14).
+CUT_LEAST = 8
+
+
+def compare_blocks(
+    a: Mapping[int, float], b: Mapping[int, float], *, coverage: float = 0.95
+) -> RatioEstimate:
+    """The ratio a/b of values by block, from the blocks that both have.
+
+    - From 10 blocks (at 95 %; 13 or more at the levels that repeated looks take): the signed-rank interval on
+      the differences of logarithms. Exact, and narrow also where single trials are far off.
+    - From 4 blocks: Student's t interval on them. Signed ranks cannot give 95 % below 6 blocks, nor 98.5 %
+      below 8. Differences of two like-shaped samples are symmetric, where t covers at least what it says
+      when tails are heavy (Efron, JASA 64 (1969) 1278). Not where most differences are equal (a metric too
+      coarse for the noise): their spread says nothing.
+    - With fewer blocks in common: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
+
+    ``method`` says which. ``needed`` is the number of common blocks that an interval takes.
+    """
+    problem = unfit([*a.values()], [*b.values()])
+    if problem is not None:
+        return no_ratio(len(a), len(b), problem, PAIRS_LEAST, coverage)
+    differences = [log(a[block]) - log(b[block]) for block in sorted(a.keys() & b.keys())]
+    tied = _mostly_equal(differences)
+    cut = signed_rank_cut(len(differences), coverage)
+    if cut >= CUT_LEAST or (tied and cut > 0):
+        return _by_signed_rank(differences, coverage)
+    if len(differences) >= PAIRS_LEAST and not tied:
+        return _by_t(differences, coverage)
+    unpaired = compare_ratio([*a.values()], [*b.values()], coverage=coverage)
+    needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
+    return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
+
+
+def _by_signed_rank(differences: Sequence[float], coverage: float) -> RatioEstimate:
+    found = signed_rank(differences, coverage=coverage)
+    assert found is not None  # noqa: S101 - the caller asked for a cut above 0
+    return RatioEstimate(
+        n_a=len(differences), n_b=len(differences), ratio=exp(found.center),
+        interval=Interval(low=exp(found.low), high=exp(found.high), coverage=found.coverage),
+        p_value=found.p_value, reason=None, needed=PAIRS_LEAST,
+        method=Method.SIGNED_RANK, coverage=coverage,
+    )  # fmt: skip
+
+
+def _by_t(differences: list[float], coverage: float) -> RatioEstimate:
+    """Student, Biometrika 6 (1908) 1."""
+    freedom = len(differences) - 1
+    mean, error = mean_and_error(differences)
+    half = two_sided_quantile(1 - coverage, freedom) * error
+    return RatioEstimate(
+        n_a=len(differences), n_b=len(differences), ratio=exp(mean),
+        interval=Interval(low=exp(mean - half), high=exp(mean + half), coverage=coverage),
+        p_value=two_sided_tail(abs(mean) / error, freedom), reason=None, needed=PAIRS_LEAST,
+        method=Method.PAIRED_T, coverage=coverage,
+    )  # fmt: skip
+
+
+def _mostly_equal(differences: Sequence[float]) -> bool:
+    """Whether more than half are one and the same value, but for rounding."""
+    if not differences:
+        return False
+    (_, often), *_ = Counter(round(value, 12) for value in differences).most_common(1)
+    return 2 * often > len(differences)
+
+
+def _signed_rank_needs(coverage: float) -> int:
+    size = 1
+    while signed_rank_cut(size, coverage) == 0:
+        size += 1
+    return size
