@@ -14,6 +14,15 @@ need sysbench sysbench
 need mkfs.ext4 e2fsprogs
 need mkfs.xfs xfsprogs
 need mkfs.btrfs btrfs-progs
+need mkfs.f2fs f2fs-tools
+need mkfs.jfs jfsutils
+need mkfs.nilfs2 nilfs-tools
+need mkreiserfs reiserfsprogs
+need mkfs.reiser4 reiser4progs
+need mkfs.exfat exfatprogs
+need mkfs.vfat dosfstools
+need mkfs.ntfs ntfs-3g
+need mkudffs udftools
 need losetup mount
 need wipefs util-linux
 need strace strace

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fslab.cell import MediumSpec, StackSpec
-from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UsageError
+from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
 from fslab.record import WarningKind
 from fslab.storage import BlockDevice, Site, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import load
-from fslab.system import loops, mounts, sysfs
+from fslab.system import kernel, loops, mounts, sysfs
 
 SIZE = "320m"
 
@@ -36,6 +36,12 @@ def superblock_options(target: Path) -> str:
 @pytest.mark.parametrize("medium", ["ram", "loop"])
 @pytest.mark.parametrize("filesystem", FILESYSTEMS.names())
 def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, site: Site) -> None:
+    driver = FILESYSTEMS.get(filesystem)
+    if driver.refusal or not kernel.has_filesystem(driver.mount_type):
+        with pytest.raises(UnsupportedError, match="not possible"), ExitStack() as undo:
+            stack.build(spec(filesystem, medium), site, undo, slot="m", make=True)
+        assert not list(site.images.glob("*")), "refused before anything was made"
+        return
     with ExitStack() as undo:
         up = stack.build(spec(filesystem, medium), site, undo, slot="m", make=True)
         mount = mounts.at(site.runtime / "mnt")

@@ -16,16 +16,100 @@ def test_the_contract_is_kept(name: str) -> None:
     assert filesystem.tools
     assert filesystem.summary
     assert filesystem.mkfs_argv("", "/dev/x", discard=False)[-1] == "/dev/x"
-    assert filesystem.mount_argv("", "/dev/x", "/m")[-4:] == ["-o", "defaults", "/dev/x", "/m"]
+    argv = filesystem.mount_argv("", "/dev/x", "/m")
+    assert (argv[0], argv[-4:-2], argv[-1]) == ("mount", ["-o", "defaults"], "/m")
+    assert argv[-2] in {"/dev/x", "fslab-x"}
+
+
+# What each mkfs is told when it must not discard, and when it may; the others never discard.
+DISCARDS = {
+    "btrfs": ("-K", None), "xfs": ("-K", None), "nilfs2": ("-K", None), "bcachefs": (None, "--discard"),
+    "reiser4": (None, "-d"), "f2fs": ("-t 0", "-t 1"),
+    **dict.fromkeys(("ext2", "ext3", "ext4"), ("nodiscard", "discard")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_discard_is_off_when_it_must_be(name: str) -> None:
-    argv = " ".join(REGISTRY.get(name).mkfs_argv("", "/dev/x", discard=False))
-    assert "nodiscard" in argv or " -K " in argv
-    other = " ".join(REGISTRY.get(name).mkfs_argv("", "/dev/x", discard=True))
-    assert "nodiscard" not in other
-    assert " -K " not in other
+    off = REGISTRY.get(name).mkfs_argv("", "/dev/x", discard=False)
+    on = REGISTRY.get(name).mkfs_argv("", "/dev/x", discard=True)
+    if name not in DISCARDS:
+        assert off == on
+        return
+    word_off, word_on = DISCARDS[name]
+    assert word_off is None or f" {word_off} " in " ".join(off).replace(",", " ")
+    assert word_on is None or f" {word_on} " in " ".join(on).replace(",", " ")
+    assert off != on
+
+
+@pytest.mark.parametrize(
+    ("name", "argv"),
+    [
+        ("f2fs", "mkfs.f2fs -f -q -t 0 -l name /dev/x"),
+        ("jfs", "mkfs.jfs -q -L name /dev/x"),
+        ("nilfs2", "mkfs.nilfs2 -f -q -K -L name /dev/x"),
+        ("reiserfs", "mkreiserfs -q -f -f -l name /dev/x"),
+        ("reiser4", "mkfs.reiser4 -y -f -L name /dev/x"),
+        ("bcachefs", "bcachefs format --force --quiet -L name /dev/x"),
+        ("zfs", "zpool create -f -o cachefile=none -O mountpoint=legacy -o ashift=12 fslab-x /dev/x"),
+        ("exfat", "mkfs.exfat -L name /dev/x"),
+        ("vfat", "mkfs.vfat -F 32 -I --mbr=n -n name /dev/x"),
+        ("ntfs3", "mkfs.ntfs -F -Q -q -L name /dev/x"),
+        ("udf", "mkudffs --media-type=hd --label=name /dev/x"),
+    ],
+)
+def test_mkfs_as_it_is_run(name: str, argv: str) -> None:
+    options = {
+        "reiserfs": "-l name",
+        "vfat": "-n name",
+        "udf": "--label=name",
+        "f2fs": "-l name",
+        "zfs": "-o ashift=12",
+    }
+    filesystem = REGISTRY.get(name)
+    given = options.get(name, "-L name")
+    filesystem.check_mkfs_options(given)
+    assert filesystem.mkfs_argv(given, "/dev/x", discard=False) == argv.split()
+
+
+def test_a_fat_size_of_the_users_own_replaces_ours() -> None:
+    argv = REGISTRY.get("vfat").mkfs_argv("-F 16 -s 8", "/dev/x", discard=False)
+    assert argv == ["mkfs.vfat", "-I", "--mbr=n", "-F", "16", "-s", "8", "/dev/x"]
+
+
+@pytest.mark.parametrize("name", ["nilfs2", "exfat", "bcachefs"])
+def test_helpers_that_would_start_something_are_left_out(name: str) -> None:
+    assert REGISTRY.get(name).mount_argv("", "/dev/x", "/m") == [
+        "mount", "-i", "-t", name, "-o", "defaults", "/dev/x", "/m",
+    ]  # fmt: skip
+
+
+def test_zfs_is_mounted_by_its_pool() -> None:
+    assert REGISTRY.get("zfs").mount_argv("noatime", "/dev/x", "/m")[-2:] == ["fslab-x", "/m"]
+    assert "zpool" in (REGISTRY.get("zfs").refusal or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "says"),
+    [
+        ("reiserfs", "6.18.4-fc", "6.12"), ("reiserfs", "6.12.101", None), ("bcachefs", "6.6.0", "6.7"),
+        ("bcachefs", "6.18.0", "6.17"), ("bcachefs", "6.12.0+deb13-amd64", None), ("ntfs3", "5.10.0", "5.15"),
+        ("ntfs3", "6.1.0", None), ("reiser4", "6.1.0", "never"), ("ext4", "6.1.0", None), ("f2fs", "nonsense", None),
+    ],
+)  # fmt: skip
+def test_the_kernel_s_version_says_why_it_lacks_one(name: str, release: str, says: str | None) -> None:
+    why = REGISTRY.get(name).kernels.why_missing(release)
+    assert (says is None and why is None) or (says and why and says in why)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_switches_are_options_that_the_file_system_has(name: str) -> None:
+    filesystem = REGISTRY.get(name)
+    for switch in filesystem.switches.values():
+        filesystem.check_mkfs_options(switch.mkfs)
+        if switch.mount:
+            filesystem.check_mount_options(switch.mount)
+        assert str(switch)
 
 
 def test_ext4_initialises_nothing_lazily_also_beside_the_users_own_extended_options() -> None:
@@ -44,7 +128,11 @@ def test_ext4_initialises_nothing_lazily_also_beside_the_users_own_extended_opti
         ("xfs", "noatime,logbufs=8,logbsize=256k"), ("btrfs", "noatime,space_cache=v2"),
         ("btrfs", "noatime,compress=zlib"), ("btrfs", "noatime,compress=zstd"), ("btrfs", "compress-force=zstd:3"),
         ("btrfs", "discard=async"), ("btrfs", "discard"), ("ext2", "acl,nouser_xattr"),
-        ("ext3", "data=ordered,commit=30"),
+        ("ext3", "data=ordered,commit=30"), ("f2fs", "mode=fragment:block,fsync_mode=strict"),
+        ("f2fs", "compress_algorithm=zstd:6"), ("jfs", "nointegrity"), ("nilfs2", "order=strict,nobarrier"),
+        ("reiserfs", "notail,data=writeback"), ("reiser4", "txmod=wa"), ("bcachefs", "compression=lz4"),
+        ("exfat", "uid=1000,gid=1000,umask=022"), ("vfat", "uid=0,flush,utf8"), ("ntfs3", "uid=5,prealloc,discard"),
+        ("udf", "uid=5,noadinicb"), ("zfs", "noatime"),
     ],
 )  # fmt: skip
 def test_good_mount_options(name: str, options: str) -> None:
@@ -60,6 +148,8 @@ def test_good_mount_options(name: str, options: str) -> None:
         ("xfs", "logbufs=9", "logbufs"), ("xfs", "logdev=/dev/sda", "no mount option"),
         ("btrfs", "compress=brotli", "compress"), ("btrfs", "device=/dev/sda", "no mount option"),
         ("ext4", "bind", "no mount option"), ("ext4", "loop", "no mount option"),
+        ("f2fs", "mode=fast", "adaptive"), ("nilfs2", "cp=3", "no mount option 'cp'"), ("jfs", "resize=5", "resize"),
+        ("vfat", "uid=me", "whole number"), ("nilfs2", "pp=0", "'pp'"), ("reiserfs", "jdev=/dev/sda", "no mount"),
         ("ext4", "x-systemd.automount", "no mount"), ("ext4", "", "no mount option ''"),
     ],
 )  # fmt: skip
@@ -87,7 +177,12 @@ def test_good_mkfs_options(name: str, options: str) -> None:
         ("xfs", "-l logdev=/dev/sdb", "another file or device"), ("xfs", "-l size=10m,logdev=sdb", "another"),
         ("xfs", "-d file,name=x", "another"), ("xfs", "-r rtdev=x", "another"), ("ext4", "-J device=UUID=1", "another"),
         ("ext4", "-Jdevice=UUID=1", "another"), ("ext4", "-n", "no option"), ("ext4", "-b '4096", "quotation"),
-        ("ext4", "sda", "no option"),
+        ("ext4", "sda", "no option"), ("f2fs", "-c /dev/sdb", "another file or device"),
+        ("f2fs", "-c sdb", "no option"),
+        ("jfs", "-j sdb", "no option"), ("reiserfs", "-j sdb", "no option"), ("reiserfs", "-B bad", "no option"),
+        ("vfat", "-l bad", "no option"), ("vfat", "-C", "no option"), ("exfat", "-f", "no option"),
+        ("ntfs3", "-n", "no option"), ("udf", "--new-file", "no option"), ("zfs", "-R /mnt", "another file"),
+        ("zfs", "-O mountpoint=/", "another file"), ("nilfs2", "-n", "no option"), ("bcachefs", "sdb", "no option"),
     ],
 )  # fmt: skip
 def test_bad_mkfs_options(name: str, options: str, says: str) -> None:

@@ -103,12 +103,7 @@ def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool
     layout = LAYOUTS.get(spec.layout)
     layout_options = layout.parse_options(spec.layout_options)
     driver = FILESYSTEMS.get(spec.filesystem or "")
-    if not kernel.has_filesystem(driver.mount_type):
-        raise UnsupportedError(
-            f"this kernel has no {driver.mount_type}",
-            where=spec.name,
-            hint="use another kernel, or leave it out",
-        )
+    check_supported(driver, where=spec.name)
     disks = layout.disks(layout_options)
     slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
     provided = [
@@ -121,6 +116,20 @@ def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool
         argv = driver.mkfs_argv(spec.mkfs_options, str(device.path), discard=device.discard)
         site.run("mkfs", [*argv, *map(str, device.members)], failure=MkfsError)
     return _mounted(spec, site, device, devices, driver, undo)
+
+
+def check_supported(driver: FileSystem, *, where: str) -> None:
+    """UnsupportedError if fslab or this kernel has no such file system. May load a module."""
+    if driver.refusal:
+        raise UnsupportedError(f"not possible: {driver.refusal}", where=where)
+    if not kernel.has_filesystem(driver.mount_type):
+        release = kernel.release()
+        why = driver.kernels.why_missing(release)
+        raise UnsupportedError(
+            f"not possible: this kernel ({release}) has no {driver.mount_type}{f': {why}' if why else ''}",
+            where=where,
+            hint="use another kernel, for example in a guest (--on), or leave it out",
+        )
 
 
 def _mounted(

@@ -1,6 +1,7 @@
-"""The contract of a file system: mkfs, mount type, options, tools. One file per file system.
+"""The contract of a file system: mkfs, mount type, options, tools, limits. One file per file system.
 
-A file system file is declarative: it says which command makes it and which options exist. It runs nothing.
+A file system file is declarative: it says which command makes it, which options exist and what it cannot do. It
+runs nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
+from fslab.abilities import Limits
 from fslab.errors import nearest
 from fslab.registry import Registry
 from fslab.system.tools import Tool
@@ -29,10 +32,53 @@ SIZE = re.compile(r"\d+[kmgKMG]?")
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernels:
+    """Which Linux versions have a file system: from ``since`` up to and with ``last``; None is no bound.
+
+    ``modules``: any of these kernel modules brings it, built in or not; empty: one called like its mount type.
+    ``outside``: who maintains it, where Linux itself never had it.
+    """
+
+    since: tuple[int, int] | None = None
+    last: tuple[int, int] | None = None
+    modules: tuple[str, ...] = ()
+    outside: str | None = None
+
+    def why_missing(self, release: str) -> str | None:
+        """What the version of a kernel (``6.18.4-…``) says of its having no such file system; None: nothing."""
+        if self.outside:
+            return f"Linux never had it: it comes from {self.outside}"
+        found = re.match(r"(\d+)\.(\d+)", release)
+        version = (int(found[1]), int(found[2])) if found else None
+        if self.since and version and version < self.since:
+            return f"it came with Linux {self.since[0]}.{self.since[1]}"
+        if self.last and version and version > self.last:
+            return f"the last Linux that had it is {self.last[0]}.{self.last[1]}"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Switch:
+    """Options with which a file system has a feature that it lacks by default."""
+
+    mkfs: str = ""
+    mount: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{word} {options}" for word, options in self._written if options)
+
+    @property
+    def _written(self) -> tuple[tuple[str, str], ...]:
+        return (("mkfs", self.mkfs), ("mount -o", self.mount))
+
+
 class FileSystem(ABC):
     """One file system. ``name`` is set by the registry from the file's name.
 
     Below ``min_size_bytes`` mkfs refuses; below ``fair_size_bytes`` the size itself slows the file system down.
+    ``limits`` is what it cannot do, ``refusal`` why fslab does not build it at all (None: it does), ``kernels``
+    which Linux has it, ``switches`` which options bring what ``fslab features`` finds missing by default.
     ``mount_options`` maps an option's name to the form of its value: ``""`` none, ``"int"``, ``"size"``
     (4k), ``"any"``, or the allowed words joined by ``|``; a trailing ``?`` means that the value may be left
     out. ``mkfs_flags`` maps a flag of mkfs to ``""`` (no value) or ``"value"``.
@@ -44,6 +90,10 @@ class FileSystem(ABC):
     mount_type: ClassVar[str]
     min_size_bytes: ClassVar[int]
     fair_size_bytes: ClassVar[int | None] = None
+    limits: ClassVar[Limits] = Limits()
+    refusal: ClassVar[str | None] = None
+    kernels: ClassVar[Kernels] = Kernels()
+    switches: ClassVar[Mapping[str, Switch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
     mkfs_flags: ClassVar[Mapping[str, str]]
 
@@ -54,6 +104,19 @@ class FileSystem(ABC):
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """The mount command line. Pure."""
         return ["mount", "-t", self.mount_type, "-o", options or "defaults", device, target]
+
+    def grow_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
+        """Grow it, mounted at ``target``, to the size that its device has now; None: there is no such command."""
+        return None
+
+    def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str] | None:  # noqa: ARG002
+        """Shrink it, mounted at ``target``, to ``size_bytes``; None: there is no such command."""
+        return None
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The kernel modules of which any brings it."""
+        return self.kernels.modules or (self.mount_type,)
 
     def check_mkfs_options(self, options: str) -> None:
         """ValueError for an option that this mkfs does not have. Catches typing mistakes, not all errors."""

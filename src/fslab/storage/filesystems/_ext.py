@@ -10,7 +10,8 @@ import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.storage.filesystems import FileSystem
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem, Kernels, Switch
 from fslab.system.tools import Tool
 
 MKE2FS_FLAGS: Mapping[str, str] = {
@@ -42,6 +43,13 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
     "no_prefetch_block_bitmaps": "", "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
 }  # fmt: skip
 
+NO_REFLINK = {Ability.REFLINK: "no two files share blocks"}
+# Block maps instead of extents: three levels of 4-byte pointers on 4 KiB blocks, and i_blocks in 512-byte sectors.
+BLOCK_MAPPED = Limits(
+    lacks={Ability.FALLOCATE: "only files with extents can have unwritten blocks", **NO_REFLINK},
+    largest_file_bytes=(2 << 40) - 1,
+)
+
 
 class ExtFileSystem(FileSystem):
     """Base of ext2, ext3 and ext4: mke2fs with lazy initialisation off.
@@ -52,6 +60,7 @@ class ExtFileSystem(FileSystem):
 
     tools: ClassVar[tuple[Tool, ...]] = ()
     min_size_bytes = 16 << 20
+    switches: ClassVar[Mapping[str, Switch]] = {"quotas": Switch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)
 
@@ -71,6 +80,19 @@ class ExtFileSystem(FileSystem):
         # Below 512 MB mke2fs.conf would choose 1 KiB blocks, beside the 4 KiB of the others.
         block = [] if any(word[:2] in {"-b", "-T", "-C"} for word in rest) else ["-b", "4096"]
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
+
+    def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """``resize2fs`` works on mounted file systems too."""
+        return ["resize2fs", device]
+
+    def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
+        """``resize2fs DEVICE SIZE``; the kernel has the last word."""
+        return ["resize2fs", device, f"{size_bytes >> 10}K"]
+
+
+def modules(name: str) -> Kernels:
+    """Its own module, or ext4's, which serves all three (CONFIG_EXT4_USE_FOR_EXT2)."""
+    return Kernels(modules=(name, "ext4"))
 
 
 def tool(name: str) -> Tool:

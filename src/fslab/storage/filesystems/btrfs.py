@@ -42,3 +42,11 @@ class Btrfs(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """``btrfs filesystem resize max``."""
+        return ["btrfs", "filesystem", "resize", "max", target]
+
+    def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
+        """``btrfs filesystem resize SIZE``, which moves what lies beyond."""
+        return ["btrfs", "filesystem", "resize", str(size_bytes), target]

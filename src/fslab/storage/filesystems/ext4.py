@@ -1,6 +1,7 @@
 """ext4: extents, delayed allocation, journal. mke2fs(8), Documentation/admin-guide/ext4.rst."""
 
-from fslab.storage.filesystems import _ext
+from fslab.abilities import Limits
+from fslab.storage.filesystems import Switch, _ext
 
 
 class Ext4(_ext.ExtFileSystem):
@@ -8,6 +9,13 @@ class Ext4(_ext.ExtFileSystem):
 
     summary = "journalled, extents, delayed allocation"
     mount_type = "ext4"
+    limits = Limits(lacks=_ext.NO_REFLINK, largest_file_bytes=16 << 40)
+    switches = {
+        **_ext.ExtFileSystem.switches,
+        "verity": Switch(mkfs="-O verity"),
+        "encryption": Switch(mkfs="-O encrypt"),
+        "case-folding": Switch(mkfs="-O casefold"),
+    }
     tools = (_ext.tool("ext4"),)
     extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")
     mount_options = {**_ext.EXT2_MOUNT_OPTIONS, **_ext.JOURNAL_MOUNT_OPTIONS, **_ext.EXT4_MOUNT_OPTIONS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, Switch
 from fslab.system.tools import Tool
 
 
@@ -15,6 +15,7 @@ class Xfs(FileSystem):
     tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
     mount_type = "xfs"
     min_size_bytes = 300 << 20  # mkfs.xfs(8): smaller ones are refused since xfsprogs 5.19
+    switches = {"quotas": Switch(mount="uquota")}
     mkfs_flags = {
         "-b": "value", "-d": "value", "-i": "value", "-l": "value", "-L": "value", "-m": "value",
         "-n": "value", "-s": "value",
@@ -33,3 +34,11 @@ class Xfs(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """``xfs_growfs -d`` takes the mount point."""
+        return ["xfs_growfs", "-d", target]
+
+    def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
+        """``xfs_growfs -D`` in blocks of 4 KiB; the kernel gives up no more than part of the last group."""
+        return ["xfs_growfs", "-D", str(size_bytes >> 12), target]

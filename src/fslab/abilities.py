@@ -1,0 +1,56 @@
+"""What a workload needs of a file system, and what a file system cannot do: the words that both sides share.
+
+Declared, so that a plan can say "not possible" before anything is made; what can be tried is tried when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fslab.units import format_size
+
+
+class Ability(StrEnum):
+    """Something that most file systems can do and some cannot. The value is what a message calls it."""
+
+    DIRECT_READS = "direct reads"
+    DIRECT_WRITES = "direct writes"
+    FALLOCATE = "fallocate"
+    HARD_LINKS = "hard links"
+    SYMLINKS = "symbolic links"
+    PERMISSIONS = "owners and permissions"
+    XATTR = "extended attributes"
+    SPARSE = "sparse files"
+    REFLINK = "reflinks"
+    CASE = "names that differ only in case"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Needs:
+    """What a workload cannot do without. ``largest_file_bytes``: of the largest single file that it makes."""
+
+    abilities: frozenset[Ability] = frozenset()
+    largest_file_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a file system cannot do, with the reason. ``largest_file_bytes`` None: beyond any device of today."""
+
+    lacks: Mapping[Ability, str] = field(default_factory=dict)
+    largest_file_bytes: int | None = None
+
+    def why_not(self, needs: Needs) -> str | None:
+        """Why what is needed is not possible, None if it is."""
+        for ability in sorted(needs.abilities):
+            if ability in self.lacks:
+                reason = self.lacks[ability]
+                return f"it needs {ability}{f': {reason}' if reason else ''}"
+        if self.largest_file_bytes is not None and needs.largest_file_bytes > self.largest_file_bytes:
+            bound = format_size(self.largest_file_bytes + 1)
+            return (
+                f"it needs a file of {format_size(needs.largest_file_bytes)}, and a file stays below {bound}"
+            )
+        return None

@@ -1,0 +1,48 @@
+"""bcachefs: copy on write, checksums, several devices and tiers. bcachefs(8), "Principles of Operation".
+
+In Linux from 6.7 to 6.17; since then a module of its own (bcachefs-dkms).
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.storage.filesystems import FileSystem, Kernels
+from fslab.system.tools import Tool
+
+CHECKSUMS = "none|crc32c|crc64|xxhash"
+COMPRESSION = "none|lz4|gzip|zstd"
+VALUES = (
+    "block_size", "btree_node_size", "metadata_checksum", "data_checksum", "compression", "background_compression",
+    "str_hash", "metadata_replicas", "data_replicas", "bucket", "bucket_size", "fs_label", "uuid", "version",
+)  # fmt: skip
+
+
+class Bcachefs(FileSystem):
+    """Copy on write with checksums, compression, encryption and snapshots."""
+
+    summary = "copy on write, checksums, compression, snapshots, tiers"
+    tools = (Tool(program="bcachefs", package="bcachefs-tools", version_argv=("version",)),)
+    mount_type = "bcachefs"
+    kernels = Kernels(since=(6, 7), last=(6, 17))
+    min_size_bytes = 64 << 20
+    mkfs_flags = {
+        **{f"--{name}": "value" for name in VALUES}, "--encrypted": "", "--no_passphrase": "", "-L": "value",
+        "-U": "value",
+    }  # fmt: skip
+    mount_options = {
+        "acl": "", "background_compression": COMPRESSION, "compression": COMPRESSION, "data_checksum": CHECKSUMS,
+        "metadata_checksum": CHECKSUMS, "discard": "", "nodiscard": "", "errors": "continue|ro|panic|fix_safe",
+        "fsck": "", "inodes_32bit": "", "nocow": "", "str_hash": "crc32c|crc64|siphash", "verbose": "",
+        "wide_macs": "", "inline_data": "", "journal_flush_delay": "int", "journal_flush_disabled": "",
+        "journal_reclaim_delay": "int", "shard_inode_numbers": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """``bcachefs format --force --quiet [--discard] …``."""
+        wanted = ["--discard"] if discard else []
+        return ["bcachefs", "format", "--force", "--quiet", *wanted, *shlex.split(options), device]
+
+    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
+        """``mount -i``: mount.bcachefs(8) would search all disks and may ask for a passphrase."""
+        return ["mount", "-i", "-t", self.mount_type, "-o", options or "defaults", device, target]

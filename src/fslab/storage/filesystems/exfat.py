@@ -1,0 +1,36 @@
+"""exFAT: FAT for large cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem, Kernels, _foreign
+from fslab.system.tools import Tool
+
+
+class Exfat(FileSystem):
+    """A table of clusters with a bitmap; no journal, no owners."""
+
+    summary = "FAT for large cards: no journal, no owners"
+    tools = (Tool(program="mkfs.exfat", package="exfatprogs", version_argv=("-V",)),)
+    mount_type = "exfat"
+    kernels = Kernels(since=(5, 7))
+    min_size_bytes = 8 << 20
+    limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "every byte of a file is written"})
+    mkfs_flags = {
+        "-L": "value", "--volume-label": "value", "-c": "value", "--cluster-size": "value", "-b": "value",
+        "--boundary-align": "value", "--pack-bitmap": "",
+    }  # fmt: skip
+    mount_options = {
+        **_foreign.MASK_OPTIONS, "allow_utime": "any", "discard": "", "errors": "continue|remount-ro|panic",
+        "keep_last_dots": "", "sys_tz": "", "time_offset": "any", "zero_size_dir": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``mkfs.exfat``; it never discards."""
+        return ["mkfs.exfat", *shlex.split(options), device]
+
+    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
+        """``mount -i``: a helper of that name would mount it by FUSE."""
+        return ["mount", "-i", "-t", self.mount_type, "-o", options or "defaults", device, target]

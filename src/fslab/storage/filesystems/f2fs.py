@@ -1,0 +1,54 @@
+"""f2fs: log-structured, for flash. mkfs.f2fs(8), Documentation/filesystems/f2fs.rst."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem, Kernels, Switch
+from fslab.system.tools import Tool
+
+
+class F2fs(FileSystem):
+    """Log-structured with several heads, made for flash with a translation layer."""
+
+    summary = "log-structured, made for flash"
+    tools = (Tool(program="mkfs.f2fs", package="f2fs-tools", version_argv=("-V",)),)
+    mount_type = "f2fs"  # no grow_argv: resize.f2fs 1.15 resizes unmounted file systems only
+    kernels = Kernels(since=(3, 8))
+    min_size_bytes = 64 << 20  # mkfs.f2fs 1.15 refuses 48 MiB
+    limits = Limits(
+        lacks={Ability.REFLINK: "no two files share blocks"},
+        largest_file_bytes=4_329_690_886_144,  # f2fs.rst, "Index Structure": 3.94 TiB with 4 KiB blocks
+    )
+    switches = {
+        "quotas": Switch(mkfs="-O extra_attr,quota"),
+        "verity": Switch(mkfs="-O extra_attr,verity"),
+        "encryption": Switch(mkfs="-O encrypt"),
+        "case-folding": Switch(mkfs="-O casefold -C utf8"),
+        "compression": Switch(mkfs="-O extra_attr,compression"),
+    }
+    mkfs_flags = {
+        "-a": "value", "-C": "value", "-e": "value", "-E": "value", "-g": "value", "-i": "", "-l": "value",
+        "-o": "value", "-O": "value", "-R": "value", "-s": "value", "-T": "value", "-U": "value", "-w": "value",
+        "-z": "value",
+    }  # fmt: skip
+    mount_options = {
+        "acl": "", "noacl": "", "active_logs": "2|4|6", "age_extent_cache": "", "alloc_mode": "default|reuse",
+        "atgc": "", "background_gc": "on|off|sync", "barrier": "", "nobarrier": "", "checkpoint_merge": "",
+        "nocheckpoint_merge": "", "compress_algorithm": "lzo|lz4|zstd|lzo-rle", "compress_cache": "",
+        "compress_chksum": "", "compress_extension": "any", "compress_log_size": "int",
+        "compress_mode": "fs|user", "data_flush": "", "disable_ext_identify": "", "disable_roll_forward": "",
+        "discard": "", "nodiscard": "", "discard_unit": "block|segment|section", "errors": "any",
+        "extent_cache": "", "noextent_cache": "", "fastboot": "", "flush_merge": "", "noflush_merge": "",
+        "fsync_mode": "posix|strict|nobarrier", "gc_merge": "", "nogc_merge": "", "heap": "", "no_heap": "",
+        "inline_data": "", "noinline_data": "", "inline_dentry": "", "noinline_dentry": "", "inline_xattr": "",
+        "noinline_xattr": "", "inline_xattr_size": "int", "inlinecrypt": "", "memory": "normal|low",
+        "mode": "adaptive|lfs|fragment", "norecovery": "", "reserve_root": "int", "resgid": "int",
+        "resuid": "int", "user_xattr": "", "nouser_xattr": "", "quota": "", "noquota": "", "usrquota": "",
+        "grpquota": "", "prjquota": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """``mkfs.f2fs -f -q -t 0 …``; -t 0: do not discard."""
+        return ["mkfs.f2fs", "-f", "-q", "-t", str(int(discard)), *shlex.split(options), device]

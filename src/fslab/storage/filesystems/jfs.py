@@ -1,0 +1,38 @@
+"""JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem
+from fslab.system.tools import Tool
+
+
+class Jfs(FileSystem):
+    """Journalled metadata, extents, B+ trees."""
+
+    summary = "journalled metadata, extents; from AIX"
+    tools = (Tool(program="mkfs.jfs", package="jfsutils", version_argv=("-V",)),)
+    mount_type = "jfs"
+    min_size_bytes = 16 << 20  # "Partition must be at least 16 megabytes"
+    limits = Limits(
+        lacks={
+            Ability.FALLOCATE: "jfs has no fallocate(2)",
+            Ability.REFLINK: "no two files share blocks",
+        }
+    )
+    mkfs_flags = {"-L": "value", "-O": "", "-s": "value"}
+    mount_options = {
+        "iocharset": "any", "integrity": "", "nointegrity": "", "errors": "continue|remount-ro|panic",
+        "quota": "", "noquota": "", "usrquota": "", "grpquota": "", "uid": "int", "gid": "int", "umask": "any",
+        "discard": "int?", "nodiscard": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``mkfs.jfs -q``; it never discards."""
+        return ["mkfs.jfs", "-q", *shlex.split(options), device]
+
+    def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """A remount with ``resize``: to the size of the device (jfs.rst)."""
+        return ["mount", "-o", "remount,resize", target]

@@ -1,0 +1,54 @@
+"""NILFS2: log-structured with a checkpoint every few seconds. mkfs.nilfs2(8), Documentation/filesystems/nilfs2.rst.
+
+Mounted without its helper, and so without its cleaner: a daemon that reclaims space whenever it likes would work
+beneath the measurement and outlive it. Nothing that was written is given back until the next mkfs, so a workload
+needs room for all that it writes, also for what it overwrites.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem
+from fslab.system.tools import Tool
+
+
+class Nilfs2(FileSystem):
+    """Log-structured with continuous snapshots; no cleaner runs."""
+
+    summary = "log-structured, continuous snapshots; here without its cleaner"
+    tools = (Tool(program="mkfs.nilfs2", package="nilfs-tools", version_argv=("-V",)),)
+    mount_type = "nilfs2"
+    min_size_bytes = 134_221_824  # what mkfs.nilfs2 2.2.9 says that it requires with its default segments
+    limits = Limits(
+        lacks={
+            Ability.DIRECT_WRITES: "nilfs2 sends them through the page cache",  # fs/nilfs2/inode.c, nilfs_direct_IO
+            Ability.FALLOCATE: "nilfs2 has no fallocate(2)",
+            Ability.XATTR: "nilfs2 stores none",
+            Ability.REFLINK: "no two files share blocks",
+        }
+    )
+    mkfs_flags = {
+        "-b": "value", "-B": "value", "-L": "value", "-m": "value", "-O": "value",
+    }  # fmt: skip
+    mount_options = {
+        "barrier": "", "nobarrier": "", "errors": "continue|remount-ro|panic", "order": "relaxed|strict",
+        "norecovery": "", "discard": "", "nodiscard": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """``mkfs.nilfs2 -f -q [-K] …``; -K: do not discard."""
+        return ["mkfs.nilfs2", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
+        """``mount -i``: without mount.nilfs2(8), which would start the cleaner."""
+        return ["mount", "-i", "-t", self.mount_type, "-o", options or "defaults", device, target]
+
+    def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """``nilfs-resize`` works on mounted file systems."""
+        return ["nilfs-resize", "-y", device]
+
+    def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
+        """``nilfs-resize DEVICE SIZE``."""
+        return ["nilfs-resize", "-y", device, str(size_bytes)]

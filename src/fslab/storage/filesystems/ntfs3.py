@@ -1,0 +1,35 @@
+"""NTFS by the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem, Kernels, _foreign
+from fslab.system.tools import Tool
+
+
+class Ntfs3(FileSystem):
+    """Windows' file system, read and written by the driver that Linux 5.15 got."""
+
+    summary = "Windows' file system, by the kernel's own driver"
+    tools = (Tool(program="mkfs.ntfs", package="ntfs-3g", version_argv=("--version",)),)
+    mount_type = "ntfs3"
+    kernels = Kernels(since=(5, 15))
+    min_size_bytes = 8 << 20
+    limits = Limits(lacks={Ability.REFLINK: "no two files share clusters"})
+    mkfs_flags = {
+        "-c": "value", "--cluster-size": "value", "-C": "", "--enable-compression": "", "-I": "",
+        "--no-indexing": "", "-L": "value", "--label": "value", "-s": "value", "--sector-size": "value",
+        "-z": "value", "--mft-zone-multiplier": "value",
+    }  # fmt: skip
+    mount_options = {
+        **_foreign.MASK_OPTIONS, "acl": "", "noacl": "", "discard": "", "nodiscard": "", "force": "",
+        "noforce": "", "hide_dot_files": "", "nohide_dot_files": "", "hidden": "", "nohidden": "", "nocase": "",
+        "prealloc": "", "noprealloc": "", "showmeta": "", "noshowmeta": "", "sparse": "", "nosparse": "",
+        "sys_immutable": "", "nosys_immutable": "", "windows_names": "", "nowindows_names": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``mkfs.ntfs -F -Q -q``: quick, that is without writing zeros everywhere; it never discards."""
+        return ["mkfs.ntfs", "-F", "-Q", "-q", *shlex.split(options), device]

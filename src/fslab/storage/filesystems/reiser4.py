@@ -1,0 +1,39 @@
+"""Reiser4: a tree of plug-ins with atomic operations, never in Linux. mkfs.reiser4(8).
+
+The last patches are for Linux 5.16; it runs only on a kernel of one's own.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem, Kernels
+from fslab.system.tools import Tool
+
+
+class Reiser4(FileSystem):
+    """Atomic operations, packed small files, plug-ins for everything."""
+
+    summary = "atomic operations, packed small files; needs a patched kernel"
+    tools = (Tool(program="mkfs.reiser4", package="reiser4progs", version_argv=("-V",)),)
+    mount_type = "reiser4"
+    kernels = Kernels(outside="patches, the last of them for Linux 5.16: build such a kernel yourself")
+    min_size_bytes = 16 << 20
+    limits = Limits(
+        lacks={
+            Ability.XATTR: "reiser4 stores none",
+            Ability.REFLINK: "no two files share blocks",
+        }
+    )
+    mkfs_flags = {
+        "-b": "value", "--block-size": "value", "-U": "value", "--uuid": "value", "-L": "value",
+        "--label": "value", "-o": "value", "--override": "value",
+    }  # fmt: skip
+    mount_options = {
+        "discard": "", "dont_load_bitmap": "", "onerror": "panic|remount-ro|reboot", "txmod": "hybrid|journal|wa",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
+        """``mkfs.reiser4 -y -f [-d] …``; -y: asks nothing; -d: discard."""
+        return ["mkfs.reiser4", "-y", "-f", *(["-d"] if discard else []), *shlex.split(options), device]

@@ -1,0 +1,44 @@
+"""ReiserFS 3.6: one tree for everything, small files packed together. mkreiserfs(8), mount options in mount(8)."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem, Kernels
+from fslab.system.tools import Tool
+
+
+class Reiserfs(FileSystem):
+    """Journalled, one balanced tree, tails of files packed into it."""
+
+    summary = "journalled, one tree, small files packed; removed from Linux 6.13"
+    tools = (Tool(program="mkreiserfs", package="reiserfsprogs", version_argv=("-V",)),)
+    mount_type = "reiserfs"
+    kernels = Kernels(last=(6, 12))
+    min_size_bytes = 33 << 20  # the journal of 8193 blocks and little else; mkreiserfs refuses 32 MiB
+    limits = Limits(
+        lacks={
+            Ability.FALLOCATE: "reiserfs has no fallocate(2)",
+            Ability.REFLINK: "no two files share blocks",
+        }
+    )
+    mkfs_flags = {
+        "-b": "value", "--block-size": "value", "-s": "value", "--journal-size": "value", "-t": "value",
+        "--transaction-max-size": "value", "-h": "value", "--hash": "value", "-u": "value", "--uuid": "value",
+        "-l": "value", "--label": "value",
+    }  # fmt: skip
+    mount_options = {
+        "acl": "", "noacl": "", "user_xattr": "", "nouser_xattr": "", "attrs": "", "noattrs": "",
+        "barrier": "none|flush", "block-allocator": "any", "commit": "int", "conv": "",
+        "data": "journal|ordered|writeback", "hash": "rupasov|tea|r5|detect", "nolog": "", "notail": "",
+        "tails": "on|off|small", "expose_privroot": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``mkreiserfs -q -f -f``: the second -f keeps it from asking. It never discards."""
+        return ["mkreiserfs", "-q", "-f", "-f", *shlex.split(options), device]
+
+    def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """``resize_reiserfs`` grows mounted file systems."""
+        return ["resize_reiserfs", "-f", "-q", device]

@@ -1,0 +1,37 @@
+"""UDF: the file system of DVDs, on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Ability, Limits
+from fslab.storage.filesystems import FileSystem
+from fslab.system.tools import Tool
+
+
+class Udf(FileSystem):
+    """A standard that every system reads; no journal."""
+
+    summary = "the file system of DVDs, on a disk; read by every system"
+    tools = (Tool(program="mkudffs", package="udftools", version_argv=("--help",)),)
+    mount_type = "udf"
+    min_size_bytes = 8 << 20
+    limits = Limits(
+        lacks={
+            Ability.FALLOCATE: "udf has no fallocate(2)",
+            Ability.XATTR: "Linux stores none on it",
+            Ability.REFLINK: "no two files share blocks",
+        }
+    )
+    mkfs_flags = {
+        "--label": "value", "-l": "value", "--udfrev": "value", "-r": "value", "--space": "value", "--ad": "value",
+        "--noefe": "", "--bootarea": "value", "--strategy": "value",
+    }  # fmt: skip
+    mount_options = {
+        "uid": "any", "gid": "any", "umask": "any", "mode": "any", "dmode": "any", "adinicb": "", "noadinicb": "",
+        "iocharset": "any", "longad": "", "shortad": "", "nostrict": "", "undelete": "", "unhide": "", "utf8": "",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``mkudffs --media-type=hd``, with the block size that it finds on the device; it never discards."""
+        return ["mkudffs", "--media-type=hd", *shlex.split(options), device]

@@ -1,0 +1,36 @@
+"""FAT32 with long names, as on cameras and memory sticks. mkfs.fat(8), Documentation/filesystems/vfat.rst."""
+
+from __future__ import annotations
+
+import shlex
+
+from fslab.abilities import Limits
+from fslab.storage.filesystems import FileSystem, _foreign
+from fslab.system.tools import Tool
+
+
+class Vfat(FileSystem):
+    """A table of clusters, no journal, no owners, files below 4 GiB."""
+
+    summary = "FAT32 with long names: no journal, no owners, files below 4 GiB"
+    tools = (Tool(program="mkfs.vfat", package="dosfstools", version_argv=("--help",)),)
+    mount_type = "vfat"
+    min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables of them
+    limits = Limits(lacks=_foreign.FAT_LACKS, largest_file_bytes=(4 << 30) - 1)
+    mkfs_flags = {
+        "-a": "", "-f": "value", "-F": "value", "-i": "value", "-n": "value", "-r": "value", "-R": "value",
+        "-s": "value", "-S": "value",
+    }  # fmt: skip
+    mount_options = {
+        **_foreign.MASK_OPTIONS, "allow_utime": "any", "codepage": "int", "check": "r|relaxed|n|normal|s|strict",
+        "debug": "", "discard": "", "dos1xfloppy": "", "errors": "continue|remount-ro|panic", "flush": "",
+        "nfs": "stale_rw|nostale_ro?", "nonumtail": "", "quiet": "", "rodir": "",
+        "shortname": "lower|win95|winnt|mixed", "showexec": "", "sys_immutable": "", "time_offset": "any",
+        "tz": "UTC", "uni_xlate": "", "usefree": "", "utf8": "0|1?",
+    }  # fmt: skip
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``mkfs.vfat -F 32 -I --mbr=n``: also on a whole disk, without a partition table; it never discards."""
+        words = shlex.split(options)
+        kind = [] if any(word.startswith("-F") for word in words) else ["-F", "32"]
+        return ["mkfs.vfat", *kind, "-I", "--mbr=n", *words, device]

@@ -1,0 +1,44 @@
+"""ZFS: pooled storage, copy on write, checksums. zpool-create(8), zfsprops(7).
+
+Not built by fslab, and said so: a pool is no mkfs and mount. It stays imported and cached beyond umount until it is
+exported, so a cold cache, a crash and a second campaign would each need steps that no other file system has. The
+command line is here for the plan, and for whoever adds these steps (create, import, export, and what undoes them).
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+
+from fslab.storage.filesystems import FileSystem, Kernels
+from fslab.system.tools import Tool
+
+
+class Zfs(FileSystem):
+    """One pool on one device, mounted as a legacy file system."""
+
+    summary = "pooled storage, copy on write, checksums; not built by fslab"
+    tools = (Tool(program="zpool", package="zfsutils-linux", version_argv=("version",)),)
+    mount_type = "zfs"
+    kernels = Kernels(outside="OpenZFS (zfs-dkms, from Debian's contrib section)")
+    min_size_bytes = 64 << 20  # zpool-create(8): the smallest device
+    refusal = (
+        "zfs is a pool, made by zpool create and gone by zpool export, not by mkfs, mount and umount: fslab does "
+        "not build one. Make the pool yourself and measure a directory on it: a medium of the type 'directory'"
+    )
+    mkfs_flags = {"-o": "value", "-O": "value"}
+    mount_options = {}
+
+    def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
+        """``zpool create`` with no cache file, so that nothing imports the pool by itself; it never discards."""
+        own = ["-o", "cachefile=none", "-O", "mountpoint=legacy"]
+        return ["zpool", "create", "-f", *own, *shlex.split(options), pool(device), device]
+
+    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
+        """``mount -t zfs`` takes the pool's name for the device."""
+        return ["mount", "-t", self.mount_type, "-o", options or "defaults", pool(device), target]
+
+
+def pool(device: str) -> str:
+    """The name of the pool on a device."""
+    return f"fslab-{PurePath(device).name}"
