@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from fslab.abilities import Needs
 from fslab.cell import Frozen
 from fslab.record import Metric, ValidityWarning
 from fslab.registry import Registry
@@ -116,6 +117,10 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     def expected_s(self, parameters: P) -> float:
         """A rough duration of prepare and run, for the plan's estimate."""
+
+    def needs(self, parameters: P) -> Needs:  # noqa: ARG002
+        """What it cannot do without on the file system under test; by default nothing special. Pure."""
+        return Needs()
 
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
         """Validated parameters; pydantic's ValidationError lists all mistakes."""
