@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -98,6 +99,17 @@ class Fio(Workload[FioParameters]):
             )
         except (LookupError, TypeError) as error:
             raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
+
+    def needs(self, parameters: FioParameters) -> Needs:
+        """Direct I/O in the directions in use, fallocate where fio does not do without, and its largest file."""
+        wanted = {Ability.DIRECT_READS} if parameters.direct and parameters.reads else set()
+        wanted |= {Ability.DIRECT_WRITES} if parameters.direct and parameters.writes else set()
+        # native falls back on nothing and posix on writing: fio(1), "fallocate".
+        wanted |= {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
+        files = int(parameters.others.get("nrfiles", "1"))
+        return Needs(
+            abilities=frozenset(wanted), largest_file_bytes=parse_size(parameters.size) // max(files, 1)
+        )
 
     def space_bytes(self, parameters: FioParameters) -> int:
         """The files of all jobs."""
