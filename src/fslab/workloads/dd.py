@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric, Severity, ValidityWarning, WarningKind
 from fslab.system.tools import Tool
@@ -131,6 +132,17 @@ class Dd(Workload[DdParameters]):
             direct="direct" in flags.split(","),
             warnings=_too_short(seconds),
         )
+
+    def needs(self, parameters: DdParameters) -> Needs:
+        """Direct I/O where a flag asks for it, and a file of that size."""
+        wanted = {
+            ability
+            for ability, flags in (
+                (Ability.DIRECT_WRITES, parameters.oflag), (Ability.DIRECT_READS, parameters.iflag),
+            )
+            if "direct" in flags.split(",")
+        }  # fmt: skip
+        return Needs(abilities=frozenset(wanted), largest_file_bytes=parameters.total_bytes)
 
     def space_bytes(self, parameters: DdParameters) -> int:
         """The file."""
