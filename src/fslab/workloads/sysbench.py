@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.record import Metric, Severity, ValidityWarning, WarningKind
 from fslab.system.tools import Tool
@@ -90,6 +91,15 @@ class Sysbench(Workload[SysbenchParameters]):
             measured_s=measured_s,
             direct="direct" in parameters.file_extra_flags,
             warnings=(*_too_short(measured_s, parameters), *_written_again(parameters, written)),
+        )
+
+    def needs(self, parameters: SysbenchParameters) -> Needs:
+        """Direct I/O where the flags ask for it, and its share of the total size in one file."""
+        direct = "direct" in parameters.file_extra_flags.split(",")
+        wanted = {Ability.DIRECT_READS} if direct and parameters.reads else set()
+        wanted |= {Ability.DIRECT_WRITES} if direct and parameters.writes else set()
+        return Needs(
+            abilities=frozenset(wanted), largest_file_bytes=parameters.total_bytes // parameters.file_num
         )
 
     def space_bytes(self, parameters: SysbenchParameters) -> int:
