@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
+from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -19,6 +20,7 @@ from fslab.workloads._engine_parameters import STEPS, EngineParameters
 
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024  # ext4: 256, btrfs: some 700 with its back references and directory items
+_STEP_NEEDS = {"link": Ability.HARD_LINKS, "symlink": Ability.SYMLINKS, "chmod": Ability.PERMISSIONS}
 _GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
 _GUESSED_BYTES_PER_S = 400e6
@@ -80,6 +82,15 @@ class Engine(Workload[EngineParameters]):
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
             raise ToolOutputError(f"fslab-engine did not keep to its protocol: {said}") from error
+
+    def needs(self, parameters: EngineParameters) -> Needs:
+        """Links, modes, direct reads or reflinks, where the operations that are listed use them."""
+        wanted = {ability for step, ability in _STEP_NEEDS.items() if step in parameters.measured}
+        if parameters.direct:
+            wanted.add(Ability.DIRECT_READS)
+        if parameters.method == "reflink":
+            wanted.add(Ability.REFLINK)
+        return Needs(abilities=frozenset(wanted))
 
     def space_bytes(self, parameters: EngineParameters) -> int:
         """Each file in whole blocks, with its inode; a mirrored tree twice."""
