@@ -78,5 +78,8 @@ def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
         f"\n[bold]{escape(cell.workload.name)}[/bold] on [bold]{escape(cell.stack.name)}[/bold]"
         f"  [dim]cell {cell.id} · cache {cell.cache} · fresh {cell.fresh}[/dim]"
     )
+    if cell.id in made.impossible:
+        screen.print(f"  [bold]not possible[/bold]: {escape(made.impossible[cell.id])}", soft_wrap=True)
+        return
     for command in made.commands[cell.id]:
         screen.print(f"  {command.stage:<8} {shlex.join(command.argv)}", markup=False, soft_wrap=True)

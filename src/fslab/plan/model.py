@@ -41,9 +41,10 @@ class Plan(Frozen):
     """A study expanded.
 
     ``commands`` maps a cell's id to what each of its trials runs; ``order`` has every trial once, in the
-    order of running; ``impossible`` has the reason for each cell that cannot come off; ``devices`` are the block devices in use (or their stand-ins); ``space`` maps a place
-    (a directory, or ``memory``) to the bytes needed there at the same time; ``wipes`` are devices whose
-    content will be lost. ``expected_s`` is a rough duration, ``budget_s`` None where there is no limit.
+    order of running; ``impossible`` has the reason for each cell that cannot come off; ``devices`` are the
+    block devices in use (or their stand-ins); ``space`` maps a place (a directory, or ``memory``) to the bytes
+    needed there at the same time; ``wipes`` are devices whose content will be lost. ``expected_s`` is a rough
+    duration, ``budget_s`` None where there is no limit.
     """
 
     study: str

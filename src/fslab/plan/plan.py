@@ -10,6 +10,7 @@ from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
+from fslab.plan.possible import why_not
 from fslab.plan.space import media_of, space_of
 from fslab.study.model import Study
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -40,6 +41,7 @@ def make_plan(study: Study, *, images: Path, runtime: Path) -> Plan:
             PlannedTrial(block=block, cell=cell.id) for block, cell in order(cells, study.trials, study.seed)
         ),
         commands={cell.id: commands_of(cell, paths, seed=seed) for cell in cells},
+        impossible={cell.id: why for cell in cells if (why := why_not(cell))},
         devices=tuple(
             dict.fromkeys(planned.device for planned, _ in media if planned.size_bytes or planned.wipes)
         ),

@@ -1,0 +1,56 @@
+"""Tries on a mounted file system what a workload needs, where trying is cheap and leaves nothing behind.
+
+A declared limit is a quotation; a kernel of another version, or a directory on whatever is there, may differ.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fslab.abilities import Ability, Needs
+from fslab.errors import UnsupportedError
+
+NAME = ".fslab-try"
+
+
+def check(directory: Path, needs: Needs, filesystem: str) -> None:
+    """UnsupportedError for the first ability that is needed and fails when tried in ``directory``."""
+    for ability in sorted(needs.abilities & set(TRIES)):
+        path = directory / NAME
+        try:
+            TRIES[ability](path)
+        except OSError as error:
+            raise UnsupportedError(
+                f"not possible: it needs {ability}, and {filesystem} here answers '{error.strerror}'",
+                where=str(directory),
+                hint="leave this file system out, or ask for something else",
+            ) from error
+        finally:
+            for made in (path, _other(path)):
+                made.unlink(missing_ok=True)
+
+
+def _other(path: Path) -> Path:
+    return path.with_name(f"{path.name}-2")
+
+
+def _direct(path: Path) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT | os.O_CLOEXEC, 0o600))
+
+
+def _hard_link(path: Path) -> None:
+    path.touch()
+    _other(path).hardlink_to(path)
+
+
+def _symlink(path: Path) -> None:
+    path.symlink_to(NAME)
+
+
+TRIES = {
+    Ability.DIRECT_READS: _direct,
+    Ability.DIRECT_WRITES: _direct,
+    Ability.HARD_LINKS: _hard_link,
+    Ability.SYMLINKS: _symlink,
+}
