@@ -28,10 +28,11 @@ from fslab.errors import (
     UnsafeError,
 )
 from fslab.machine import tuning
+from fslab.plan import possible
 from fslab.plan.commands import slot_of
 from fslab.probes import Moment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
-from fslab.storage import Site, stack
+from fslab.storage import Site, stack, tries
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system import cache, proc, tools
@@ -97,8 +98,10 @@ def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, An
 def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> None:
     workload = WORKLOADS.get(cell.workload.tool)
     parameters = workload.parse_parameters(cell.workload.parameters)
+    possible.check(cell)
     undo.enter_context(tuning.tuned(cell.tuning, site.journal))
     up = _build(cell, key, site, undo)
+    tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
     evidence.device = {**up.facts, "filesystem": up.filesystem}
     evidence.warnings += up.warnings
     scratch = _emptied(site.runtime / SCRATCH / "tool")
