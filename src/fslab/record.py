@@ -46,9 +46,12 @@ class Severity(StrEnum):
 
 
 class ValidityWarning(Frozen):
-    """One reason to doubt a trial, with its data and what to do about it."""
+    """One reason to doubt a trial, with its data and what to do about it.
 
-    kind: WarningKind
+    ``kind`` is the name of the rule that made it (``fslab.validity``); records of other versions may have others.
+    """
+
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     severity: Severity
     message: str
     hint: str | None = None

@@ -21,15 +21,17 @@ ALLOWED: dict[str, set[str]] = {
     "system": set(),
     "stats": set(),
     "storage": {"system"},
-    "workloads": {"system"},
+    # The facts that workloads and probes hand over are declared there; it judges and touches nothing.
+    "validity": {"stats"},
+    "workloads": {"system", "validity"},
     "probes": {"system"},
     "machine": {"system", "storage"},
     "study": {"storage", "workloads"},
     "plan": {"study", "storage", "workloads"},
     "store": {"system"},
     "analysis": {"stats", "workloads"},
-    "report": {"analysis", "stats", "store", "workloads"},
-    "campaign": {"analysis", "plan", "storage", "workloads", "probes", "machine", "store", "system"},
+    "report": {"analysis", "machine", "stats", "store", "workloads"},
+    "campaign": {"analysis", "plan", "storage", "workloads", "probes", "machine", "store", "system", "validity"},
     "cli": {
         "analysis", "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
         "system",
@@ -44,6 +46,8 @@ REGISTERED = {
     "storage/media": 120,
     "workloads": 260,
     "probes": 180,
+    "validity/trial": 120,
+    "validity/campaign": 120,
 }
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
-from fslab.record import Severity, WarningKind
+from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
+from fslab.validity.facts import TrialFacts, WorkFacts
+from fslab.validity.trial import judge
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 PROBE = REGISTRY.get("block-device")
@@ -50,12 +52,21 @@ def taken(tmp_path: Path, scenario: str) -> dict[Moment, Snapshot]:
     }
 
 
+def doubts(found: Finding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
+    """What the rules say of it, and of nothing else."""
+    done = WorkFacts(
+        read_bytes=meanwhile.read_bytes, written_bytes=meanwhile.written_bytes, direct=meanwhile.direct
+    )
+    return judge(TrialFacts(work=done, cold=meanwhile.cold, figures=found.values))
+
+
 def values(found: Finding) -> dict[str, float | None]:
     return {name: value.value for name, value in found.values.items()}
 
 
 def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:
-    found = PROBE.derive(taken(tmp_path, "direct-write"), work(written=64 * MIB, direct=True))
+    meanwhile = work(written=64 * MIB, direct=True)
+    found = PROBE.derive(taken(tmp_path, "direct-write"), meanwhile)
     assert values(found) == {
         "device_read_bytes": 0,
         "device_written_bytes": 131072 * 512,  # 128782781 - 128651709 sectors: 64 MiB
@@ -70,28 +81,29 @@ def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:
         "read_amplification": None,
         "write_amplification": 131184 / 131072,
     }
-    assert found.warnings == ()
+    assert doubts(found, meanwhile) == ()
 
 
 def test_buffered_writes_reach_it_when_flushed(tmp_path: Path) -> None:
-    found = PROBE.derive(taken(tmp_path, "buffered-write"), work(written=64 * MIB))
+    meanwhile = work(written=64 * MIB)
+    found = PROBE.derive(taken(tmp_path, "buffered-write"), meanwhile)
     assert values(found)["device_written_bytes"] == 0
     assert values(found)["device_written_bytes_flushed"] == 131192 * 512  # 128914197 - 128783005
-    assert found.warnings == ()
+    assert doubts(found, meanwhile) == ()
 
 
 def test_direct_writes_that_the_device_did_not_get_are_doubtful(tmp_path: Path) -> None:
-    found = PROBE.derive(taken(tmp_path, "buffered-write"), work(written=64 * MIB, direct=True))
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.DIRECT_NOT_HONOURED, Severity.DOUBT)
+    meanwhile = work(written=64 * MIB, direct=True)
+    (warning,) = doubts(PROBE.derive(taken(tmp_path, "buffered-write"), meanwhile), meanwhile)
+    assert (warning.kind, warning.severity) == ("direct_not_honoured", Severity.DOUBT)
     assert warning.data == {"written_bytes": 64 * MIB, "device_written_bytes": 0}
 
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_reads_that_the_device_did_not_serve_are_invalid(tmp_path: Path, direct: bool) -> None:
-    found = PROBE.derive(taken(tmp_path, "cached-read"), work(read=64 * MIB, direct=direct))
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.CACHE_SERVED, Severity.INVALID)
+    meanwhile = work(read=64 * MIB, direct=direct)
+    (warning,) = doubts(PROBE.derive(taken(tmp_path, "cached-read"), meanwhile), meanwhile)
+    assert (warning.kind, warning.severity) == ("cache_served", Severity.INVALID)
     assert warning.data == {"read_bytes": 64 * MIB, "device_read_bytes": 0}
 
 
@@ -106,7 +118,7 @@ def test_reads_that_the_device_did_not_serve_are_invalid(tmp_path: Path, direct:
     ],
 )
 def test_reads_that_may_rightly_be_cached(tmp_path: Path, meanwhile: Work) -> None:
-    assert PROBE.derive(taken(tmp_path, "cached-read"), meanwhile).warnings == ()
+    assert doubts(PROBE.derive(taken(tmp_path, "cached-read"), meanwhile), meanwhile) == ()
 
 
 def line(*, reads: int = 0, read_sectors: int = 0, written_sectors: int = 0) -> str:
@@ -129,8 +141,9 @@ def test_how_much_a_device_must_have_served(
 ) -> None:
     after = {"sda": line(read_sectors=device_mib * 2048)}
     snapshots = three(tmp_path, {"sda": line()}, after, after)
-    found = PROBE.derive(snapshots, work(read=64 * MIB, direct=direct))
-    assert (found.warnings == ()) is sound
+    meanwhile = work(read=64 * MIB, direct=direct)
+    found = PROBE.derive(snapshots, meanwhile)
+    assert (doubts(found, meanwhile) == ()) is sound
     assert values(found)["read_amplification"] == device_mib / 64
 
 
@@ -208,4 +221,4 @@ def test_a_warm_run_that_read_from_the_device_is_in_doubt(
     ]
     meanwhile = work(4 << 20, 0, direct=direct, cold=cold)
     found = REGISTRY.get("block-device").derive(three(tmp_path, *steps), meanwhile)
-    assert (WarningKind.CACHE_NOT_WARM in [warning.kind for warning in found.warnings]) is doubted
+    assert ("cache_not_warm" in [warning.kind for warning in doubts(found, meanwhile)]) is doubted

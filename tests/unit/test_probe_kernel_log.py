@@ -8,8 +8,10 @@ import pytest
 
 from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
 from fslab.probes.kernel_log import KernelLog
-from fslab.record import Severity, ValidityWarning, WarningKind
+from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
+from fslab.validity.facts import TrialFacts, WorkFacts
+from fslab.validity.trial import judge
 
 LOG = (Path(__file__).parents[1] / "golden/linux-6.18/kmsg-errors.txt").read_text()
 USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
@@ -36,16 +38,20 @@ def own_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(KernelLog, "source", tmp_path / "kmsg")
 
 
-def found(tmp_path: Path, before: str, after: str, devices: tuple[str, ...] = ("loop0",)) -> Finding:
+def found(
+    tmp_path: Path, before: str, after: str, devices: tuple[str, ...] = ("loop0",)
+) -> tuple[ValidityWarning, ...]:
+    """What the rules say of the lines that came in between."""
     taken = {
         Moment.BEFORE: snapshot(tmp_path / "kmsg", before, devices),
         Moment.FLUSHED: snapshot(tmp_path / "kmsg", before + after, devices),
     }
-    return REGISTRY.get("kernel-log").derive(taken, WORK)
+    finding = REGISTRY.get("kernel-log").derive(taken, WORK)
+    return judge(TrialFacts(work=WorkFacts(), cold=True, texts=finding.texts, devices=devices))
 
 
 def lines(warning: ValidityWarning) -> list[str]:
-    assert warning.kind is WarningKind.KERNEL_ERROR
+    assert warning.kind == "kernel_error"
     return list(warning.data["lines"])
 
 
@@ -61,7 +67,7 @@ def lines(warning: ValidityWarning) -> list[str]:
 def test_errors_during_the_trial_make_it_invalid(
     tmp_path: Path, first: int, last: int, count: int, start: str
 ) -> None:
-    (warning,) = found(tmp_path, log(1000, first - 1), log(first, last)).warnings
+    (warning,) = found(tmp_path, log(1000, first - 1), log(first, last))
     assert warning.severity is Severity.INVALID
     assert warning.data["count"] == count
     assert lines(warning)[0].startswith(start)
@@ -69,12 +75,12 @@ def test_errors_during_the_trial_make_it_invalid(
 
 
 def test_errors_before_the_trial_do_not_count(tmp_path: Path) -> None:
-    assert found(tmp_path, log(1000, 1055), "").warnings == ()
+    assert found(tmp_path, log(1000, 1055), "") == ()
 
 
 def test_mounting_and_unmounting_are_no_trouble(tmp_path: Path) -> None:
-    assert found(tmp_path, log(1000, 1003), log(1004, 1008)).warnings == ()
-    assert found(tmp_path, log(1000, 1017), log(1018, 1029)).warnings == ()
+    assert found(tmp_path, log(1000, 1003), log(1004, 1008)) == ()
+    assert found(tmp_path, log(1000, 1017), log(1018, 1029)) == ()
 
 
 @pytest.mark.parametrize(
@@ -88,19 +94,19 @@ def test_mounting_and_unmounting_are_no_trouble(tmp_path: Path) -> None:
     ],
 )
 def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
-    (warning,) = found(tmp_path, log(1000, 1001), f"4,1100,1,-;{text}\n").warnings
+    (warning,) = found(tmp_path, log(1000, 1001), f"4,1100,1,-;{text}\n")
     assert warning.severity is Severity.INVALID
     assert lines(warning) == [text]
 
 
 def test_another_loop_device_is_a_doubt_only(tmp_path: Path) -> None:
-    (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices=("loop5",)).warnings
+    (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices=("loop5",))
     assert warning.severity is Severity.DOUBT
 
 
 def test_a_disk_that_is_not_ours_may_lie_under_our_image(tmp_path: Path) -> None:
     text = "3,1100,1,-;I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n"
-    (warning,) = found(tmp_path, log(1000, 1001), text).warnings
+    (warning,) = found(tmp_path, log(1000, 1001), text)
     assert warning.severity is Severity.INVALID
 
 
@@ -109,14 +115,14 @@ def test_warnings_and_errors_are_told_apart(tmp_path: Path) -> None:
         "4,1100,1,-;EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!\n"
         "2,1101,1,-;EXT4-fs error (device loop0): ext4_lookup:1: inode #2: comm ls: bad\n SUBSYSTEM=block\n"
     )
-    invalid, doubt = found(tmp_path, log(1000, 1001), text).warnings
+    invalid, doubt = found(tmp_path, log(1000, 1001), text)
     assert (invalid.severity, doubt.severity) == (Severity.INVALID, Severity.DOUBT)
     assert lines(invalid) == ["EXT4-fs error (device loop0): ext4_lookup:1: inode #2: comm ls: bad"]
     assert lines(doubt) == ["EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!"]
 
 
 def test_a_log_that_was_empty_is_watched_too(tmp_path: Path) -> None:
-    assert len(found(tmp_path, "", log(1009, 1009)).warnings) == 1
+    assert len(found(tmp_path, "", log(1009, 1009))) == 1
 
 
 def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from fslab.errors import NoSpaceError, ToolOutputError
-from fslab.record import Severity, WarningKind
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 GOLDEN = Path(__file__).parents[1] / "golden/coreutils-9.1"
@@ -31,7 +30,7 @@ def test_a_write() -> None:
     assert found.metrics == {"write_bandwidth": pytest.approx(304260623, rel=1e-8)}
     assert (found.read_bytes, found.written_bytes, found.measured_s) == (0, 536870912, 1.76451)
     assert not found.direct
-    assert found.warnings == ()
+    assert (found.asked_s, found.working_set_bytes, found.flushed) == (None, 536870912, True)
 
 
 def test_a_direct_read() -> None:
@@ -42,10 +41,13 @@ def test_a_direct_read() -> None:
     assert found.direct
 
 
-def test_too_short_a_run_is_in_doubt_not_left_out() -> None:
-    (warning,) = reading(recorded("write-short"), op="write", bs="4k", count=10).warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
-    assert warning.data["measured_s"] == 0.00105357
+def test_whether_it_was_flushed() -> None:
+    def short(**more: Any) -> Reading:
+        return reading(recorded("write-short"), op="write", bs="4k", count=10, **more)
+
+    assert short().measured_s == 0.00105357
+    assert short(conv="none").flushed is False
+    assert short(conv="none", oflag="dsync").flushed is True
 
 
 def test_a_full_disk_is_its_own_failure() -> None:

@@ -10,7 +10,6 @@ import pytest
 from pydantic import ValidationError
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Severity, WarningKind
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 ROOT = Path(__file__).parents[2]
@@ -53,32 +52,29 @@ def test_operations_that_read_what_was_prepared() -> None:
     assert found.metrics["stat_p50"] == 831
     assert found.metrics["stat_cpu"] == pytest.approx(177.8)  # 0.889 ms for 5000 files
     assert (found.read_bytes, found.written_bytes) == (20480000, 0)
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
-    assert set(warning.data["seconds"]) == {"stat", "read"}
+    assert set(found.parts_s) == {"stat", "read"}
+    assert found.flushed is None
 
 
-def test_only_headline_operations_can_be_too_short() -> None:
+def test_only_headline_operations_are_parts_with_a_time_of_their_own() -> None:
     operations = json.loads(changed())["operations"]
     for entry in operations:
         entry["seconds"] = 0.01 if entry["name"] in {"stat", "read"} else 0.5
-    assert reading(changed(operations=operations)).warnings == ()
+    assert reading(changed(operations=operations)).parts_s == {"create": 0.5, "delete": 0.5}
 
 
-def test_files_that_vanished_make_the_trial_invalid() -> None:
+def test_files_that_vanished_are_told() -> None:
     operations = json.loads(changed())["operations"]
     for entry in operations:
         entry["seconds"] = 0.5
     operations[2]["errors"] = 3
-    (warning,) = reading(changed(operations=operations)).warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOOL_WARNING, Severity.INVALID)
-    assert warning.data == {"errors": {"read": 3}}
+    assert reading(changed(operations=operations)).errors == {"create": 0, "stat": 0, "read": 3, "delete": 0}
 
 
 def test_warnings_of_the_engine_are_passed_on() -> None:
     warnings = [{"kind": "files_left", "message": "3 files are left"}]
     found = reading(changed(warnings=warnings))
-    assert found.warnings[-1].message == "fslab-engine: 3 files are left"
+    assert found.messages == ("fslab-engine: 3 files are left",)
 
 
 def test_latency_that_was_not_recorded_is_unknown() -> None:
@@ -122,8 +118,20 @@ def test_commands_of_all_operations() -> None:
     assert commands.prepare == commands.cleanup == ()
     assert " ".join(commands.run) == (
         "fslab-engine small-files /mnt/x --files=10000 --dirs=1 --size=4k --threads=1 --latency=operation --seed=7"
-        " --operations=create,stat,read,delete --json"
+        " --operations=create,stat,read,delete --interval=500ms --json"
     )
+
+
+def test_without_latencies_a_series_would_cost_a_clock_reading() -> None:
+    commands = ENGINE.commands(ENGINE.parse_parameters({"latency": "off"}), JOB)
+    assert not [word for word in commands.run if "interval" in word]
+
+
+def test_the_rate_over_time_without_its_last_interval() -> None:
+    operations = json.loads(changed())["operations"]
+    operations[0]["series"] = {"interval_seconds": 0.5, "counts": [5645, 5319, 5590, 3446]}
+    rate = reading(changed(operations=operations)).rates[0]
+    assert (rate.what, rate.interval_s, rate.values) == ("create rate", 0.5, (11290.0, 10638.0, 11180.0))
 
 
 def test_commands_prepare_what_is_missing_and_remove_what_is_left() -> None:
@@ -133,9 +141,9 @@ def test_commands_prepare_what_is_missing_and_remove_what_is_left() -> None:
         "fslab-engine small-files /mnt/x --files=10000 --dirs=1 --size=0 --fsync --no-syncfs --threads=1"
         " --latency=operation --seed=7 --operations="
     )
-    assert [" ".join(argv) for argv in commands.prepare] == [f"{common}create --json"]
-    assert " ".join(commands.run) == f"{common}read --json"
-    assert [" ".join(argv) for argv in commands.cleanup] == [f"{common}delete --json"]
+    assert [" ".join(argv) for argv in commands.prepare] == [f"{common}create --interval=500ms --json"]
+    assert " ".join(commands.run) == f"{common}read --interval=500ms --json"
+    assert [" ".join(argv) for argv in commands.cleanup] == [f"{common}delete --interval=500ms --json"]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Severity, WarningKind
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads._fio_output import depth_bounds
+from fslab.workloads._fio_output import depth_bounds, rate_over_time
 
 GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33"
 FIO = REGISTRY.get("fio")
@@ -49,7 +48,7 @@ def test_random_direct_writes() -> None:
     assert (found.read_bytes, found.written_bytes) == (0, 368087040)
     assert found.measured_s == 1.001
     assert found.direct
-    assert found.warnings == ()
+    assert (found.passes, found.flushed, found.working_set_bytes) == (None, False, 256 << 20)
 
 
 def test_both_directions_of_two_jobs_are_reported_as_one_group() -> None:
@@ -89,38 +88,82 @@ def test_what_never_happened_is_unknown_not_zero() -> None:
     assert found.metrics["read_iops"] == 44815.184815
 
 
-def test_a_timed_run_that_ended_early_is_invalid() -> None:
-    found = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True, runtime=1)
-    assert [(each.kind, each.severity) for each in found.warnings] == [
-        (WarningKind.TOO_SHORT, Severity.INVALID)
+def test_how_long_it_was_asked_to_measure() -> None:
+    timed = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True, runtime=1)
+    amount = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True)
+    limited = reading(
+        "read-1m-short", rw="read", bs="1m", size="32m", direct=True, runtime=1, time_based=False
+    )
+    assert [(each.measured_s, each.asked_s) for each in (timed, amount, limited)] == [
+        (0.012, 1.0),
+        (0.012, None),
+        (0.012, None),
     ]
-    assert found.warnings[0].data["shortest_s"] == 0.9
 
 
-def test_too_short_a_run_of_a_set_amount_is_in_doubt_not_left_out() -> None:
-    found = reading("read-1m-short", rw="read", bs="1m", size="32m", direct=True)
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
-    assert warning.data["measured_s"] == 0.012
-
-
-def test_a_depth_that_was_not_reached_is_invalid() -> None:
+def test_the_depth_that_was_reached() -> None:
     found = reading(
         "randread-shallow", rw="randread", size="64m", direct=True, iodepth=32, runtime=1, rate_iops=500
     )
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.DEPTH_NOT_REACHED, Severity.INVALID)
     # 95.8 x 1 + 2.6 x (2 to 3) + 0.8 x (4 to 7) + 0.8 x (8 to 15) of 100 %
-    assert warning.data["at_least"] == pytest.approx(1.106)
-    assert warning.data["at_most"] == pytest.approx(1.212)
+    assert found.depth is not None
+    reached = (found.depth.asked, found.depth.at_least, found.depth.at_most)
+    assert reached == (32, pytest.approx(1.106), pytest.approx(1.212))
     assert found.metrics["achieved_depth"] == pytest.approx(1.106)
 
 
-def test_a_file_written_several_times_over_is_noted() -> None:
+def test_how_often_a_file_was_written() -> None:
     found = reading("write-1m-timed", rw="write", bs="1m", size="64m", direct=True, runtime=1)
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOOL_WARNING, Severity.NOTE)
-    assert warning.data["passes"] == pytest.approx(4675600384 / 67108864)
+    assert found.passes == pytest.approx(4675600384 / 67108864)
+    in_place = reading("write-1m-timed", rw="randwrite", bs="1m", size="64m", direct=True, runtime=1)
+    assert in_place.passes is None
+
+
+def test_whether_what_was_written_was_flushed() -> None:
+    def buffered(**more: Any) -> bool | None:
+        return reading("write-1m-buffered", rw="write", bs="1m", size="64m", **more).flushed
+
+    assert buffered() is True
+    assert buffered(end_fsync=False) is False
+    assert buffered(end_fsync=False, fsync=8) is True
+
+
+def test_a_queue_that_the_kernel_never_sees() -> None:
+    def of(**more: Any) -> bool:
+        return reading("randwrite-4k-qd32", rw="randwrite", size="64m", iodepth=32, **more).queue_in_tool
+
+    assert of(ioengine="libaio", direct=False)
+    assert not of(direct=True)
+    assert not of(ioengine="io_uring", direct=False)
+
+
+def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
+    parameters = FIO.parse_parameters({"rw": "randrw", "size": "64m", "numjobs": 2, "runtime": "10s"})
+    files = {
+        name: (GOLDEN / file).read_text()
+        for name, file in (("fio.json", "randrw-70-30-jobs2.json"), ("fio_bw.log", "randrw-jobs2_bw.log"))
+    }
+    found = FIO.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=3.0))
+    (rate,) = found.rates
+    assert (rate.what, rate.interval_s) == ("bandwidth", 0.5)
+    # KiB/s of two jobs, reads and writes; the third interval ended at 1501 ms in one job and 1500 in the other
+    kib = [
+        42776 + 43032 + 43152 + 44440,
+        43224 + 42656 + 43192 + 43168,
+        33824 + 34064 + 33776 + 34288,
+        33154 + 33426 + 33002 + 32152,
+        33504 + 31984 + 33224 + 33248,
+    ]
+    assert rate.values == tuple(1024.0 * each for each in kib)
+
+
+def test_intervals_that_not_all_jobs_have_are_left_out() -> None:
+    text = "500, 10, 0, 0, 0\n1000, 10, 0, 0, 0\n500, 20, 0, 0, 0\n"
+    rate = rate_over_time(text, 2)
+    assert rate is not None
+    assert rate.values == (30 * 1024.0,)
+    assert rate_over_time("", 1) is None
+    assert rate_over_time("fio: something\n", 1) is None
 
 
 def test_the_top_class_of_depths_gets_the_benefit_of_the_doubt() -> None:
@@ -174,8 +217,9 @@ def test_command_lines_of_a_job_over_laid_out_files() -> None:
     )
     report = " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
     assert [" ".join(argv) for argv in commands.prepare] == [job + " --create_only=1"]
-    assert " ".join(commands.run) == job + report
-    assert commands.outputs == ("fio.json",)
+    rates = " --write_bw_log=/run/s/fio --log_avg_msec=500 --per_job_logs=0"
+    assert " ".join(commands.run) == job + rates + report
+    assert commands.outputs == ("fio.json", "fio_bw.log")
 
 
 def test_command_line_of_a_sequential_write_makes_new_files() -> None:
@@ -184,8 +228,15 @@ def test_command_line_of_a_sequential_write_makes_new_files() -> None:
     assert " ".join(commands.run) == (
         "fio --name=fslab --directory=/mnt/x --rw=write --bs=1m --size=1g --ioengine=psync --iodepth=1"
         " --numjobs=1 --direct=0 --fallocate=none --end_fsync=1 --randrepeat=0 --randseed=7"
+        " --write_bw_log=/run/s/fio --log_avg_msec=500 --per_job_logs=0"
         " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
     )
+
+
+def test_a_run_too_short_for_a_rate_over_time_keeps_no_log() -> None:
+    commands = FIO.commands(FIO.parse_parameters({"rw": "randread", "size": "1g", "runtime": "4s"}), JOB)
+    assert not [word for word in commands.run if "log" in word]
+    assert commands.outputs == ("fio.json",)
 
 
 def test_seeds_fit_what_fio_reads() -> None:

@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Severity, WarningKind
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 GOLDEN = Path(__file__).parents[1] / "golden/sysbench-1.0.20"
@@ -44,28 +43,25 @@ def test_reads_and_writes_are_kept_apart() -> None:
     assert found.read_bytes == 25740 * 16384
     assert found.written_bytes == 17160 * 16384
     assert found.measured_s == 1.0019
-    assert found.warnings == ()
+    assert (found.asked_s, found.passes, found.flushed) == (1.0, None, True)
 
 
-def test_a_sequential_write_that_starts_over_is_noted() -> None:
+def test_a_sequential_write_that_starts_over() -> None:
     found = reading("seqwr", **{**SMALL, "file-test-mode": "seqwr"})
     assert found.metrics["write_bandwidth"] == pytest.approx(640.2345 * 1048576, rel=1e-5)
     # 42741 events and 4 final fsyncs are 41100 writes and 1645 fsyncs; 64 MiB are 4096 writes
     assert found.written_bytes == 41100 * 16384
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOOL_WARNING, Severity.NOTE)
-    assert warning.data["passes"] == pytest.approx(41100 / 4096)
+    assert found.passes == pytest.approx(41100 / 4096)
 
 
-def test_a_number_of_events_and_too_short_a_run() -> None:
+def test_a_number_of_events_is_a_set_amount() -> None:
     found = reading(
         "seqwr-events-short",
         **{"file-test-mode": "seqwr", "file-total-size": "16M", "file-num": 1, "events": 1024},
     )
     # every 100th request is an fsync of the one file: 1014 writes and 10 fsyncs, and one more at the end
     assert found.written_bytes == 1014 * 16384
-    (warning,) = found.warnings
-    assert (warning.kind, warning.severity) == (WarningKind.TOO_SHORT, Severity.DOUBT)
+    assert found.asked_s is None
 
 
 def test_fsync_after_each_write_is_part_of_the_write() -> None:

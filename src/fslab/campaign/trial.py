@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fslab.campaign.watch import Watch
+from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
 from fslab.errors import (
     BusyError,
@@ -31,12 +31,14 @@ from fslab.machine import tuning
 from fslab.plan import possible
 from fslab.plan.commands import slot_of
 from fslab.probes import Moment, Work
-from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
+from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Site, stack, tries
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system import cache, proc, tools
 from fslab.system.signals import Teardown
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import judge
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 
@@ -53,6 +55,8 @@ class Evidence:
     metrics: dict[str, Value] = field(default_factory=dict)
     probes: dict[str, Value] = field(default_factory=dict)
     warnings: list[ValidityWarning] = field(default_factory=list)
+    remade: bool = False
+    caches_dropped: bool = True
     raw: dict[str, str] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
 
@@ -67,7 +71,7 @@ def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, An
     evidence, failure = Evidence(), None
     try:
         with Teardown() as undo:
-            _measure(cell, key, site, undo, evidence)
+            _measure(cell, key, site, undo, evidence, machine)
     except ABORT:
         raise
     except FslabError as error:
@@ -95,12 +99,19 @@ def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, An
     )
 
 
-def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> None:
+def _measure(
+    cell: Cell,
+    key: TrialKey,
+    site: Site,
+    undo: ExitStack,
+    evidence: Evidence,
+    machine: Mapping[str, Any],
+) -> None:
     workload = WORKLOADS.get(cell.workload.tool)
     parameters = workload.parse_parameters(cell.workload.parameters)
     possible.check(cell)
     undo.enter_context(tuning.tuned(cell.tuning, site.journal))
-    up = _build(cell, key, site, undo)
+    up = _build(cell, key, site, undo, evidence)
     tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
     evidence.device = {**up.facts, "filesystem": up.filesystem}
     evidence.warnings += up.warnings
@@ -109,7 +120,7 @@ def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: E
     commands = workload.commands(parameters, job)
     for argv in commands.prepare:
         site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s)
-    evidence.warnings += _settle(cell.cache, up)
+    evidence.caches_dropped = _settle(cell.cache, up)
     for tool in workload.tools:
         tools.page_in(tool)  # dropping the caches dropped the tool as well
     watch = Watch(up)
@@ -127,7 +138,7 @@ def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: E
         for metric in workload.metrics(parameters)
     }
     evidence.probes = findings.values
-    evidence.warnings += [*reading.warnings, *findings.warnings]
+    evidence.warnings += judge(_facts(cell, up, reading, findings, evidence, machine))
     if cell.fresh is not Fresh.TRIAL or up.target is None:
         if remount:
             up.mount()
@@ -135,15 +146,14 @@ def _measure(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: E
             site.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
 
 
-def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack) -> stack.Stack:
+def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> stack.Stack:
     slot = slot_of(cell)
     make = cell.fresh is Fresh.TRIAL or slot not in site.made
     up = stack.build(cell.stack, site, undo, slot=slot, make=make)
     site.made.add(slot)
     if cell.fresh is not Fresh.TRIAL:
         undo.callback(_forget_files, up)
-        if make and key.block > 0:
-            up.warnings.append(_remade())
+        evidence.remade = make and key.block > 0
     return up
 
 
@@ -153,22 +163,22 @@ def _forget_files(up: stack.Stack) -> None:
         shutil.rmtree(up.work)
 
 
-def _settle(wanted: Cache, up: stack.Stack) -> list[ValidityWarning]:
-    """Flush what preparing left, and bring the page cache to the declared state."""
+def _settle(wanted: Cache, up: stack.Stack) -> bool:
+    """Flush what preparing left, and bring the page cache to the declared state; whether it all could be."""
     up.flush()
     if wanted is Cache.WARM:
         cache.fill_from(up.work)
-        return []
+        return True
     remount = up.unmount()
-    warnings = []
+    dropped = True
     try:
         cache.drop_all()
     except PermissionError:
         cache.drop_tree(up.work)
-        warnings = [_not_dropped()]
+        dropped = False
     if remount:
         up.mount()
-    return warnings
+    return dropped
 
 
 def _drain(up: stack.Stack) -> bool:
@@ -211,6 +221,28 @@ def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
     )
 
 
+def _facts(
+    cell: Cell,
+    up: stack.Stack,
+    reading: Reading,
+    findings: Findings,
+    evidence: Evidence,
+    machine: Mapping[str, Any],
+) -> TrialFacts:
+    return TrialFacts(
+        work=reading,
+        cold=cell.cache is Cache.COLD,
+        figures=findings.values,
+        texts=findings.texts,
+        devices=up.watched,
+        cpus=machine.get("cpus"),
+        memory_bytes=machine.get("memory_bytes"),
+        caches_dropped=evidence.caches_dropped,
+        remade=evidence.remade,
+        probe_failures=findings.failures,
+    )
+
+
 def _status(evidence: Evidence, failure: FslabError | None) -> Status:
     if failure is not None:
         return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
@@ -239,21 +271,3 @@ def _emptied(directory: Path) -> Path:
         shutil.rmtree(directory)
     directory.mkdir(mode=0o700)
     return directory
-
-
-def _remade() -> ValidityWarning:
-    return ValidityWarning(
-        kind=WarningKind.FILESYSTEM_REMADE,
-        severity=Severity.NOTE,
-        message="the file system that earlier trials had used was lost with an interrupted run and made anew",
-        hint="run the study again without interruption if its ageing matters",
-    )
-
-
-def _not_dropped() -> ValidityWarning:
-    return ValidityWarning(
-        kind=WarningKind.CACHE_NOT_DROPPED,
-        severity=Severity.DOUBT,
-        message="without root only the files' own pages were dropped: directories and inodes stayed cached",
-        hint="run as root for a cold cache",
-    )

@@ -1,6 +1,6 @@
 """All probes around one run: snapshots at each moment, findings at the end.
 
-A probe that fails costs its own figures and leaves a note; it never costs the trial.
+A probe that fails costs its own figures and is told of; it never costs the trial.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Moment, Snapshot, Target, Work
-from fslab.record import Severity, ValidityWarning, Value, WarningKind
+from fslab.record import Value
 from fslab.storage.stack import Stack
+from fslab.validity.facts import ProbeFailure
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What all probes found: values by name, and reasons for doubt."""
+    """What all probes found: values and texts by name, and which of them failed."""
 
     values: dict[str, Value]
-    warnings: list[ValidityWarning]
+    texts: dict[str, tuple[str, ...]]
+    failures: tuple[ProbeFailure, ...]
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class Watch:
 
     stack: Stack
     taken: dict[str, dict[Moment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
-    warnings: list[ValidityWarning] = field(default_factory=list)
+    failures: list[ProbeFailure] = field(default_factory=list)
 
     def snapshot(self, moment: Moment) -> None:
         """Read every source that is read at this moment."""
@@ -40,23 +42,16 @@ class Watch:
                 try:
                     self.taken[name][moment] = probe.snapshot(target)
                 except (OSError, ValueError) as error:
-                    self.warnings.append(_failed(name, moment.value, error))
+                    failure = ProbeFailure(probe=name, moment=moment.value, error=str(error))
+                    self.failures.append(failure)
 
     def derive(self, work: Work) -> Findings:
         """What the differences mean, given what the workload did."""
         values: dict[str, Value] = {}
+        texts: dict[str, tuple[str, ...]] = {}
         for name, probe in PROBES:
             if set(probe.moments) <= set(self.taken[name]):
                 finding = probe.derive(self.taken[name], work)
                 values.update(finding.values)
-                self.warnings.extend(finding.warnings)
-        return Findings(values=values, warnings=self.warnings)
-
-
-def _failed(probe: str, moment: str, error: Exception) -> ValidityWarning:
-    return ValidityWarning(
-        kind=WarningKind.PROBE_FAILED,
-        severity=Severity.NOTE,
-        message=f"the probe '{probe}' could not read its source: {error}",
-        data={"probe": probe, "moment": moment},
-    )
+                texts.update(finding.texts)
+        return Findings(values=values, texts=texts, failures=tuple(self.failures))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fslab.record import ValidityWarning, Value
+from fslab.record import Value
 from fslab.registry import Registry
 from fslab.system.proc import Usage
 
@@ -62,10 +62,11 @@ Snapshot = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """Derived values with units, and reasons for doubt that the source revealed."""
+    """Derived values with units; ``texts`` are lines or names that the source gave, for the rules of ``validity``
+    to judge: a probe itself judges nothing."""
 
     values: Mapping[str, Value]
-    warnings: tuple[ValidityWarning, ...] = ()
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Probe(ABC):
@@ -77,7 +78,11 @@ class Probe(ABC):
 
     @abstractmethod
     def snapshot(self, target: Target) -> Snapshot:
-        """Raw counters now; keys are the probe's own. OSError or ValueError: the source is not there."""
+        """Raw counters now; keys are the probe's own.
+
+        OSError or ValueError: the source should be there and is not, which is noted. A source that many machines
+        lack is no failure: leave its counters out, so that its figures are unknown.
+        """
 
     @abstractmethod
     def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
-from fslab.record import Severity, ValidityWarning, Value, WarningKind
-from fslab.units import Unit, format_size
+from fslab.record import Value
+from fslab.units import Unit
 
 SECTOR_BYTES = 512
 FIELDS = (
@@ -22,10 +22,6 @@ FIELDS = (
     "discard_requests", "discard_merges", "discard_sectors", "discard_ms",
     "flush_requests", "flush_ms",
 )  # fmt: skip
-_HONEST_SHARE = 0.5
-_NOTICEABLE_READ_BYTES = 16 << 20
-_METADATA_BYTES = 1 << 20
-_WARM_SHARE = 0.05  # of what a warm run reads may come from the device
 
 
 class BlockDevice(Probe):
@@ -34,12 +30,6 @@ class BlockDevice(Probe):
     Empty flushes count as write requests (of no sectors) on some file systems: bytes are the firmer figure.
     ``device_written_bytes`` is until the tool ended, ``device_written_bytes_flushed`` until all dirty data had
     reached the device; only the latter says what the work cost.
-
-    Reads are taken to be served from a cache, against the study's word, in two cases. Direct reads: when less
-    than half of what the tool read came from the device, for each of them should have. Cold buffered reads
-    of a job that writes nothing: when hardly anything but metadata came from the device. More cannot be said
-    of those: a job that reads its files several times over rightly finds them cached, and one that also
-    writes may read what it has just written.
     """
 
     summary = "bytes, requests and flushes at the block device; write and read amplification"
@@ -50,7 +40,7 @@ class BlockDevice(Probe):
         return {name: _counters(target.sys / "class/block" / name) for name in target.devices}
 
     def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
-        """Differences, amplification, and whether caches kept the device out of it."""
+        """Differences and amplification."""
         before, end, flushed = (taken[moment] for moment in self.moments)
         if not before:
             return Finding(values={})
@@ -58,26 +48,24 @@ class BlockDevice(Probe):
         read_bytes = _bytes(run["read_sectors"])
         written_bytes = _bytes(run["write_sectors"])
         flushed_bytes = _bytes(_difference(before, flushed, "write_sectors"))
-        values = {
-            "device_read_bytes": Value(value=read_bytes, unit=Unit.BYTES),
-            "device_written_bytes": Value(value=written_bytes, unit=Unit.BYTES),
-            "device_written_bytes_flushed": Value(value=flushed_bytes, unit=Unit.BYTES),
-            "device_discarded_bytes": Value(value=_bytes(run["discard_sectors"]), unit=Unit.BYTES),
-            "device_read_requests": Value(value=run["read_requests"], unit=Unit.COUNT),
-            "device_write_requests": Value(value=run["write_requests"], unit=Unit.COUNT),
-            "device_read_merges": Value(value=run["read_merges"], unit=Unit.COUNT),
-            "device_write_merges": Value(value=run["write_merges"], unit=Unit.COUNT),
-            "device_flushes": Value(value=run["flush_requests"], unit=Unit.COUNT),
-            "device_busy": Value(value=_seconds(run["busy_ms"]), unit=Unit.SECONDS),
-            "read_amplification": Value(value=_ratio(read_bytes, work.read_bytes), unit=Unit.RATIO),
-            "write_amplification": Value(value=_ratio(flushed_bytes, work.written_bytes), unit=Unit.RATIO),
-        }
-        found = (
-            _reads_cached(read_bytes, work),
-            _reads_not_cached(read_bytes, work),
-            _writes_held_back(written_bytes, work),
+        return Finding(
+            values={
+                "device_read_bytes": Value(value=read_bytes, unit=Unit.BYTES),
+                "device_written_bytes": Value(value=written_bytes, unit=Unit.BYTES),
+                "device_written_bytes_flushed": Value(value=flushed_bytes, unit=Unit.BYTES),
+                "device_discarded_bytes": Value(value=_bytes(run["discard_sectors"]), unit=Unit.BYTES),
+                "device_read_requests": Value(value=run["read_requests"], unit=Unit.COUNT),
+                "device_write_requests": Value(value=run["write_requests"], unit=Unit.COUNT),
+                "device_read_merges": Value(value=run["read_merges"], unit=Unit.COUNT),
+                "device_write_merges": Value(value=run["write_merges"], unit=Unit.COUNT),
+                "device_flushes": Value(value=run["flush_requests"], unit=Unit.COUNT),
+                "device_busy": Value(value=_seconds(run["busy_ms"]), unit=Unit.SECONDS),
+                "read_amplification": Value(value=_ratio(read_bytes, work.read_bytes), unit=Unit.RATIO),
+                "write_amplification": Value(
+                    value=_ratio(flushed_bytes, work.written_bytes), unit=Unit.RATIO
+                ),
+            }
         )
-        return Finding(values=values, warnings=tuple(warning for warning in found if warning))
 
 
 def _counters(device: Path) -> dict[str, int]:
@@ -112,54 +100,3 @@ def _seconds(milliseconds: int | None) -> float | None:
 
 def _ratio(device_bytes: int | None, application_bytes: int | None) -> float | None:
     return device_bytes / application_bytes if device_bytes is not None and application_bytes else None
-
-
-def _reads_cached(device_bytes: int | None, work: Work) -> ValidityWarning | None:
-    if device_bytes is None or not work.read_bytes:
-        return None
-    if work.direct:
-        cached = device_bytes < work.read_bytes * _HONEST_SHARE
-    else:
-        enough = work.cold and work.written_bytes == 0 and work.read_bytes >= _NOTICEABLE_READ_BYTES
-        cached = enough and device_bytes < _METADATA_BYTES
-    if not cached:
-        return None
-    asked = "direct" if work.direct else "cold"
-    return ValidityWarning(
-        kind=WarningKind.CACHE_SERVED,
-        severity=Severity.INVALID,
-        message=f"{format_size(work.read_bytes)} were read, {asked}, of which the device gave "
-        f"{format_size(device_bytes)}: the rest came from a cache, from holes or from compressed data",
-        hint="look whether the file system honours direct I/O with these options, or measure warm reads",
-        data={"read_bytes": work.read_bytes, "device_read_bytes": device_bytes},
-    )
-
-
-def _reads_not_cached(device_bytes: int | None, work: Work) -> ValidityWarning | None:
-    """A warm buffered run whose reads came from the device after all: evicted, or never in the cache."""
-    if device_bytes is None or not work.read_bytes or work.cold or work.direct:
-        return None
-    if device_bytes <= max(_METADATA_BYTES, work.read_bytes * _WARM_SHARE):
-        return None
-    return ValidityWarning(
-        kind=WarningKind.CACHE_NOT_WARM,
-        severity=Severity.DOUBT,
-        message=f"of {format_size(work.read_bytes)} read with a warm cache the device gave {format_size(device_bytes)}",
-        hint="use a file set that fits in memory, or measure cold reads",
-        data={"read_bytes": work.read_bytes, "device_read_bytes": device_bytes},
-    )
-
-
-def _writes_held_back(device_bytes: int | None, work: Work) -> ValidityWarning | None:
-    if device_bytes is None or not work.direct or not work.written_bytes:
-        return None
-    if device_bytes >= work.written_bytes * _HONEST_SHARE:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.DIRECT_NOT_HONOURED,
-        severity=Severity.DOUBT,
-        message=f"{format_size(work.written_bytes)} were written, direct, of which the device had received "
-        f"{format_size(device_bytes)} when the tool ended: the rest was cached or compressed",
-        hint="look whether the file system honours direct I/O with these options",
-        data={"written_bytes": work.written_bytes, "device_written_bytes": device_bytes},
-    )

@@ -9,25 +9,19 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
-from fslab.record import Severity, ValidityWarning, Value, WarningKind
+from fslab.record import Value
 from fslab.units import Unit
 
 # guest and guest_nice, which follow, are already in user and nice.
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-SATURATED_PERCENT = 97.0
-STOLEN_PERCENT = 5.0
 
 
 class Cpu(Probe):
     """Shares of all CPUs, in percent.
 
-    A tool with one thread that fills its own CPU is no reason for doubt: how much work a CPU gets done is
-    what such a run compares, and the kernel's workers (loop, writeback, journal) have the other CPUs. Once
-    all CPUs are busy, those workers and the tool take time from each other, and the figure says as much about
-    the number of CPUs as about the file system. The window holds the tool's start and end too, when it keeps
-    one CPU busy at most; idle time of the others then is not held against saturation. iowait is kept for
-    what it is worth: an idle CPU whose last
-    sleeper waited for I/O.
+    ``machine_cpu_busy_measured`` is of the measured part of the window: that holds the tool's start and end too,
+    when it keeps one CPU busy at most, and the idle time of the others then is not held against saturation.
+    iowait is kept for what it is worth: an idle CPU whose last sleeper waited for I/O.
     """
 
     summary = "CPU of the whole machine: user, system, iowait, interrupts, stolen"
@@ -58,10 +52,9 @@ class Cpu(Probe):
         }
         percent = {name: 100 * ticks / whole for name, ticks in shares.items()}
         busy = _busy_while_measuring(whole, spent["idle"] + spent["iowait"], end["cpus"], work)
-        found = (_saturated(busy, end["cpus"]), _stolen(percent["machine_cpu_steal"]))
+        percent["machine_cpu_busy_measured"] = busy
         return Finding(
-            values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()},
-            warnings=tuple(warning for warning in found if warning),
+            values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()}
         )
 
 
@@ -72,27 +65,3 @@ def _busy_while_measuring(whole: float, idle: float, cpus: int, work: Work) -> f
         measured_share = work.measured_s / work.duration_s
     idle_outside = whole * (1 - measured_share) * (cpus - 1) / cpus
     return 100 * (1 - max(0.0, idle - idle_outside) / (whole * measured_share))
-
-
-def _saturated(busy_percent: float, cpus: int) -> ValidityWarning | None:
-    if busy_percent < SATURATED_PERCENT:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.CPU_SATURATED,
-        severity=Severity.DOUBT,
-        message=f"all {cpus} CPUs were busy ({busy_percent:.0f} %): the CPU was measured with the file system",
-        hint="use fewer jobs or threads, or measure on a machine with more CPUs and nothing else to do",
-        data={"busy_percent": busy_percent, "cpus": cpus},
-    )
-
-
-def _stolen(steal_percent: float) -> ValidityWarning | None:
-    if steal_percent < STOLEN_PERCENT:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.CPU_SATURATED,
-        severity=Severity.DOUBT,
-        message=f"the hypervisor took {steal_percent:.0f} % of the CPU time for other guests",
-        hint="measure when the host is quiet, or on bare metal",
-        data={"steal_percent": steal_percent},
-    )

@@ -1,4 +1,4 @@
-"""Errors that the kernel logged during a trial: of file systems, block devices and of the kernel itself.
+"""What the kernel logged during a trial; which of it tells of trouble is judged elsewhere (validity).
 
 Reads ``/dev/kmsg`` from its start without taking anything out of it (Documentation/ABI/testing/dev-kmsg).
 Where a user may not read it, this probe finds nothing.
@@ -10,62 +10,36 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
-from fslab.record import Severity, ValidityWarning, WarningKind
 
-SERIOUS = re.compile(
-    r"EXT4-fs error|EXT4-fs \([^)]*\): (?:Remounting filesystem read-only|error)|Aborting journal"
-    r"|JBD2: .*(?:error|corrupt)"
-    r"|XFS \([^)]*\): .*(?:corrupt|I/O error|shut.{0,3}down|Internal error)"
-    r"|BTRFS(?: error| critical|: error)|BTRFS warning .*csum failed"
-    r"|\bI/O error|critical (?:medium|target|space allocation) error|lost (?:async|sync) page write"
-    r"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|soft lockup"
-    r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed",
-    re.IGNORECASE,
-)
-DOUBTFUL = re.compile(
-    r"EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock)"
-)
 _RECORD = re.compile(r"^\d+,(\d+),\d+,[^;]*;(.*)$")
-_LOOP = re.compile(r"\bloop\d+\b")
 _RECORD_BYTES = 8192  # longest record: PRINTKRB_RECORD_MAX is 1024 before 6.5, PRINTK_MESSAGE_MAX 2048 since
-_LINES_SHOWN = 20
 
 
 class KernelLog(Probe):
-    """Lines logged between the snapshot before the run and the one after everything was flushed.
+    """Lines logged between the snapshot before the run and the one after everything was flushed."""
 
-    An error makes the trial invalid; a warning, or an error of a loop device that is not ours (many users
-    of a machine may have one), is a reason for doubt.
-    """
-
-    summary = "file system, block device and kernel errors in the kernel's log"
+    summary = "what the kernel logged meanwhile"
     moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.FLUSHED)
     source: ClassVar[Path] = Path("/dev/kmsg")
 
-    def snapshot(self, target: Target) -> Snapshot:
+    def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
         """All records that are still in the log, unsifted: that takes some 2 ms, and no time from the run.
 
         ``records`` is None where the log may not be read.
         """
-        return {"records": _records(self.source), "devices": target.devices}
+        return {"records": _records(self.source)}
 
     def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
-        """Warnings of what is new and tells of trouble."""
-        before, after = (taken[moment] for moment in self.moments)
-        if before["records"] is None or after["records"] is None:
+        """The texts of new records; no text at all is not the same as a log that may not be read."""
+        before, after = (taken[moment]["records"] for moment in self.moments)
+        if before is None or after is None:
             return Finding(values={})
-        last = max((number for number, _ in before["records"]), default=-1)
-        new = [text for number, text in after["records"] if number > last]
-        errors = [text for text in new if SERIOUS.search(text) and not _elsewhere(text, after["devices"])]
-        doubts = [
-            text for text in new if text not in errors and (SERIOUS.search(text) or DOUBTFUL.search(text))
-        ]
-        found = [(Severity.INVALID, errors), (Severity.DOUBT, doubts)]
+        last = max((number for number, _ in before), default=-1)
         return Finding(
-            values={}, warnings=tuple(_warning(severity, lines) for severity, lines in found if lines)
+            values={}, texts={"kernel_log": tuple(text for number, text in after if number > last)}
         )
 
 
@@ -96,20 +70,3 @@ def _chunks(descriptor: int) -> list[bytes]:
         if not chunk:
             return chunks
         chunks.append(chunk)
-
-
-def _elsewhere(text: str, devices: tuple[str, ...]) -> bool:
-    named = set(_LOOP.findall(text))
-    return bool(named) and bool(devices) and not named & set(devices)
-
-
-def _warning(severity: Severity, lines: list[str]) -> ValidityWarning:
-    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-    data: dict[str, Any] = {"lines": lines[:_LINES_SHOWN], "count": len(lines)}
-    return ValidityWarning(
-        kind=WarningKind.KERNEL_ERROR,
-        severity=severity,
-        message=f"the kernel logged: {lines[0]}{more}",
-        hint="look at the kernel log (dmesg) before trusting this device or file system",
-        data=data,
-    )

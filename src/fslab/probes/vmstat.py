@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
-from fslab.record import Severity, ValidityWarning, Value, WarningKind
-from fslab.units import Unit, format_size
+from fslab.record import Value
+from fslab.units import Unit
 
 COUNTERS = ("pgpgin", "pgpgout", "nr_dirtied", "nr_written", "pgmajfault", "drop_pagecache", "drop_slab")
-DIRTIED_SHARE = 0.5
 
 
 class Vmstat(Probe):
@@ -32,55 +31,29 @@ class Vmstat(Probe):
         known = {name: int(number) for name, number in pairs if name in COUNTERS}
         return {**known, "page_bytes": os.sysconf("SC_PAGE_SIZE")}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
         """Bytes and faults between the snapshots; None where the kernel lacks a counter."""
         before, end = (taken[moment] for moment in self.moments)
         page_bytes = end["page_bytes"]
-        dirtied = _value(before, end, "nr_dirtied", page_bytes)
-        found = (_dropped(before, end), _not_direct(dirtied.value, work))
         return Finding(
             values={
                 "all_devices_read_bytes": _value(before, end, "pgpgin", 1024),
                 "all_devices_written_bytes": _value(before, end, "pgpgout", 1024),
-                "page_cache_dirtied_bytes": dirtied,
+                "page_cache_dirtied_bytes": _value(before, end, "nr_dirtied", page_bytes),
                 "page_cache_written_bytes": _value(before, end, "nr_written", page_bytes),
                 "major_faults": _value(before, end, "pgmajfault", 1, Unit.COUNT),
-            },
-            warnings=tuple(warning for warning in found if warning),
+                "cache_drops": _drops(before, end),
+            }
         )
-
-
-def _dropped(before: Snapshot, end: Snapshot) -> ValidityWarning | None:
-    drops = sum(end.get(name, 0) - before.get(name, 0) for name in ("drop_pagecache", "drop_slab"))
-    if drops <= 0:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.CACHE_DROPPED,
-        severity=Severity.INVALID,
-        message="somebody else dropped the machine's caches during the run",
-        hint="measure when nothing else works on the machine",
-        data={"drops": drops},
-    )
-
-
-def _not_direct(dirtied_bytes: float | None, work: Work) -> ValidityWarning | None:
-    """Direct writes that dirty as many pages went through the page cache: ext4 with data=journal, and btrfs with
-    checksums since Linux 6.15, take O_DIRECT and write buffered."""
-    if dirtied_bytes is None or not work.direct or not work.written_bytes:
-        return None
-    if dirtied_bytes < work.written_bytes * DIRTIED_SHARE:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.DIRECT_NOT_HONOURED,
-        severity=Severity.DOUBT,
-        message=f"direct writes of {format_size(work.written_bytes)} dirtied {format_size(dirtied_bytes)} of page "
-        "cache: the file system wrote through the cache all the same",
-        hint="compare it with buffered writes of the others, or use options that allow direct I/O",
-        data={"written_bytes": work.written_bytes, "dirtied_bytes": dirtied_bytes},
-    )
 
 
 def _value(before: Snapshot, end: Snapshot, name: str, scale: int, unit: Unit = Unit.BYTES) -> Value:
     if name not in before or name not in end:
         return Value(value=None, unit=unit)
     return Value(value=(end[name] - before[name]) * scale, unit=unit)
+
+
+def _drops(before: Snapshot, end: Snapshot) -> Value:
+    names = [name for name in ("drop_pagecache", "drop_slab") if name in before and name in end]
+    drops = sum(end[name] - before[name] for name in names) if names else None
+    return Value(value=drops, unit=Unit.COUNT)

@@ -83,7 +83,7 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:
     warnings = [warning for warning in trial.validity if warning.severity in shown]
     for warning in warnings:
         yield _Reason(
-            key=(warning.severity.value, warning.kind.value), severity=warning.severity.value, kind=warning.kind.value,
+            key=(warning.severity.value, warning.kind), severity=warning.severity.value, kind=warning.kind,
             message=warning.message, hint=warning.hint,
         )  # fmt: skip
     if is_invalid(trial) and not warnings:

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from fslab.abilities import Needs
 from fslab.cell import Frozen
-from fslab.record import Metric, ValidityWarning
+from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.system.tools import Tool
+from fslab.validity.facts import WorkFacts
 
 
 class Parameters(Frozen):
@@ -67,20 +68,12 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """What a tool's output says.
-
-    ``metrics`` has a value (or None for unknown) for each declared metric. ``read_bytes`` and
-    ``written_bytes`` are what the application moved, None if the tool does not say; ``measured_s`` the
-    time it measured over; ``direct`` whether it asked to bypass the page cache.
+class Reading(WorkFacts):
+    """What a tool's output says: a value (or None for unknown) for each declared metric, and the facts of how it
+    worked. What of these gives reason for doubt is judged in ``fslab.validity``, never here.
     """
 
     metrics: Mapping[str, float | None]
-    read_bytes: int | None = None
-    written_bytes: int | None = None
-    measured_s: float | None = None
-    direct: bool = False
-    warnings: tuple[ValidityWarning, ...] = ()
 
 
 class Workload(ABC, Generic[P]):

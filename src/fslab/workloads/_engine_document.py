@@ -1,4 +1,4 @@
-"""Reads the versioned JSON of fslab-engine (engine/PROTOCOL.md) into figures, errors and doubts. Pure."""
+"""Reads the versioned JSON of fslab-engine (engine/PROTOCOL.md) into figures, errors and rates over time. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Severity, ValidityWarning, WarningKind
+from fslab.validity.facts import Rate
 from fslab.workloads import ToolOutput
 
 PROTOCOL = 1
-SHORTEST_S = 0.05
 LATENCIES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9", "max": "max"}
 
 Entry = Mapping[str, Any]
@@ -49,68 +48,18 @@ def figures(operation: str, entry: Entry) -> dict[str, float | None]:
     return {metric_name(operation, name): value for name, value in found.items()}
 
 
-def warnings(
-    done: Mapping[str, Entry], shown: frozenset[str], own: list[Mapping[str, str]]
-) -> list[ValidityWarning]:
-    """Doubts about the operations ``done``; only those ``shown`` in tables can be too short."""
-    return [*_short({name: done[name] for name in shown}), *_errors(done), *_own(own)]
-
-
-def wrong_answer(differing: Mapping[str, tuple[Any, Any]]) -> ValidityWarning:
-    """The engine found something else than the tree holds: ``differing`` maps a key to (found, truth)."""
-    listed = "; ".join(f"{key}: found {found}, true is {truth}" for key, (found, truth) in differing.items())
-    return ValidityWarning(
-        kind=WarningKind.WRONG_ANSWER,
-        severity=Severity.INVALID,
-        message=f"the operation's answer is wrong: {listed}",
-        hint="the file system lost or changed data, something else works in the directory, or the engine is broken",
-        data={key: {"found": found, "truth": truth} for key, (found, truth) in differing.items()},
+def rates_over_time(done: Mapping[str, Entry]) -> tuple[Rate, ...]:
+    """The rate of each operation that the engine kept a series of, without its last interval, which may be cut
+    short."""
+    return tuple(
+        Rate(
+            what=f"{name} rate",
+            interval_s=series["interval_seconds"],
+            values=tuple(count / series["interval_seconds"] for count in series["counts"][:-1]),
+        )
+        for name, entry in done.items()
+        if (series := entry.get("series")) and len(series["counts"]) > 1
     )
-
-
-def _short(done: Mapping[str, Entry]) -> list[ValidityWarning]:
-    """Doubt, not invalid: thousands of operations, each timed by itself, do say something."""
-    short = {name: entry["seconds"] for name, entry in done.items() if entry["seconds"] < SHORTEST_S}
-    if not short:
-        return []
-    took = ", ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in short.items())
-    return [
-        ValidityWarning(
-            kind=WarningKind.TOO_SHORT,
-            severity=Severity.DOUBT,
-            message=f"measured for a very short time: {took}",
-            hint="raise files, or scale",
-            data={"seconds": short, "shortest_s": SHORTEST_S},
-        )
-    ]
-
-
-def _errors(done: Mapping[str, Entry]) -> list[ValidityWarning]:
-    failed = {name: entry["errors"] for name, entry in done.items() if entry["errors"]}
-    if not failed:
-        return []
-    listed = ", ".join(f"{name} {count}" for name, count in failed.items())
-    return [
-        ValidityWarning(
-            kind=WarningKind.TOOL_WARNING,
-            severity=Severity.INVALID,
-            message=f"files vanished or refused: {listed}",
-            hint="something else works in the directory under test",
-            data={"errors": failed},
-        )
-    ]
-
-
-def _own(warnings: list[Mapping[str, str]]) -> list[ValidityWarning]:
-    return [
-        ValidityWarning(
-            kind=WarningKind.TOOL_WARNING,
-            severity=Severity.DOUBT,
-            message=f"fslab-engine: {warning['message']}",
-            data={"kind": warning["kind"]},
-        )
-        for warning in warnings
-    ]
 
 
 def _failure(error: Mapping[str, Any]) -> FslabError:

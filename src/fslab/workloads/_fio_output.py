@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Severity, ValidityWarning, WarningKind
+from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
-SHORTEST_S = 0.5
-_WHOLE_RUN = 0.9  # of the run time that was asked for
+RATE_MS = 500
 PERCENTILES = {
     "p50": "50.000000",
     "p90": "90.000000",
@@ -106,74 +105,27 @@ def measured_s(job: Mapping[str, Any], parameters: FioParameters) -> float:
     return max(float(job[name]["runtime"]) for name in used) / 1000
 
 
-def warnings(job: Mapping[str, Any], parameters: FioParameters) -> tuple[ValidityWarning, ...]:
-    """What casts doubt on the run, as far as fio's own figures show it."""
-    found = (
-        _too_short(measured_s(job, parameters), parameters),
-        _too_shallow(job, parameters),
-        _written_again(job, parameters),
-        _not_asynchronous(parameters),
-    )
-    return tuple(warning for warning in found if warning)
-
-
-def _too_short(seconds: float, parameters: FioParameters) -> ValidityWarning | None:
-    """Invalid only where the time was set: of a set amount of work the time is the outcome, and leaving out
-    what was quick would leave out the best trials of the fastest file system."""
-    timed = parameters.timed and parameters.runtime_s is not None
-    enough_s = max(SHORTEST_S, _WHOLE_RUN * (parameters.runtime_s or 0)) if timed else SHORTEST_S
-    if seconds >= enough_s:
+def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:
+    """What was asked for and reached; None where fio counted nothing."""
+    low, high = depth_bounds(job, iodepth)
+    if low is None or high is None:
         return None
-    return ValidityWarning(
-        kind=WarningKind.TOO_SHORT,
-        severity=Severity.INVALID if timed else Severity.DOUBT,
-        message=f"fio measured for {seconds:.3f} s only",
-        hint="raise size, or set a runtime",
-        data={"measured_s": seconds, "shortest_s": enough_s},
-    )
+    return Depth(asked=iodepth, at_least=low, at_most=high)
 
 
-def _too_shallow(job: Mapping[str, Any], parameters: FioParameters) -> ValidityWarning | None:
-    low, high = depth_bounds(job, parameters.iodepth)
-    if parameters.iodepth == 1 or high is None or high >= parameters.iodepth / 2:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.DEPTH_NOT_REACHED,
-        severity=Severity.INVALID,
-        message=f"{parameters.iodepth} requests in flight were asked for, {high:.1f} were reached at most",
-        hint="set direct: true or ioengine: io_uring, or spread the load over numjobs",
-        data={"asked": parameters.iodepth, "at_least": low, "at_most": high},
-    )
+def rate_over_time(text: str, series: int) -> Rate | None:
+    """The bandwidth of all jobs and directions together, from fio's log of them (HOWTO, "Log File Formats").
 
-
-def _written_again(job: Mapping[str, Any], parameters: FioParameters) -> ValidityWarning | None:
-    """Sequential writes for a given time start over at the end of the file, and then no longer allocate."""
-    if parameters.in_place or parameters.random or not parameters.writes:
-        return None
-    passes = float(job["write"]["io_bytes"]) / parameters.total_bytes
-    if passes <= 1:
-        return None
-    return ValidityWarning(
-        kind=WarningKind.TOOL_WARNING,
-        # Buffered, the later passes rewrite what is still in memory.
-        severity=Severity.NOTE if parameters.direct else Severity.DOUBT,
-        message=f"the files were written {passes:.1f} times over; only the first pass allocates",
-        hint="leave out runtime to write each file once",
-        data={"passes": passes},
-    )
-
-
-def _not_asynchronous(parameters: FioParameters) -> ValidityWarning | None:
-    """Buffered requests block in io_submit(2): fio counts a queue that the kernel never sees."""
-    if parameters.direct or parameters.iodepth == 1 or parameters.engine != "libaio":
-        return None
-    return ValidityWarning(
-        kind=WarningKind.TOOL_WARNING,
-        severity=Severity.NOTE,
-        message="libaio handles buffered requests one by one; the depth that fio reports is its own queue",
-        hint="set direct: true or ioengine: io_uring",
-        data={"iodepth": parameters.iodepth},
-    )
+    ``series`` is how many there are. Each line is a mean over an interval that ends at a time in ms, in KiB/s; fio
+    appends one job after the other and leaves out what remains at the end.
+    """
+    found: dict[int, list[float]] = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) > 2 and fields[0].strip().isdigit() and fields[1].strip().isdigit():
+            found.setdefault(round(int(fields[0]) / RATE_MS), []).append(int(fields[1]) * 1024.0)
+    values = tuple(sum(parts) for _, parts in sorted(found.items()) if len(parts) == series)
+    return Rate(what="bandwidth", interval_s=RATE_MS / 1000, values=values) if values else None
 
 
 def _number(value: object) -> float | None:

@@ -15,12 +15,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError
-from fslab.record import Metric, Severity, ValidityWarning, WarningKind
+from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 
-SHORTEST_S = 0.1
 FILE = "fslab.dd"
 _PREPARE_BS = "bs=1M"
 _GUESSED_BYTES_PER_S = 200e6
@@ -130,7 +129,8 @@ class Dd(Workload[DdParameters]):
             written_bytes=copied_bytes if parameters.op == "write" else 0,
             measured_s=seconds,
             direct="direct" in flags.split(","),
-            warnings=_too_short(seconds),
+            working_set_bytes=parameters.total_bytes,
+            flushed=_flushed(parameters),
         )
 
     def needs(self, parameters: DdParameters) -> Needs:
@@ -165,15 +165,8 @@ def _write(parameters: DdParameters, file: Path) -> tuple[str, ...]:
     return ("dd", "if=/dev/zero", f"of={file}", *_blocks(parameters), *flags, *conversion)
 
 
-def _too_short(seconds: float) -> tuple[ValidityWarning, ...]:
-    if seconds >= SHORTEST_S:
-        return ()
-    return (
-        ValidityWarning(
-            kind=WarningKind.TOO_SHORT,
-            severity=Severity.DOUBT,  # of a set amount the time is the outcome: leaving out the quick would select
-            message=f"dd copied for {seconds:.4f} s only",
-            hint="raise count",
-            data={"measured_s": seconds, "shortest_s": SHORTEST_S},
-        ),
-    )
+def _flushed(parameters: DdParameters) -> bool | None:
+    """Whether dd flushed what it wrote before it told the time; None for a read."""
+    if parameters.op == "read":
+        return None
+    return parameters.conv != "none" or bool({"sync", "dsync"} & set(parameters.oflag.split(",")))

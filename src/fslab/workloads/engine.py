@@ -6,6 +6,7 @@ Says which ``fslab-engine`` commands to run and reads its versioned JSON (engine
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fslab.abilities import Ability, Needs
@@ -24,6 +25,7 @@ _STEP_NEEDS = {"link": Ability.HARD_LINKS, "symlink": Ability.SYMLINKS, "chmod":
 _GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
 _GUESSED_BYTES_PER_S = 400e6
+_INTERVAL = "500ms"  # of the rate over time
 _CHANGES = frozenset(
     {
         "create",
@@ -143,6 +145,8 @@ def _argv(parameters: EngineParameters, job: Job, operations: tuple[str, ...]) -
         f"--latency={parameters.latency}",
         f"--seed={job.seed}",
         f"--operations={','.join(operations)}",
+        # The series takes its time from the latency; by itself it would cost a reading of the clock each time.
+        *(() if parameters.latency == "off" else (f"--interval={_INTERVAL}",)),
         "--json",
     )
 
@@ -158,22 +162,48 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         for key, value in documents.figures(name, entry).items()
         if key in declared
     }
-    shown = frozenset(
-        name for name in done if documents.metric_name(name, "rate") in engine.headline(parameters)
-    )
-    warnings = documents.warnings(done, shown, document["warnings"])
-    if tree.MANIFEST in output.files:
-        manifest: dict[str, Any] = json.loads(output.files[tree.MANIFEST])
-        if wrong := tree.differences(parameters, document["answer"], manifest):
-            warnings.append(documents.wrong_answer(wrong))
+    shown = {
+        name: entry
+        for name, entry in done.items()
+        if documents.metric_name(name, "rate") in engine.headline(parameters)
+    }
+    manifest: dict[str, Any] | None = json.loads(output.files.get(tree.MANIFEST, "null"))
+    wrong = tree.differences(parameters, document["answer"], manifest) if manifest else {}
     return Reading(
         metrics=metrics,
         read_bytes=_bytes(done, ("read", "search", "sync-read", "sync-write", "duplicates", "classify")),
         written_bytes=_bytes(done, ("create", "sync-write")),
         measured_s=sum(entry["seconds"] for entry in done.values()),
+        parts_s={name: entry["seconds"] for name, entry in shown.items()},
         direct=parameters.direct,
-        warnings=tuple(warnings),
+        working_set_bytes=_working_set(parameters, manifest),
+        flushed=_flushed(parameters),
+        rates=documents.rates_over_time(shown),
+        errors={name: entry["errors"] for name, entry in done.items()},
+        wrong=wrong,
+        messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
     )
+
+
+def _working_set(parameters: EngineParameters, manifest: Mapping[str, Any] | None) -> int | None:
+    """File contents that the operations work on; of metadata there is no telling how much it is."""
+    if parameters.operation == "meta":
+        return None
+    if parameters.operation == "small-files":
+        return parameters.files * parse_size(parameters.size) or None
+    copies = 2 if parameters.operation == "sync-write" else 1
+    return copies * int(manifest["apparent_bytes"]) if manifest else None
+
+
+def _flushed(parameters: EngineParameters) -> bool | None:
+    """Whether what it wrote was brought to the device in the measured time; None: it writes no contents."""
+    match parameters.operation:
+        case "small-files":
+            return (parameters.fsync or parameters.syncfs) if "create" in parameters.measured else None
+        case "sync-write":
+            return parameters.sync != "none"
+        case _:
+            return None
 
 
 def _bytes(done: dict[str, Any], names: tuple[str, ...]) -> int | None:

@@ -6,7 +6,8 @@ command line, so that it can be pasted.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
@@ -16,16 +17,20 @@ from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._fio_output import (
     PERCENTILES,
+    RATE_MS,
+    depth,
     direction_metrics,
     job_metrics,
     job_of,
     measured_s,
+    rate_over_time,
     sync_metrics,
-    warnings,
 )
 from fslab.workloads._fio_parameters import FioParameters
 
 REPORT = "fio.json"
+RATES = "fio_bw.log"  # what fio makes of --write_bw_log=fio where all jobs share a log
+_LONG_ENOUGH_S = 5.0  # for a rate over time to say anything
 
 # Only for the estimate of a plan, from a virtual disk of 2026.
 _LAYOUT_BYTES_PER_S = 300e6
@@ -78,7 +83,11 @@ class Fio(Workload[FioParameters]):
         options = _options(parameters, job)
         report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
         layout = ((*options, "--create_only=1"),) if parameters.laid_out else ()
-        return Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,))
+        if not _rate_logged(parameters):
+            return Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,))
+        prefix = (job.scratch / RATES).with_name(RATES.removesuffix("_bw.log"))
+        rates = (f"--write_bw_log={prefix}", f"--log_avg_msec={RATE_MS}", "--per_job_logs=0")
+        return Commands(prepare=layout, run=(*options, *rates, *report), outputs=(REPORT, RATES))
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Figures of the job; NoSpaceError or ToolFailedError when fio says that it failed."""
@@ -89,14 +98,7 @@ class Fio(Workload[FioParameters]):
                 metrics |= direction_metrics(job, direction)
             if parameters.syncs:
                 metrics |= sync_metrics(job)
-            return Reading(
-                metrics=metrics,
-                read_bytes=int(job["read"]["io_bytes"]),
-                written_bytes=int(job["write"]["io_bytes"]),
-                measured_s=measured_s(job, parameters),
-                direct=parameters.direct,
-                warnings=warnings(job, parameters),
-            )
+            return _reading(job, metrics, parameters, output.files.get(RATES, ""))
         except (LookupError, TypeError) as error:
             raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
 
@@ -123,6 +125,34 @@ class Fio(Workload[FioParameters]):
         block_bytes = parse_size(parameters.bs.partition(",")[0])
         run_s = parameters.total_bytes / min(_GUESSED_BYTES_PER_S, block_bytes * _GUESSED_IOPS)
         return _STARTUP_S + layout_s + min(run_s, parameters.runtime_s or run_s)
+
+
+def _reading(
+    job: Mapping[str, Any], metrics: Mapping[str, float | None], parameters: FioParameters, rates: str
+) -> Reading:
+    written = int(job["write"]["io_bytes"])
+    once = parameters.writes and not (parameters.in_place or parameters.random)
+    rate = rate_over_time(rates, parameters.numjobs * len(_directions(parameters)))
+    return Reading(
+        metrics=metrics,
+        read_bytes=int(job["read"]["io_bytes"]),
+        written_bytes=written,
+        measured_s=measured_s(job, parameters),
+        asked_s=parameters.runtime_s if parameters.timed else None,
+        direct=parameters.direct,
+        working_set_bytes=parameters.total_bytes,
+        flushed=(parameters.final_fsync or parameters.syncs) if parameters.writes else None,
+        passes=written / parameters.total_bytes if once else None,
+        depth=depth(job, parameters.iodepth),
+        # Buffered requests block in io_submit(2).
+        queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
+        rates=(rate,) if rate else (),
+    )
+
+
+def _rate_logged(parameters: FioParameters) -> bool:
+    """Not where the run is known to be too short for it."""
+    return not parameters.timed or (parameters.runtime_s or 0) >= _LONG_ENOUGH_S
 
 
 def _directions(parameters: FioParameters) -> tuple[str, ...]:

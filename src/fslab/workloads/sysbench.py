@@ -11,13 +11,12 @@ from typing import ClassVar
 
 from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.record import Metric, Severity, ValidityWarning, WarningKind
+from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._sysbench_parameters import SysbenchParameters
 
-SHORTEST_S = 0.5
 _NS_PER_MS = 1e6
 _PREPARE_BYTES_PER_S = 300e6
 _GUESSED_EVENTS_PER_S = 10e3
@@ -90,7 +89,11 @@ class Sysbench(Workload[SysbenchParameters]):
             written_bytes=written,
             measured_s=measured_s,
             direct="direct" in parameters.file_extra_flags,
-            warnings=(*_too_short(measured_s, parameters), *_written_again(parameters, written)),
+            # With a number of events the time is a limit, not what it was told to measure.
+            asked_s=None if parameters.events else float(parameters.time_s),
+            working_set_bytes=parameters.total_bytes,
+            flushed=parameters.file_fsync_end == "on" if parameters.writes else None,
+            passes=_passes(parameters, written),
         )
 
     def needs(self, parameters: SysbenchParameters) -> Needs:
@@ -167,36 +170,11 @@ def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: flo
     return {name: round(rates[name] * events / counted) for name in ("reads", "writes")}
 
 
-def _too_short(seconds: float, parameters: SysbenchParameters) -> tuple[ValidityWarning, ...]:
-    """Invalid only where the time was set; of a set number of events the time is the outcome."""
-    if seconds >= SHORTEST_S:
-        return ()
-    return (
-        ValidityWarning(
-            kind=WarningKind.TOO_SHORT,
-            severity=Severity.DOUBT if parameters.events else Severity.INVALID,
-            message=f"sysbench measured for {seconds:.3f} s only",
-            hint="raise time or events",
-            data={"measured_s": seconds, "shortest_s": SHORTEST_S},
-        ),
-    )
-
-
-def _written_again(parameters: SysbenchParameters, written_bytes: int | None) -> tuple[ValidityWarning, ...]:
+def _passes(parameters: SysbenchParameters, written_bytes: int | None) -> float | None:
+    """seqwr makes its files; the other modes find them there."""
     if parameters.file_test_mode != "seqwr" or written_bytes is None:
-        return ()
-    passes = written_bytes / parameters.total_bytes
-    if passes <= 1:
-        return ()
-    return (
-        ValidityWarning(
-            kind=WarningKind.TOOL_WARNING,
-            severity=Severity.NOTE,
-            message=f"the files were written {passes:.1f} times over; only the first pass makes them",
-            hint="set events to file-total-size / file-block-size and time to 0 to write each file once",
-            data={"passes": passes},
-        ),
-    )
+        return None
+    return written_bytes / parameters.total_bytes
 
 
 def _failure(said: str) -> FslabError:

@@ -1,0 +1,53 @@
+"""The clocks: whether the wall clock was set, the machine slept, or the kernel changed its clock source.
+
+Reads clock_gettime(2) and ``/sys/devices/system/clocksource``; takes some 20 µs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.units import Unit
+
+_SOURCE = "devices/system/clocksource/clocksource0/current_clocksource"
+
+
+class Clock(Probe):
+    """CLOCK_MONOTONIC is slewed but never set and stands still in suspend; CLOCK_REALTIME may be set;
+    CLOCK_BOOTTIME goes on in suspend. ``clock_step`` is how far
+    the wall clock ran ahead of what passed, suspend included."""
+
+    summary = "wall clock against monotonic clock, suspend, clock source"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Three clocks in nanoseconds; the name of the clock source, None where the kernel does not say."""
+        source = target.sys / _SOURCE
+        return {
+            "real_ns": time.clock_gettime_ns(time.CLOCK_REALTIME),
+            "monotonic_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+            "boot_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+            "source": source.read_text().strip() if source.exists() else None,
+        }
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Seconds between the snapshots, by which the clocks went apart."""
+        before, end = (taken[moment] for moment in self.moments)
+        went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
+        sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
+        return Finding(
+            values={
+                "clock_window": _seconds(went["monotonic_ns"]),
+                "clock_step": _seconds(went["real_ns"] - went["boot_ns"]),
+                "suspended": _seconds(went["boot_ns"] - went["monotonic_ns"]),
+            },
+            texts={"clocksource": sources},
+        )
+
+
+def _seconds(nanoseconds: int) -> Value:
+    return Value(value=nanoseconds / 1e9, unit=Unit.SECONDS)

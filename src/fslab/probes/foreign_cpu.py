@@ -1,0 +1,102 @@
+"""CPU time of other programs: of all processes that are neither ours, nor the tool, nor kernel threads.
+
+Reads ``/proc/PID/stat`` of every process (proc_pid_stat(5)): some 3 µs each, before and after the run only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.units import Unit
+
+_PF_KTHREAD = 0x00200000  # include/linux/sched.h
+_STAT_BYTES = 1024
+_NAMED = 3
+_NOTICEABLE_TICKS = 5
+
+
+class _Process(NamedTuple):
+    name: str
+    started: int
+    ticks: int  # with those of the children that it has waited for
+
+
+class ForeignCpu(Probe):
+    """A process that ends hands its time to the one that waits for it, so the sum over all processes holds that of
+    the short-lived ones as well (a compiler run by make), except where nobody waits. The tool itself ended before
+    the snapshot and was waited for by us, who do not count. Programs outside a container do not show inside."""
+
+    summary = "CPU time of programs that have nothing to do with the trial"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """The stat lines of all processes but our own, unread: that takes no time from the run."""
+        return {
+            "lines": dict(_lines(target.proc, os.getpid())),
+            "now_s": time.monotonic(),
+            "tick_s": 1 / os.sysconf("SC_CLK_TCK"),
+            "cpus": os.cpu_count() or 1,
+        }
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Percent of all CPUs, and the names of the heaviest."""
+        before, end = (taken[moment] for moment in self.moments)
+        first, last = _programs(before["lines"]), _programs(end["lines"])
+        capacity_s = (end["now_s"] - before["now_s"]) * end["cpus"]
+        if not first or capacity_s <= 0:
+            return Finding(values={})
+        ticks = sum(each.ticks for each in last.values()) - sum(each.ticks for each in first.values())
+        percent = min(100.0, 100 * max(0, ticks) * end["tick_s"] / capacity_s)
+        return Finding(
+            values={"foreign_cpu": Value(value=percent, unit=Unit.PERCENT)},
+            texts={"foreign_cpu": tuple(_heaviest(first, last, end["tick_s"]))},
+        )
+
+
+def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
+    directory = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in os.listdir(directory):  # noqa: PTH208 - by descriptor
+            if not name.isdecimal() or int(name) == own:
+                continue
+            try:
+                file = os.open(f"{name}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
+            except OSError:
+                continue  # it has ended meanwhile, or is hidden from us
+            try:
+                yield int(name), os.read(file, _STAT_BYTES)
+            except ProcessLookupError:
+                continue
+            finally:
+                os.close(file)
+    finally:
+        os.close(directory)
+
+
+def _programs(lines: Mapping[int, bytes]) -> dict[int, _Process]:
+    """Without kernel threads: what those do is mostly the tool's I/O."""
+    found = {}
+    for pid, line in lines.items():
+        # The name, in brackets, may itself hold brackets and blanks.
+        head, _, tail = line.decode("utf-8", "replace").rpartition(")")
+        fields = tail.split()
+        if len(fields) > 19 and not int(fields[6]) & _PF_KTHREAD:
+            ticks = sum(int(field) for field in fields[11:15])
+            found[pid] = _Process(name=head.partition("(")[2], started=int(fields[19]), ticks=ticks)
+    return found
+
+
+def _heaviest(first: Mapping[int, _Process], last: Mapping[int, _Process], tick_s: float) -> Iterator[str]:
+    used = {
+        pid: each.ticks - (first[pid].ticks if pid in first and first[pid].started == each.started else 0)
+        for pid, each in last.items()
+    }
+    for pid in sorted(used, key=lambda pid: used[pid], reverse=True)[:_NAMED]:
+        if used[pid] >= _NOTICEABLE_TICKS:
+            yield f"{last[pid].name} ({pid}) {used[pid] * tick_s:.2f} s"

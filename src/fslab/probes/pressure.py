@@ -1,0 +1,49 @@
+"""Pressure stall information: for how much of the time tasks waited for CPU, memory or I/O.
+
+Reads ``/proc/pressure`` (Documentation/accounting/psi.rst), in microseconds since the machine started.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.units import Unit
+
+_RESOURCES = ("cpu", "io", "memory")
+_KINDS = ("some", "full")
+
+
+class Pressure(Probe):
+    """Of the whole machine, the tool's own waiting included: that one waits for I/O is what a benchmark does.
+    "some": at least one task waited; "full": all that were not idle did (of ``cpu`` that says nothing)."""
+
+    summary = "share of the time in which tasks waited for CPU, I/O and memory"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Totals by resource and kind. A kernel with CONFIG_PSI_DEFAULT_DISABLED has files that open but cannot
+        be read (EOPNOTSUPP): then, as without the files, there are no totals."""
+        totals: dict[str, int] = {"now_us": time.monotonic_ns() // 1000}
+        for resource in _RESOURCES:
+            try:
+                lines = (target.proc / "pressure" / resource).read_text().splitlines()
+            except OSError:
+                continue
+            for kind, _, figures in (line.partition(" ") for line in lines):
+                totals[f"{resource}_{kind}"] = int(figures.rpartition("total=")[2])
+        return totals
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Percent of the time between the snapshots."""
+        before, end = (taken[moment] for moment in self.moments)
+        window_us = end["now_us"] - before["now_us"]
+        found = {}
+        for name in (f"{resource}_{kind}" for resource in _RESOURCES for kind in _KINDS):
+            if name != "cpu_full" and name in before and name in end and window_us > 0:
+                waited = min(100.0, 100 * (end[name] - before[name]) / window_us)
+                found[f"pressure_{name}"] = Value(value=waited, unit=Unit.PERCENT)
+        return Finding(values=found)

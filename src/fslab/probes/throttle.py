@@ -1,0 +1,48 @@
+"""Thermal throttling: how often the CPU slowed itself down.
+
+Reads ``/sys/devices/system/cpu/cpu*/thermal_throttle`` (arch/x86/kernel/cpu/mce, since Linux 2.6.30), which Intel
+processors on bare metal have; elsewhere its figure is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.units import Unit
+
+_COUNTERS = ("core_throttle_count", "package_throttle_count")
+
+
+class Throttle(Probe):
+    """Events of all cores, and of the package that was throttled most: each of its CPUs tells of the same ones."""
+
+    summary = "how often the CPU throttled itself"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Events by CPU since the machine started; nothing where the processor does not count them."""
+        machine = target.sys / "devices/system/cpu"
+        if not (machine / "cpu0/thermal_throttle").is_dir():
+            return {}
+        return {
+            f"{cpu.name} {counter}": int(file.read_text())
+            for cpu in machine.glob("cpu[0-9]*")
+            for counter in _COUNTERS
+            if (file := Path(cpu, "thermal_throttle", counter)).is_file()
+        }
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """New events."""
+        before, end = (taken[moment] for moment in self.moments)
+        new = {name: end[name] - count for name, count in before.items() if name in end}
+        if not new:
+            return Finding(values={})
+        core, package = (
+            [count for name, count in new.items() if name.endswith(counter)] for counter in _COUNTERS
+        )
+        events = sum(core) + max(package, default=0)
+        return Finding(values={"cpu_throttle_events": Value(value=events, unit=Unit.COUNT)})

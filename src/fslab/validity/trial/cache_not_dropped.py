@@ -1,0 +1,25 @@
+"""Cache not dropped: only the files' own pages could be, for want of root. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class CacheNotDropped(TrialRule):
+    """Dentries and inodes can be dropped through /proc/sys/vm/drop_caches only."""
+
+    summary = "directories and inodes stayed cached"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "run as root for a cold cache"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """What the trial says of itself."""
+        if facts.cold and not facts.caches_dropped:
+            yield self.warning(
+                "without root only the files' own pages were dropped: directories and inodes stayed cached"
+            )

@@ -1,0 +1,35 @@
+"""Cache not warm: a warm buffered run whose reads came from the device after all. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import format_size
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+_METADATA_BYTES = 1 << 20
+_WARM_SHARE = 0.05  # of what a warm run reads may come from the device
+
+
+class CacheNotWarm(TrialRule):
+    """Evicted meanwhile, or never in the cache."""
+
+    summary = "warm reads that came from the device"
+    severity = Severity.DOUBT
+    needs: ClassVar[tuple[str, ...]] = ("device_read_bytes",)
+    hint: ClassVar[str] = "use a file set that fits in memory, or measure cold reads"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """More than metadata and a twentieth of what was read."""
+        work, device_bytes = facts.work, facts.known("device_read_bytes")
+        if not work.read_bytes or facts.cold or work.direct:
+            return
+        if device_bytes > max(_METADATA_BYTES, work.read_bytes * _WARM_SHARE):
+            yield self.warning(
+                f"of {format_size(work.read_bytes)} read with a warm cache the device gave "
+                f"{format_size(device_bytes)}",
+                read_bytes=work.read_bytes, device_read_bytes=device_bytes,
+            )  # fmt: skip

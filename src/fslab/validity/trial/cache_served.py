@@ -1,0 +1,50 @@
+"""Cache served: reads that claim to be direct, or cold, and that the device never saw. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import format_size
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+_HONEST_SHARE = 0.5
+_NOTICEABLE_BYTES = 16 << 20
+_METADATA_BYTES = 1 << 20
+_METADATA_SHARE = 0.01
+
+
+class CacheServed(TrialRule):
+    """Reads are taken to be served from a cache, against the study's word, in two cases. Direct reads: when less
+    than half of what the tool read came from the device, for each of them should have. Cold buffered reads
+    of a job that writes nothing: when hardly anything but metadata came from the device. More cannot be said
+    of those: a job that reads its files several times over rightly finds them cached (``fits-in-memory``), and
+    one that also writes may read what it has just written."""
+
+    summary = "direct or cold reads that did not come from the device"
+    severity = Severity.INVALID
+    needs: ClassVar[tuple[str, ...]] = ("device_read_bytes",)
+    hint: ClassVar[str] = (
+        "look whether the file system honours direct I/O with these options, or measure warm reads"
+    )
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Application bytes against device bytes."""
+        work, device_bytes = facts.work, facts.known("device_read_bytes")
+        if not work.read_bytes:
+            return
+        if work.direct:
+            cached = device_bytes < work.read_bytes * _HONEST_SHARE
+        else:
+            once = min(work.read_bytes, work.working_set_bytes or work.read_bytes)
+            enough = facts.cold and work.written_bytes == 0 and once >= _NOTICEABLE_BYTES
+            cached = enough and device_bytes < max(_METADATA_BYTES, _METADATA_SHARE * once)
+        if cached:
+            yield self.warning(
+                f"{format_size(work.read_bytes)} were read, {'direct' if work.direct else 'cold'}, of which the "
+                f"device gave {format_size(device_bytes)}: the rest came from a cache, from holes or from "
+                "compressed data",
+                read_bytes=work.read_bytes, device_read_bytes=device_bytes,
+            )  # fmt: skip

@@ -1,0 +1,31 @@
+"""Clock stepped: the wall clock was set, or the machine stood still, during the run. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+SHORTEST_STEP_S = 0.005
+_SLEW = 0.0005  # adjtime(3) and NTP slew by at most 500 ppm
+
+
+class ClockStepped(TrialRule):
+    """Tools measure with the monotonic clock, which NTP does not step; but a virtual machine that was paused
+    or moved finds its wall clock ahead, and then the run itself stood still."""
+
+    summary = "the wall clock jumped during the run"
+    severity = Severity.DOUBT
+    needs: ClassVar[tuple[str, ...]] = ("clock_step", "clock_window")
+    hint: ClassVar[str] = "look whether NTP sets the clock, and whether the virtual machine was paused"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """More than slewing can explain."""
+        step, window = facts.known("clock_step"), facts.known("clock_window")
+        if abs(step) > max(SHORTEST_STEP_S, 2 * _SLEW * window):
+            yield self.warning(
+                f"the wall clock jumped by {step:+.3f} s against the monotonic clock", step_s=step
+            )

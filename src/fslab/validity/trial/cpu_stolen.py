@@ -1,0 +1,29 @@
+"""CPU stolen: the hypervisor gave the CPUs to other guests. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+STOLEN_PERCENT = 5.0
+
+
+class CpuStolen(TrialRule):
+    """Of the time of all CPUs, idle time included: a guest cannot be robbed of what it does not ask for."""
+
+    summary = "the hypervisor took CPU time for other guests"
+    severity = Severity.DOUBT
+    needs: ClassVar[tuple[str, ...]] = ("machine_cpu_steal",)
+    hint: ClassVar[str] = "measure when the host is quiet, or on bare metal"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """A twentieth."""
+        stolen = facts.known("machine_cpu_steal")
+        if stolen >= STOLEN_PERCENT:
+            yield self.warning(
+                f"the hypervisor took {stolen:.0f} % of the CPU time for other guests", steal_percent=stolen
+            )

@@ -1,0 +1,28 @@
+"""CPU throttled: the processor slowed itself down because it was hot. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class CpuThrottled(TrialRule):
+    """Later trials then find a slower machine than earlier ones."""
+
+    summary = "the CPU throttled itself"
+    severity = Severity.DOUBT
+    needs: ClassVar[tuple[str, ...]] = ("cpu_throttle_events",)
+    hint: ClassVar[str] = "cool the machine, or limit its frequency for all trials alike"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Any event at all."""
+        events = facts.known("cpu_throttle_events")
+        if events > 0:
+            yield self.warning(
+                f"the CPU throttled itself {events:.0f} times, being too hot or drawing too much power",
+                events=events,
+            )

@@ -1,0 +1,32 @@
+"""Depth not reached: fewer requests were in flight than the study asked for. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+_HALF = 0.5
+_NEARLY = 0.9  # the queue fills at the start and empties at the end
+
+
+class DepthNotReached(TrialRule):
+    """Below half of the depth another question was measured: invalid. Below nine tenths: noted."""
+
+    summary = "fewer requests in flight than asked for"
+    severity = Severity.INVALID
+    hint: ClassVar[str] = "set direct: true or ioengine: io_uring, or spread the load over numjobs"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """By the upper bound of what was reached, so that the doubt is the tool's."""
+        depth = facts.work.depth
+        if depth is None or depth.asked == 1 or depth.at_most >= _NEARLY * depth.asked:
+            return
+        yield self.warning(
+            f"{depth.asked} requests in flight were asked for, {depth.at_most:.1f} were reached at most",
+            severity=Severity.INVALID if depth.at_most < _HALF * depth.asked else Severity.NOTE,
+            asked=depth.asked, at_least=depth.at_least, at_most=depth.at_most,
+        )  # fmt: skip

@@ -1,0 +1,46 @@
+"""Direct not honoured: direct writes that went through a cache all the same. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import format_size
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+_HONEST_SHARE = 0.5
+_DIRTIED_SHARE = 0.5
+
+
+class DirectNotHonoured(TrialRule):
+    """Direct writes that dirty as many pages went through the page cache: ext4 with data=journal, and btrfs with
+    checksums since Linux 6.15, take O_DIRECT and write buffered. Those that the device had not received when
+    the tool ended were cached somewhere, or compressed."""
+
+    summary = "direct writes that went through a cache"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = (
+        "compare it with buffered writes of the others, or use options that allow direct I/O"
+    )
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """By the page cache, and by the device; either may be unknown."""
+        written = facts.work.written_bytes
+        if not facts.work.direct or not written:
+            return
+        dirtied = facts.figure("page_cache_dirtied_bytes")
+        if dirtied is not None and dirtied >= written * _DIRTIED_SHARE:
+            yield self.warning(
+                f"direct writes of {format_size(written)} dirtied {format_size(dirtied)} of page cache: the file "
+                "system wrote through the cache all the same",
+                written_bytes=written, dirtied_bytes=dirtied,
+            )  # fmt: skip
+        received = facts.figure("device_written_bytes")
+        if received is not None and received < written * _HONEST_SHARE:
+            yield self.warning(
+                f"{format_size(written)} were written, direct, of which the device had received "
+                f"{format_size(received)} when the tool ended: the rest was cached or compressed",
+                written_bytes=written, device_written_bytes=received,
+            )  # fmt: skip

@@ -1,0 +1,25 @@
+"""File system remade: one that should have lived on was lost with an interrupted run. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class FilesystemRemade(TrialRule):
+    """Its age starts over."""
+
+    summary = "the file system was lost and made anew"
+    severity = Severity.NOTE
+    hint: ClassVar[str] = "run the study again without interruption if its ageing matters"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """What the trial says of itself."""
+        if facts.remade:
+            yield self.warning(
+                "the file system that earlier trials had used was lost with an interrupted run and made anew"
+            )

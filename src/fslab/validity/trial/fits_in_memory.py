@@ -1,0 +1,67 @@
+"""Fits in memory: a buffered run that went on in the page cache. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import format_size
+from fslab.validity.facts import TrialFacts, WorkFacts
+from fslab.validity.trial import TrialRule
+
+_ONE_PASS = 1.05
+_ALL = 0.9
+_MOSTLY = 0.5
+
+
+class FitsInMemory(TrialRule):
+    """A set of files below memory is read from the device once, and from the page cache from then on; what is
+    written to it stays there unless it is flushed. One pass over a cold cache, or writes that are flushed in the
+    measured time, are what they claim to be; a warm cache was asked for. A doubt where the device saw less than
+    half of what the tool moved, or where its writes had not reached it; else it is noted."""
+
+    summary = "a buffered run on data that fit in memory"
+    severity = Severity.NOTE
+    hint: ClassVar[str] = (
+        "use a set of files larger than memory or direct I/O, read it once only, or say 'cache: warm'"
+    )
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Only where the data were gone over more than once, or were not flushed."""
+        work, size, memory = facts.work, facts.work.working_set_bytes, facts.memory_bytes
+        if work.direct or not facts.cold or size is None or memory is None or size >= memory:
+            return
+        if work.written_bytes and work.flushed is False:
+            yield self.warning(
+                f"{format_size(work.written_bytes)} were written and not flushed in the measured time: memory "
+                f"({format_size(memory)}) took them",
+                severity=Severity.DOUBT, working_set_bytes=size, memory_bytes=memory,
+            )  # fmt: skip
+        elif _moved(work) > _ONE_PASS * size:
+            share = _share_of_device(facts)
+            if share is None or share < _ALL:
+                yield self.warning(
+                    f"the work went over {format_size(size)} of files {_moved(work) / size:.1f} times, and memory "
+                    f"({format_size(memory)}) holds them: the cache was cold at the start only",
+                    severity=Severity.DOUBT if share is not None and share < _MOSTLY else Severity.NOTE,
+                    working_set_bytes=size, memory_bytes=memory, moved_bytes=_moved(work), device_share=share,
+                )  # fmt: skip
+
+
+def _share_of_device(facts: TrialFacts) -> float | None:
+    """How much of what the tool moved the device saw."""
+    seen = 0.0
+    for moved, name in (
+        (facts.work.read_bytes, "device_read_bytes"),
+        (facts.work.written_bytes, "device_written_bytes_flushed"),
+    ):
+        device_bytes = facts.figure(name)
+        if moved is None or (moved and device_bytes is None):
+            return None
+        seen += min(moved, device_bytes or 0.0)
+    return seen / _moved(facts.work)
+
+
+def _moved(work: WorkFacts) -> int:
+    return (work.read_bytes or 0) + (work.written_bytes or 0)

@@ -1,0 +1,56 @@
+"""Kernel error: the kernel logged errors of file systems, block devices or of itself. Judges only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+SERIOUS = re.compile(
+    r"EXT4-fs error|EXT4-fs \([^)]*\): (?:Remounting filesystem read-only|error)|Aborting journal"
+    r"|JBD2: .*(?:error|corrupt)"
+    r"|XFS \([^)]*\): .*(?:corrupt|I/O error|shut.{0,3}down|Internal error)"
+    r"|BTRFS(?: error| critical|: error)|BTRFS warning .*csum failed"
+    r"|\bI/O error|critical (?:medium|target|space allocation) error|lost (?:async|sync) page write"
+    r"|\bBUG:|kernel BUG at|^WARNING: |\bOops\b|general protection fault|soft lockup"
+    r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed",
+    re.IGNORECASE,
+)
+DOUBTFUL = re.compile(
+    r"EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock)"
+)
+_LOOP = re.compile(r"\bloop\d+\b")
+_LINES_SHOWN = 20
+
+
+class KernelError(TrialRule):
+    """An error makes the trial invalid; a warning, or an error of a loop device that is not ours (many users
+    of a machine may have one), is a reason for doubt."""
+
+    summary = "the kernel logged errors"
+    severity = Severity.INVALID
+    hint: ClassVar[str] = "look at the kernel log (dmesg) before trusting this device or file system"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """One warning for all errors, one for all that is doubtful."""
+        lines = facts.texts.get("kernel_log", ())
+        errors = [line for line in lines if SERIOUS.search(line) and not _elsewhere(line, facts.devices)]
+        doubts = [
+            line for line in lines if line not in errors and (SERIOUS.search(line) or DOUBTFUL.search(line))
+        ]
+        for severity, found in ((Severity.INVALID, errors), (Severity.DOUBT, doubts)):
+            if found:
+                more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+                yield self.warning(
+                    f"the kernel logged: {found[0]}{more}",
+                    severity=severity, lines=found[:_LINES_SHOWN], count=len(found),
+                )  # fmt: skip
+
+
+def _elsewhere(line: str, devices: tuple[str, ...]) -> bool:
+    named = set(_LOOP.findall(line))
+    return bool(named) and bool(devices) and not named & set(devices)

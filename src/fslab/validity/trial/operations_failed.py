@@ -1,0 +1,25 @@
+"""Operations failed: the tool passed over files that vanished or refused. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class OperationsFailed(TrialRule):
+    """Less was done than the rate is taken for."""
+
+    summary = "files vanished or refused during the run"
+    severity = Severity.INVALID
+    hint: ClassVar[str] = "something else works in the directory under test"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Any error at all."""
+        failed = {name: count for name, count in facts.work.errors.items() if count}
+        if failed:
+            listed = ", ".join(f"{name} {count}" for name, count in failed.items())
+            yield self.warning(f"files vanished or refused: {listed}", errors=failed)

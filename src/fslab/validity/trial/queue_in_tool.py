@@ -1,0 +1,27 @@
+"""Queue in the tool: requests that count as in flight but reach the kernel one by one. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class QueueInTool(TrialRule):
+    """Buffered requests block in io_submit(2): fio counts a queue that the kernel never sees."""
+
+    summary = "the depth is a queue of the tool's own"
+    severity = Severity.NOTE
+    hint: ClassVar[str] = "set direct: true or ioengine: io_uring"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """What the workload says of itself."""
+        if facts.work.queue_in_tool:
+            depth = facts.work.depth
+            yield self.warning(
+                "buffered requests are handled one by one; the depth that the tool reports is its own queue",
+                iodepth=depth.asked if depth else None,
+            )

@@ -1,0 +1,27 @@
+"""Suspended: the machine slept during the run. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+_NOTICEABLE_S = 0.001
+
+
+class Suspended(TrialRule):
+    """Devices lose their caches and their speed, requests in flight wait."""
+
+    summary = "the machine was suspended during the run"
+    severity = Severity.INVALID
+    needs: ClassVar[tuple[str, ...]] = ("suspended",)
+    hint: ClassVar[str] = "keep the machine awake while it measures (systemd-inhibit)"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """CLOCK_BOOTTIME counts suspended time, CLOCK_MONOTONIC does not."""
+        seconds = facts.known("suspended")
+        if seconds > _NOTICEABLE_S:
+            yield self.warning(f"the machine was suspended for {seconds:.3g} s", suspended_s=seconds)

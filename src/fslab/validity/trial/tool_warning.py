@@ -1,0 +1,21 @@
+"""Tool warning: what the tool itself warns of, passed on. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class ToolWarning(TrialRule):
+    """The tool knows its own work best."""
+
+    summary = "the tool itself warns"
+    severity = Severity.DOUBT
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Each message by itself."""
+        for message in facts.work.messages:
+            yield self.warning(message)

@@ -1,0 +1,29 @@
+"""Written again: files that the first pass made were written over by later ones. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class WrittenAgain(TrialRule):
+    """Sequential writes for a given time start over at the end of the file, and then no longer allocate.
+    Buffered, the later passes rewrite what is still in memory: then it is a doubt."""
+
+    summary = "sequential writes went over their files more than once"
+    severity = Severity.NOTE
+    hint: ClassVar[str] = "set an amount of work instead of a time, to write each file once"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """More than one pass."""
+        passes = facts.work.passes
+        if passes is not None and passes > 1:
+            yield self.warning(
+                f"the files were written {passes:.1f} times over; only the first pass allocates",
+                severity=Severity.NOTE if facts.work.direct else Severity.DOUBT,
+                passes=passes,
+            )

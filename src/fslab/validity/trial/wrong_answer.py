@@ -1,0 +1,30 @@
+"""Wrong answer: the tool found something else on the file system than was put there. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class WrongAnswer(TrialRule):
+    """A fast wrong answer is no result."""
+
+    summary = "an operation's answer is not what the tree holds"
+    severity = Severity.INVALID
+    hint: ClassVar[str] = (
+        "the file system lost or changed data, something else works in the directory, or the engine is broken"
+    )
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """All keys of the answer that differ, in one warning."""
+        wrong = facts.work.wrong
+        if wrong:
+            listed = "; ".join(
+                f"{key}: found {found}, true is {truth}" for key, (found, truth) in wrong.items()
+            )
+            data = {key: {"found": found, "truth": truth} for key, (found, truth) in wrong.items()}
+            yield self.warning(f"the operation's answer is wrong: {listed}", answers=data)
