@@ -20,7 +20,7 @@ media: {memory: {type: ram, size: 320m}}
 stacks: {fs: {medium: memory, filesystem: [ext4, xfs]}}
 workloads:
   files: {tool: engine, operation: small-files, files: 2000, size: 4k, operations: "create,delete"}
-  write: {tool: fio, rw: randwrite, bs: 4k, iodepth: 8, direct: true, size: 8m, runtime: 700ms}
+  write: {tool: fio, rw: randwrite, bs: 4k, iodepth: 8, direct: true, size: 8m, runtime: 1s}
 trials: 3
 """
 

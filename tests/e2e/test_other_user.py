@@ -42,7 +42,7 @@ def home(tmp_path: Path) -> Path:
 
 def test_the_directory_is_measured(home: Path) -> None:
     done = as_nobody(
-        home, "run", "here", "--set", "trials=1", "--set", "workloads.random-write.runtime=600ms"
+        home, "run", "here", "--set", "trials=1", "--set", "workloads.random-write.runtime=1s"
     )
     assert done.returncode == 0, done.stderr
     assert "write iops" in done.stdout
