@@ -99,6 +99,7 @@ write iops           ± 2.0 %       ± 2.0 %       failed ²
 fsync mean ↓         ± 2.0 %       ± 2.0 %       failed ²
 
 rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
+  ranked: 1. xfs · 2.= btrfs, ext4
 commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no sound trial
 commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
   sound trial
@@ -144,7 +145,9 @@ xfs                                        40k IOPS ± 2.0 %
 rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
   noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); no difference seen
   between ext4 noatime,data=writeback,barrier=0 and ext4 defaults: within
-  0.97–1.03 ×
+  0.97–1.03 ×, one of 4.1 % would have been
+  ranked: 1.= ext4 noatime,data=writeback,barrier=0, ext4 defaults · 3. ext4
+  noatime,data=journal · 4. xfs
 
 ≈ may be the best · median of 5 trials ± half their range · × with 95 %
   intervals

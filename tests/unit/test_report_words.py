@@ -2,111 +2,145 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import Any
 
 import pytest
 
 from fslab.analysis.labels import stack_lines, workload_labels
-from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, WorkloadSpec
-from fslab.report.compare import Outcome, Sample, compare_row
+from fslab.analysis.pairs import RowPairs, Sample, row_pairs
+from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.report.compare import Outcome, outcome_of
 from fslab.report.model import Mark, Verdict
-from fslab.report.words import listed, ratio_text, row_words
+from fslab.report.words import listed, ranking_words, ratio_text, row_words
 from fslab.units import Direction
 
 HIGHER, LOWER, NEITHER = Direction.HIGHER, Direction.LOWER, Direction.NEITHER
 BEST, MAYBE, NONE = Mark.BEST, Mark.MAYBE_BEST, Mark.NONE
-FIVE = (98.0, 99.0, 100.0, 101.0, 102.0)
+# Five quotients of NOISY and FLAT: logarithms −0.02 … 0.02, mean 0, standard error √(0.001/4/5) = 0.00707; times
+# t(0.975; 4) = 2.776 that is ± 0.01963, so factors of 0.9806 and 1.0198 about the ratio.
+NOISY = tuple(100 * exp(x / 100) for x in (-2, -1, 0, 1, 2))
+FLAT = (100.0,) * 5
 
 
-def times(factor: float, values: tuple[float, ...] = FIVE) -> tuple[float, ...]:
+def times(factor: float, values: tuple[float, ...] = FLAT) -> tuple[float, ...]:
     return tuple(factor * value for value in values)
 
 
+def pairs(better: Direction, machines: dict[str, str] | None = None, **values: tuple[float, ...]) -> RowPairs:
+    samples = [
+        Sample(
+            stack=name,
+            spec=stack(name, machine=MachineSpec(type=(machines or {}).get(name, "host"))),
+            values=dict(enumerate(found)),
+        )
+        for name, found in values.items()
+    ]
+    return row_pairs(samples, better, coverage=0.95, looks=None)
+
+
 def outcome(better: Direction, **values: tuple[float, ...]) -> Outcome:
-    return compare_row([Sample(label=name, values=found) for name, found in values.items()], better, 0.95)
+    return outcome_of(pairs(better, None, **values), {name: name for name in values})
 
 
 def words(found: Outcome, better: Direction, *missing: str) -> str:
-    needed = found.needed_together
-    return row_words(found.leader, better, found.comparisons, missing=missing, needed_together=needed)
+    return row_words(found.leader, better, found.comparisons, missing=missing, apart=found.apart)
 
 
 def test_clear_winner_is_best_and_told_as_multiples_of_the_others() -> None:
-    found = outcome(HIGHER, ext4=FIVE, xfs=times(2), btrfs=times(0.5))
-    assert (found.leader, found.marks) == ("xfs", (NONE, BEST, NONE))
-    # quotients of FIVE by itself: the third smallest is 99/102 (after 98/102, 98/101), so 2 × 0.9706
-    assert words(found, HIGHER) == "xfs 2.00 × ext4 (1.94–2.06), 4.00 × btrfs (3.88–4.12)"
+    found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=times(0.5))
+    assert (found.leader, found.marks) == ("xfs", {"ext4": NONE, "xfs": BEST, "btrfs": NONE})
+    assert words(found, HIGHER) == "xfs 2.00 × ext4 (1.96–2.04), 4.00 × btrfs (3.92–4.08)"
 
 
 def test_where_lower_is_better_the_others_are_multiples_of_the_winner() -> None:
-    found = outcome(LOWER, ext4=FIVE, xfs=times(2))
-    assert (found.leader, found.marks) == ("ext4", (BEST, NONE))
-    assert words(found, LOWER) == "xfs 2.00 × ext4 (1.94–2.06)"
+    found = outcome(LOWER, ext4=NOISY, xfs=times(2))
+    assert (found.leader, found.marks) == ("ext4", {"ext4": BEST, "xfs": NONE})
+    assert words(found, LOWER) == "xfs 2.00 × ext4 (1.96–2.04)"
+
+
+def test_against_a_baseline_each_is_told_as_a_part_of_it() -> None:
+    row = pairs(HIGHER, None, ext4=NOISY, xfs=times(2), btrfs=times(0.5))
+    found = outcome_of(row, {name: name for name in ("ext4", "xfs", "btrfs")}, "ext4")
+    assert found.leader == "ext4"
+    assert words(found, HIGHER) == "ext4 0.50 × xfs (0.49–0.51), 2.00 × btrfs (1.96–2.04)"
+    assert found.marks["xfs"] is BEST
 
 
 def test_tie_shares_the_mark_and_tells_what_could_have_been_seen() -> None:
-    found = outcome(HIGHER, ext4=FIVE, xfs=times(1.001), btrfs=times(0.5))
-    assert found.marks == (MAYBE, MAYBE, NONE)
-    # 99/102 and 102/99 times 1.001
-    tied = "no difference seen between xfs and ext4: within 0.97–1.03 ×"
-    assert words(found, HIGHER) == f"xfs 2.00 × btrfs (1.94–2.06); {tied}"
+    found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
+    assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
+    # Half-width 0.01963 · (1 + t(0.8; 4)/t(0.975; 4)) = 0.01963 · (1 + 0.941/2.776) = 0.0263, e^0.0263 − 1 = 2.7 %
+    tied = "no difference seen between xfs and ext4: within 0.98–1.02 ×, one of 2.7 % would have been"
+    assert words(found, HIGHER) == f"xfs 2.00 × btrfs (1.96–2.04); {tied}"
+
+
+def test_stacks_that_cannot_be_told_apart_share_a_place() -> None:
+    found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
+    assert ranking_words(found.ranking) == "1.= xfs, ext4 · 3. btrfs"
 
 
 def test_several_ties_each_tell_their_interval() -> None:
-    found = outcome(HIGHER, ext4=FIVE, xfs=FIVE, btrfs=FIVE)
-    assert found.marks == (MAYBE, MAYBE, MAYBE)
-    ties = "xfs (within 0.97–1.03 ×), btrfs (within 0.97–1.03 ×)"
+    found = outcome(HIGHER, ext4=NOISY, xfs=FLAT, btrfs=FLAT)
+    assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": MAYBE}
+    alike = "within 0.98–1.02 ×, one of 2.7 % would have been"
+    ties = f"xfs ({alike}), btrfs ({alike})"
     assert words(found, HIGHER) == f"no difference seen between ext4 and {ties}"
 
 
 def test_too_few_trials_mark_nothing_and_say_how_many_are_enough() -> None:
     found = outcome(HIGHER, ext4=(1.0, 1.1, 1.2), xfs=(9.0, 9.1, 9.2))
-    assert found.marks == (NONE, NONE)
+    assert set(found.marks.values()) == {NONE}
     assert [item.verdict for item in found.comparisons] == [Verdict.TOO_FEW]
     assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (3; 4 each are enough)"
 
 
 def test_stack_with_too_few_trials_keeps_the_leader_from_being_best() -> None:
-    found = outcome(HIGHER, ext4=FIVE, xfs=times(2), btrfs=(1.0,))
-    assert found.marks == (NONE, MAYBE, MAYBE)
+    found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=(1.0,))
+    assert found.marks == {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE}
 
 
 def test_zero_has_no_ratio_and_no_crash() -> None:
-    found = outcome(HIGHER, ext4=(0.0, *FIVE[1:]), xfs=times(2))
-    assert found.marks == (NONE, NONE)
+    found = outcome(HIGHER, ext4=(0.0, *FLAT[1:]), xfs=times(2))
+    assert set(found.marks.values()) == {NONE}
     assert words(found, HIGHER) == "xfs and ext4 have no ratio: not all their values are positive"
 
 
 def test_stack_without_values_is_named_and_not_compared() -> None:
-    found = outcome(HIGHER, ext4=FIVE, xfs=times(2), btrfs=())
-    assert found.marks == (NONE, BEST, NONE)
-    assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.94–2.06); btrfs: no sound trial"
+    found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=())
+    assert found.marks == {"ext4": NONE, "xfs": BEST}
+    assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.96–2.04); btrfs: no sound trial"
 
 
 def test_alone_is_not_best() -> None:
-    found = outcome(HIGHER, ext4=FIVE)
-    assert (found.marks, found.comparisons) == ((NONE,), ())
+    found = outcome(HIGHER, ext4=FLAT)
+    assert (found.marks, found.comparisons, found.ranking) == ({"ext4": NONE}, (), ())
     assert words(found, HIGHER) == "only ext4 was measured"
     assert words(outcome(HIGHER, ext4=()), HIGHER) == "no sound trial"
 
 
 def test_without_a_better_direction_nothing_is_marked() -> None:
-    found = outcome(NEITHER, ext4=FIVE, xfs=times(2))
-    assert (found.leader, found.marks) == ("ext4", (NONE, NONE))
-    assert words(found, NEITHER) == "ext4 0.50 × xfs (0.49–0.52)"
+    found = outcome(NEITHER, ext4=NOISY, xfs=times(2))
+    assert (found.leader, set(found.marks.values()), found.ranking) == ("ext4", {NONE}, ())
+    assert words(found, NEITHER) == "ext4 0.50 × xfs (0.49–0.51)"
+
+
+def test_stacks_on_unlike_machines_are_never_compared() -> None:
+    row = pairs(HIGHER, {"f2fs": "uml"}, ext4=FLAT, xfs=times(2, NOISY), f2fs=times(9))
+    found = outcome_of(row, {name: name for name in ("ext4", "xfs", "f2fs")})
+    assert (found.leader, found.comparisons) == ("f2fs", ())
+    assert BEST not in found.marks.values()
+    assert set(found.apart) == {"ext4", "xfs"}
 
 
 def test_holm_is_told_where_it_changes_something() -> None:
-    # 5 against 5 gives p = 2/252 at best: enough for 6 comparisons at 5 %, not for 7; 2/924 with 6 each is
-    six = outcome(HIGHER, best=times(3), **{f"fs{index}": FIVE for index in range(6)})
-    assert all(item.holds_together for item in six.comparisons)
-    assert "Holm" not in words(six, HIGHER)
-    seven = outcome(HIGHER, best=times(3), **{f"fs{index}": FIVE for index in range(7)})
-    assert not any(item.holds_together for item in seven.comparisons)
-    assert seven.needed_together == 6
-    assert words(seven, HIGHER) == (
-        "best 3.00 × fs0 (2.91–3.09), 3.00 × fs6 (2.91–3.09), 5 others in between; "
-        "taken together (7 comparisons, Holm) none of these holds, 6 trials each can show it"
+    # 1.022: log 0.0218 over 0.00707 is t = 3.08 with 4 degrees of freedom, p = 0.037 alone; 1.022/0.999: t = 3.22,
+    # p = 0.032. Holm doubles the smaller of the two, after that of ext4 and btrfs (ranks, 2/252): 0.064.
+    found = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=times(0.999))
+    assert [item.verdict for item in found.comparisons] == [Verdict.DIFFERS, Verdict.DIFFERS]
+    assert not any(item.holds_together for item in found.comparisons)
+    assert words(found, HIGHER).endswith(
+        "with all comparisons of this row together (Holm) none of these is sure; more trials can tell"
     )
 
 

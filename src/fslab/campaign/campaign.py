@@ -17,13 +17,15 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Protocol
 
+from fslab.analysis.look import Look
 from fslab.campaign import preflight
 from fslab.campaign import site as sites
-from fslab.campaign.trial import run_trial
+from fslab.campaign.guests import Guests
+from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, TrialKey
 from fslab.errors import InterruptedBySignal, UsageError
 from fslab.machine import facts
-from fslab.plan.order import order, tool_seed
+from fslab.plan.order import tool_seed
 from fslab.record import Status, TrialRecord
 from fslab.storage import Site
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -44,19 +46,24 @@ class Observer(Protocol):
     def trial_ended(self, record: TrialRecord) -> None:
         """After each trial, when it is stored."""
 
+    def looked(self, look: Look, *, total: int) -> None:
+        """After each look of a campaign that repeats until it is sure; ``total`` trials are planned by now."""
+
     def note(self, text: str) -> None:
         """Something that a person should know."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Ledger:
-    """What is known of the trials so far: durations and failures in a row, by cell."""
+    """What is known of the trials so far: all of them, and durations and failures in a row by cell."""
 
+    records: list[TrialRecord] = field(default_factory=list)
     durations: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def enter(self, record: TrialRecord) -> None:
         """Take a trial into account."""
+        self.records.append(record.model_copy(update={"raw": {}}))
         failed = record.status in {Status.FAILED, Status.UNSUPPORTED}
         cell = record.cell.id
         self.failures[cell] = self.failures[cell] + 1 if failed else 0
@@ -115,31 +122,66 @@ def _run_trials(
     ledger = Ledger()
     for record in store.trials(campaign.id):
         ledger.enter(record)
-    finished = store.finished(campaign.id)
-    planned = order(campaign.cells, campaign.trials, campaign.seed)
-    todo = [(block, cell) for block, cell in planned if (cell.id, block) not in finished]
-    observer.campaign_begins(campaign, done=len(planned) - len(todo), total=len(planned))
-    machine = facts.gather()
-    begun = time.monotonic()
-    for block, cell in todo:
-        if ledger.given_up(cell):
-            continue
-        elapsed = time.monotonic() - begun
-        if budget_s is not None and elapsed + ledger.expected_s(cell) > budget_s:
-            observer.note(f"the budget of {budget_s:.0f} s is spent; the rest with: fslab run --resume")
-            return CampaignStatus.BUDGET_SPENT
-        observer.trial_begins(cell, block)
-        key = TrialKey(campaign=campaign.id, block=block, seed=tool_seed(campaign.seed, block))
-        with _turn(site, observer):
-            record = run_trial(cell, key, site, machine=machine)
-        store.add_trial(record)
-        ledger.enter(record)
-        observer.trial_ended(record)
-        if ledger.given_up(cell):
-            observer.note(
+    schedule = Schedule(cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed)
+    course = _Course(
+        campaign=campaign, store=store, observer=observer, site=site, ledger=ledger, schedule=schedule,
+        budget_s=budget_s, finished=store.finished(campaign.id), guests=Guests(site=site, machine=facts.gather()), begun=time.monotonic(),
+    )  # fmt: skip
+    observer.campaign_begins(campaign, done=len(course.finished), total=len(schedule.trials))
+    while True:
+        status = course.run_planned()
+        if status is not CampaignStatus.FINISHED:
+            return status
+        planned = len(schedule.trials)
+        look = schedule.look(ledger.records)
+        if look is not None:
+            observer.looked(look, total=len(schedule.trials))
+        if len(schedule.trials) == planned:
+            return CampaignStatus.FINISHED
+
+
+@dataclass(kw_only=True, slots=True)
+class _Course:
+    """A campaign on its way."""
+
+    campaign: Campaign
+    store: Store
+    observer: Observer
+    site: Site
+    ledger: Ledger
+    schedule: Schedule
+    budget_s: float | None
+    finished: set[tuple[str, int]]
+    guests: Guests
+    begun: float
+
+    def run_planned(self) -> CampaignStatus:
+        """Run what is planned and not stored yet: ``finished``, or ``budget_spent`` if that came first."""
+        for block, cell in self.schedule.trials:
+            if (cell.id, block) in self.finished or self.ledger.given_up(cell):
+                continue
+            elapsed_s = time.monotonic() - self.begun
+            if self.budget_s is not None and elapsed_s + self.ledger.expected_s(cell) > self.budget_s:
+                self.observer.note(
+                    f"the budget of {self.budget_s:.0f} s is spent; the rest with: fslab run --resume"
+                )
+                return CampaignStatus.BUDGET_SPENT
+            self._run(cell, block)
+        return CampaignStatus.FINISHED
+
+    def _run(self, cell: Cell, block: int) -> None:
+        self.observer.trial_begins(cell, block)
+        key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
+        with _turn(self.site, self.observer):
+            record = self.guests.run(cell, key)
+        self.store.add_trial(record)
+        self.finished.add((cell.id, block))
+        self.ledger.enter(record)
+        self.observer.trial_ended(record)
+        if self.ledger.given_up(cell):
+            self.observer.note(
                 f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
             )
-    return CampaignStatus.FINISHED
 
 
 @contextmanager

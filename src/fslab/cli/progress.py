@@ -6,19 +6,24 @@ Shows only; what is true stands in the store.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.markup import escape
 
+from fslab.analysis.look import Look
 from fslab.cell import Cell
 from fslab.record import Status, TrialRecord
+from fslab.report.words import ratio_text
 from fslab.store.campaign import Campaign
 from fslab.units import format_duration, format_value
 from fslab.workloads import REGISTRY as WORKLOADS
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+OPEN_SHOWN = 6
 
 
 def result_of(record: TrialRecord) -> str:
@@ -30,6 +35,21 @@ def result_of(record: TrialRecord) -> str:
     values = [record.metrics[name] for name in headline if name in record.metrics]
     shown = ", ".join(format_value(value.value, value.unit) for value in values)
     return shown if record.status is Status.OK else f"{shown} (invalid)"
+
+
+def look_lines(look: Look) -> Iterator[str]:
+    """``after 8 trials each: 2 of 3 comparisons settled``, then each open one with its interval as it is now."""
+    settled = len(look.questions) - len(look.open)
+    yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled"
+    for question in look.open[:OPEN_SHOWN]:
+        ratio, interval = question.estimate.ratio, question.estimate.interval
+        told = "no ratio yet"
+        if ratio is not None and interval is not None:
+            told = " ".join(("{} ×", "({}–{})")).format(*ratio_text(ratio, interval.low, interval.high))
+        more = f", about {question.further} more trials" if question.further else ""
+        yield f"    open: {question.workload}, {question.a} {told} {question.b}{more}"
+    if len(look.open) > OPEN_SHOWN:
+        yield f"    and {len(look.open) - OPEN_SHOWN} more"
 
 
 class Quiet:
@@ -50,6 +70,9 @@ class Quiet:
         """Nothing."""
 
     def trial_ended(self, record: TrialRecord) -> None:
+        """Nothing."""
+
+    def looked(self, look: Look, *, total: int) -> None:
         """Nothing."""
 
     def note(self, text: str) -> None:
@@ -81,6 +104,12 @@ class Lines(Quiet):
         )
         if record.error:
             self.console.print(f"    {record.error}", markup=False, soft_wrap=True)
+
+    def looked(self, look: Look, *, total: int) -> None:
+        """What is settled and what is still open."""
+        self.total = total
+        for line in look_lines(look):
+            self.note(line)
 
     def note(self, text: str) -> None:
         """One line."""
@@ -134,6 +163,13 @@ class Bar(Quiet):
         )  # fmt: skip
         if record.error:
             self.note(f"{record.cell.workload.name} on {record.cell.stack.name}: {record.error}")
+
+    def looked(self, look: Look, *, total: int) -> None:
+        """What is settled and what is still open, above the bar; the bar grows by what is planned."""
+        self.total = total
+        self.progress.update(self.task, total=total)
+        for line in look_lines(look):
+            self.note(line)
 
     def note(self, text: str) -> None:
         """A line above the bar."""

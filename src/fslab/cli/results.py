@@ -18,6 +18,13 @@ def results(
     everything: Annotated[
         bool, typer.Option("--all", help="List all campaigns of the store instead.")
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STACK",
+            help="Compare each stack with this one (its name or file system) instead of with the best of each row.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,24 +38,24 @@ def results(
         if everything:
             _show_campaigns(opened, as_json=as_json)
         elif as_json:
-            print_json(as_document(opened.campaign(campaign), opened))
+            print_json(as_document(opened.campaign(campaign), opened, baseline))
         else:
-            show(opened.campaign(campaign), opened)
+            show(opened.campaign(campaign), opened, baseline)
 
 
-def show(campaign: Campaign, store: Store) -> None:
+def show(campaign: Campaign, store: Store, baseline: str | None = None) -> None:
     """Print the report of a campaign."""
     from fslab.report import terminal
     from fslab.report.build import build
 
-    terminal.show(build(campaign, store.trials(campaign.id)), console())
+    terminal.show(build(campaign, store.trials(campaign.id), baseline=baseline), console())
 
 
-def as_document(campaign: Campaign, store: Store) -> dict[str, Any]:
+def as_document(campaign: Campaign, store: Store, baseline: str | None = None) -> dict[str, Any]:
     """The report of a campaign as JSON values."""
     from fslab.report.build import build
 
-    return build(campaign, store.trials(campaign.id)).model_dump(mode="json")
+    return build(campaign, store.trials(campaign.id), baseline=baseline).model_dump(mode="json")
 
 
 def _state(campaign: Campaign) -> str:

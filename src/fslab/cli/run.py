@@ -35,6 +35,30 @@ def run(
     budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="Begin no trial after this time, such as 10m.")
     ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Trials of each cell; with --precision, the number to begin with."),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Repeat until it is sure which of two stacks is better, or that they differ by less than "
+            "this, such as 5%.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GOAL",
+            help="With --precision: 'decided' (the default, as above) or 'precise': repeat until each ratio is "
+            "known to within it.",
+        ),
+    ] = None,
+    max_trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --precision: leave a cell undecided after so many trials."),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Finish an interrupted campaign; what is measured is kept.")
     ] = False,
@@ -52,6 +76,9 @@ def run(
 ) -> None:
     """Run a study on this machine and print what it found.
 
+    Each cell (stack × workload) is repeated as often as the study says; with --precision, as often as it takes: the
+    trials that are left go to what is still open, and looking at the figures meanwhile does not spoil the 95 %.
+
     Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one
     in flight: --resume finishes the rest. Whatever is made on the way (images, loop devices, mounts) is gone
     afterwards, and after a crash with the next run or with: fslab clean.
@@ -61,6 +88,8 @@ def run(
     Exits 0 when there is something to compare, 6 when no trial came off, 130 and the like after a signal.
     """
     limit_s = _seconds(budget)
+    repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
+    settings = [*(settings or []), *(f"{key}={value}" for key, value in repeats.items() if value is not None)]
     if dry_run or resume:
         _check_together(resume=resume, dry_run=dry_run, settings=settings)
     if dry_run:
@@ -103,7 +132,11 @@ def _check_together(*, resume: bool, dry_run: bool, settings: list[str] | None) 
             "--dry-run shows a study, and --resume names none", hint="fslab results tells what is left"
         )
     if resume and settings:
-        raise UsageError("a campaign that is resumed stays as it is", where="--set", hint="start a new one")
+        raise UsageError(
+            "a campaign that is resumed stays as it is",
+            where="--set, --trials, --precision",
+            hint="start a new one",
+        )
 
 
 def _print_plan(study: str | None, settings: list[str] | None, as_json: bool) -> None:
@@ -151,7 +184,11 @@ def _created(
         study_id=study.id,
         study_title=study.title,
         study_source=study.text,
-        settings={"set": list(study.overrides), "budget_s": limit_s or study.budget_s},
+        settings={
+            "set": list(study.overrides),
+            "budget_s": limit_s or study.budget_s,
+            "stopping": study.stopping.model_dump(mode="json"),
+        },
         seed=study.seed,
         cells=expand(study),
         trials=study.trials,

@@ -21,7 +21,12 @@ def order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[int, Cell
     The order depends on the seed, the block and the cells in the order given, not on the Python version's
     hashing: ``random.Random`` seeds itself from a string by SHA-512, and ``sample`` is stable since 3.2.
     """
-    return [(block, cell) for block in range(trials) for cell in _shuffled(cells, f"{seed}:{block}")]
+    return [(block, cell) for block in range(trials) for cell in order_block(cells, block, seed)]
+
+
+def order_block(cells: Sequence[Cell], block: int, seed: int) -> list[Cell]:
+    """The cells of one block, in the order of running."""
+    return random.Random(f"{seed}:{block}").sample(cells, len(cells))  # noqa: S311 - an order, no secret
 
 
 def tool_seed(seed: int, block: int) -> int:
@@ -30,7 +35,3 @@ def tool_seed(seed: int, block: int) -> int:
     31 bits and never 0, which sysbench takes for "draw one from the clock".
     """
     return random.Random(f"{seed}:{block}:tool").randrange(1, 1 << SEED_BITS)  # noqa: S311 - no secret
-
-
-def _shuffled(cells: Sequence[Cell], seed: str) -> list[Cell]:
-    return random.Random(seed).sample(cells, len(cells))  # noqa: S311 - an order, no secret

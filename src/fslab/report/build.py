@@ -6,17 +6,21 @@ Sound trials are compared; those in doubt among them are noted; invalid and fail
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.analysis.soundness import in_doubt, is_failed, is_invalid, is_sound
 from fslab.cell import Cell
+from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
-from fslab.report.compare import Sample, compare_row
-from fslab.report.model import Counts, Report, Row, Span, Stack, Summary
+from fslab.report.compare import outcome_of
+from fslab.report.model import Counts, Mark, Report, Row, Span, Stack, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
+from fslab.stats.sequential import Looks
 from fslab.store.campaign import Campaign
 
 COVERAGE = 0.95
@@ -28,18 +32,25 @@ def build(
     trials: Sequence[TrialRecord],
     *,
     coverage: float = COVERAGE,
+    baseline: str | None = None,
     known: MetricsOf = headline_metrics,
 ) -> Report:
     """The report: a row for each headline metric of each workload, in the order of the plan.
 
-    ``trials`` may be in any order and incomplete. ``coverage`` is wanted of every ratio's interval.
+    ``trials`` may be in any order and incomplete. ``coverage`` is wanted of every ratio's interval. Each stack
+    is compared with the best of its row, or with the ``baseline``: a stack's name, label or file system.
     """
     stacks = _stacks(campaign.cells, trials)
     book = NoteBook({stack.id: stack.label for stack in stacks})
-    rows: list[Row] = []
-    for group in groups(campaign.cells, trials):
-        found = metrics_of(group, known)
-        rows += [_row(group, metric, stacks, book, coverage) for metric in found]
+    means = _Means(
+        stacks=stacks, book=book, coverage=coverage, looks=looks_of(campaign.stopping),
+        baseline=_baseline(baseline, stacks),
+    )  # fmt: skip
+    rows = [
+        means.row(group, metric)
+        for group in groups(campaign.cells, trials)
+        for metric in metrics_of(group, known)
+    ]
     facts = campaign.machine
     return Report(
         campaign=campaign.id,
@@ -79,32 +90,41 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
     )  # fmt: skip
 
 
-def _row(group: Group, metric: Metric, stacks: Sequence[Stack], book: NoteBook, coverage: float) -> Row:
-    summaries = [_summary(group, metric, stack, book) for stack in stacks]
-    label_of = {stack.id: stack.label for stack in stacks}
-    samples = [Sample(label=label_of[summary.stack], values=summary.values) for summary in summaries]
-    outcome = compare_row(samples, metric.better, coverage)
-    missing = [label_of[item.stack] for item in summaries if not item.values and item.stack in group.trials]
-    marked = (
-        summary.model_copy(update={"mark": mark})
-        for summary, mark in zip(summaries, outcome.marks, strict=True)
-    )
-    return Row(
-        workload=group.label,
-        metric=metric.name,
-        unit=metric.unit,
-        better=metric.better,
-        summaries=tuple(marked),
-        leader=outcome.leader,
-        comparisons=outcome.comparisons,
-        words=row_words(
-            outcome.leader,
-            metric.better,
-            outcome.comparisons,
-            missing=missing,
-            needed_together=outcome.needed_together,
-        ),
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Means:
+    """With what rows are made: the columns, the notes, and how to compare."""
+
+    stacks: tuple[Stack, ...]
+    book: NoteBook
+    coverage: float
+    looks: Looks | None
+    baseline: str | None
+
+    def row(self, group: Group, metric: Metric) -> Row:
+        """One metric of one workload."""
+        summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
+        label_of = {stack.id: stack.label for stack in self.stacks}
+        pairs = row_pairs(samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks)
+        outcome = outcome_of(pairs, label_of, self.baseline)
+        missing = [
+            label_of[item.stack] for item in summaries if not item.values and item.stack in group.trials
+        ]
+        return Row(
+            workload=group.label,
+            metric=metric.name,
+            unit=metric.unit,
+            better=metric.better,
+            summaries=tuple(
+                summary.model_copy(update={"mark": outcome.marks.get(summary.stack, Mark.NONE)})
+                for summary in summaries
+            ),
+            leader=outcome.leader,
+            comparisons=outcome.comparisons,
+            ranking=outcome.ranking,
+            words=row_words(
+                outcome.leader, metric.better, outcome.comparisons, missing=missing, apart=outcome.apart
+            ),
+        )
 
 
 def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summary:
@@ -128,9 +148,22 @@ def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summ
     )
 
 
+def _baseline(wanted: str | None, stacks: Sequence[Stack]) -> str | None:
+    """The id of the stack that a person means; UsageError when it is none or several."""
+    if wanted is None:
+        return None
+    exact = [stack.id for stack in stacks if wanted in {stack.name, stack.label, stack.id}]
+    found = exact or [stack.id for stack in stacks if wanted == stack.filesystem]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(stack.label for stack in stacks)
+    what = f"{len(found)} stacks are called '{wanted}'" if found else f"no stack '{wanted}'"
+    raise UsageError(what, where="--baseline", hint=f"the stacks are: {known}")
+
+
 def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
     return Counts(
-        planned=campaign.trials * len(campaign.cells),
+        planned=max(campaign.trials * len(campaign.cells), len(trials)),
         stored=len(trials),
         sound=sum(map(is_sound, trials)),
         doubt=sum(map(in_doubt, trials)),

@@ -1,81 +1,85 @@
 """Who leads a row, how much better than each other stack, and which marks that earns. Pure.
 
-The statistics are ``stats``'s; this only decides what is compared with what.
+What is compared with what, and with which statistics, is ``analysis``'s; this turns it into what a report says.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fslab.report.model import Comparison, Mark, Span, Verdict
+from fslab.analysis.pairs import Pair, RowPairs, inverse
+from fslab.report.model import Comparison, Mark, Rank, Span, Verdict
 from fslab.stats import Reason
-from fslab.stats.compare import RatioEstimate, compare_ratio, holm, pairs_needed
+from fslab.stats.compare import RatioEstimate
+from fslab.stats.detect import detectable
 from fslab.units import Direction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
-    """The sound values of one stack."""
-
-    label: str
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """``marks`` are in the order of the samples; ``leader`` is None when nobody has a value.
+    """``marks`` are by stack id; ``leader`` is a label, None when nobody has a value.
 
-    ``needed_together``: trials that each stack must have for the smallest of the row's differences to hold
-    after a correction for all of them.
+    ``apart`` are labels of stacks that have values and were not compared with the leader, being on unlike
+    machines.
     """
 
     leader: str | None
     comparisons: tuple[Comparison, ...]
-    marks: tuple[Mark, ...]
-    needed_together: int
+    marks: Mapping[str, Mark]
+    ranking: tuple[Rank, ...]
+    apart: tuple[str, ...]
 
 
-def compare_row(samples: Sequence[Sample], better: Direction, coverage: float) -> Outcome:
-    """Compare the stack with the best median with each other stack that has a value.
+def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None = None) -> Outcome:
+    """The leader of a row against each other stack, or each stack against ``reference`` (a stack id) instead.
 
-    Where no direction is better, the first stack is compared with the others and nothing is marked.
+    Where no direction is better the first stack stands for the leader, and nothing is marked.
     """
-    present = [sample for sample in samples if sample.values]
-    if not present:
-        return Outcome(leader=None, comparisons=(), marks=(Mark.NONE,) * len(samples), needed_together=0)
-    leader = _leader(present, better)
-    others = [sample for sample in present if sample is not leader]
-    comparisons = _with_family([_compare(leader, other, better, coverage) for other in others], 1 - coverage)
-    earned = _marks(comparisons, better)
-    mark_of = {id(sample): mark for sample, mark in zip([leader, *others], earned, strict=True)}
-    marks = tuple(mark_of.get(id(sample), Mark.NONE) for sample in samples)
-    needed = pairs_needed(1 - (1 - coverage) / len(others)) if others else 0
-    return Outcome(leader=leader.label, comparisons=comparisons, marks=marks, needed_together=needed)
+    leader = row.leader
+    if leader is None:
+        return Outcome(leader=None, comparisons=(), marks={}, ranking=(), apart=())
+    have = {sample.stack for sample in row.samples}
+    chosen = reference if reference in have else leader.stack
+    comparisons = tuple(_comparison(row, pair, chosen, labels) for pair in row.of(chosen))
+    paired = {stack for pair in row.of(chosen) for stack in (pair.a, pair.b)}
+    ranking = tuple(
+        Rank(
+            rank=place.rank,
+            stacks=tuple(labels[stack] for stack in place.labels),
+            ahead=tuple((labels[first], labels[second]) for first, second in place.ahead),
+        )
+        for place in row.ranking()
+    )
+    return Outcome(
+        leader=labels[chosen],
+        comparisons=comparisons,
+        marks=_marks(row, leader.stack),
+        ranking=ranking if len(have) > 1 else (),
+        apart=tuple(labels[stack] for stack in have - paired - {chosen}),
+    )
 
 
-def _leader(present: Sequence[Sample], better: Direction) -> Sample:
-    sign = {Direction.HIGHER: 1, Direction.LOWER: -1, Direction.NEITHER: 0}[better]
-    return max(present, key=lambda sample: sign * statistics.median(sample.values))  # the first of equals
-
-
-def _compare(leader: Sample, other: Sample, better: Direction, coverage: float) -> Comparison:
-    """Oriented so that a ratio above 1 speaks for the leader."""
-    top, bottom = (other, leader) if better is Direction.LOWER else (leader, other)
-    estimate = compare_ratio(top.values, bottom.values, coverage=coverage)
+def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str]) -> Comparison:
+    """Oriented so that a ratio above 1 speaks for the chosen stack."""
+    over = chosen == pair.a if row.better is not Direction.LOWER else chosen == pair.b
+    estimate = pair.estimate if over else inverse(pair.estimate)
+    top, bottom = (pair.a, pair.b) if over else (pair.b, pair.a)
     interval = estimate.interval
+    verdict = _verdict(estimate)
     return Comparison(
-        numerator=top.label,
-        denominator=bottom.label,
-        verdict=_verdict(estimate),
+        numerator=labels[top],
+        denominator=labels[bottom],
+        verdict=verdict,
         ratio=estimate.ratio,
         interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
         p_value=estimate.p_value,
-        p_family=None,
-        holds_together=None,
+        p_family=pair.p_family,
+        holds_together=None if pair.p_family is None else verdict is Verdict.DIFFERS and row.holds(pair),
         n=(estimate.n_a, estimate.n_b),
         needed=estimate.needed,
+        method=estimate.method.value,
+        detectable=detectable(estimate) if verdict is Verdict.NOT_SEEN else None,
     )
 
 
@@ -85,28 +89,22 @@ def _verdict(estimate: RatioEstimate) -> Verdict:
             return Verdict.DIFFERS if estimate.differs else Verdict.NOT_SEEN
         case Reason.TOO_FEW_SAMPLES:
             return Verdict.TOO_FEW
-        case Reason.NO_SAMPLES | Reason.NOT_POSITIVE | Reason.NOT_FINITE:
+        case _:
             return Verdict.NO_RATIO
 
 
-def _with_family(comparisons: Sequence[Comparison], alpha: float) -> tuple[Comparison, ...]:
-    """Add what Holm's correction over the row leaves; comparisons without a test are not of the family."""
-    tested = [item for item in comparisons if item.p_value is not None]
-    adjusted = iter(holm([item.p_value for item in tested if item.p_value is not None]))
-    return tuple(
-        item if item.p_value is None else _adjusted(item, next(adjusted), alpha) for item in comparisons
-    )
+def _marks(row: RowPairs, leader: str) -> dict[str, Mark]:
+    """What each stack with a value earns; see :class:`Mark`."""
+    pairs = row.of(leader)
+    if row.better is Direction.NEITHER or all(pair.estimate.interval is None for pair in pairs):
+        return {sample.stack: Mark.NONE for sample in row.samples}
+    beaten = {_other(pair, leader): bool(pair.estimate.differs) for pair in pairs}
+    marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}
+    # On unlike machines nothing is compared, so nobody is better than all.
+    alone = len(beaten) < len(row.samples) - 1
+    marks[leader] = Mark.BEST if all(beaten.values()) and not alone else Mark.MAYBE_BEST
+    return {sample.stack: marks.get(sample.stack, Mark.NONE) for sample in row.samples}
 
 
-def _adjusted(item: Comparison, p_family: float, alpha: float) -> Comparison:
-    holds = item.verdict is Verdict.DIFFERS and p_family <= alpha
-    return item.model_copy(update={"p_family": p_family, "holds_together": holds})
-
-
-def _marks(comparisons: Sequence[Comparison], better: Direction) -> list[Mark]:
-    """Of the leader first, then of the other side of each comparison; see :class:`Mark`."""
-    if better is Direction.NEITHER or all(item.interval is None for item in comparisons):
-        return [Mark.NONE] * (1 + len(comparisons))
-    worse = [item.interval is not None and item.interval.low > 1 for item in comparisons]
-    first = Mark.BEST if all(worse) else Mark.MAYBE_BEST
-    return [first, *(Mark.NONE if beaten else Mark.MAYBE_BEST for beaten in worse)]
+def _other(pair: Pair, stack: str) -> str:
+    return pair.b if pair.a == stack else pair.a

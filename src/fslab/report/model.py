@@ -88,8 +88,10 @@ class Summary(Frozen):
 class Comparison(Frozen):
     """``numerator`` ÷ ``denominator`` (labels of stacks), so that above 1 the row's leader is better.
 
-    ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over the row's
-    comparisons; ``holds_together``: it differs even among all of them.
+    ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over all pairs of the row;
+    ``holds_together``: it differs even among all of them. ``n`` counts trials of each, or for a paired
+    ``method`` the blocks that both have. ``detectable``: where no difference was seen, how large a one (a
+    share) would have been with a probability of 80 %.
     """
 
     numerator: str
@@ -102,6 +104,20 @@ class Comparison(Frozen):
     holds_together: bool | None
     n: tuple[int, int]
     needed: int
+    method: str
+    detectable: float | None = None
+
+
+class Rank(Frozen):
+    """One place of a ranking: stacks (labels) that cannot be told apart from each other.
+
+    ``ahead``: pairs within it of which the first is shown to be better although both share the place, each
+    being like a third.
+    """
+
+    rank: int
+    stacks: tuple[str, ...]
+    ahead: tuple[tuple[str, str], ...] = ()
 
 
 class Row(Frozen):
@@ -114,6 +130,7 @@ class Row(Frozen):
     summaries: tuple[Summary, ...]
     leader: str | None
     comparisons: tuple[Comparison, ...]
+    ranking: tuple[Rank, ...] = ()
     words: str
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from fslab.report import cells
 from fslab.report.model import Mark, Note, Report, Row, Stack
+from fslab.report.words import ranking_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_size
 
@@ -91,6 +92,8 @@ def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
         alone = sum(other.workload == row.workload for other in rows) == 1
         name = row.workload if alone else f"{row.workload}, {cells.metric_in_words(row)}"
         yield _wrapped(f"{name}: {row.words}", width)
+        if len(row.ranking) > 1 and any(len(place.stacks) > 1 for place in row.ranking):
+            yield _wrapped(f"  ranked: {ranking_words(row.ranking)}", width)
 
 
 def _wrapped(line: str, width: int, *, style: str = "") -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fslab.report.model import Comparison, Verdict
+from fslab.report.model import Comparison, Rank, Verdict
 from fslab.units import Direction
 
 MANY = 4
@@ -16,13 +16,12 @@ def row_words(
     comparisons: Sequence[Comparison],
     *,
     missing: Sequence[str] = (),
-    needed_together: int = 0,
+    apart: Sequence[str] = (),
 ) -> str:
     """``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
 
-    ``missing`` are stacks without a sound value, ``needed_together`` how many trials each stack must have
-    for all differences of the row to hold together. Above 1 the leader is better: where lower is better the
-    others are told as multiples of it.
+    ``missing`` are stacks without a sound value, ``apart`` those of another machine, which are not compared.
+    Above 1 the leader is better: where lower is better the others are told as multiples of it.
     """
     if leader is None:
         return "no sound trial"
@@ -33,7 +32,8 @@ def row_words(
         *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
         *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
         *([f"{listed(missing)}: no sound trial"] if missing else []),
-        *_together(leader, comparisons, needed_together),
+        *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
+        *_together(leader, comparisons),
     ]
     return "; ".join(parts) if parts else f"only {leader} was measured"
 
@@ -72,21 +72,27 @@ def _times(item: Comparison) -> str:
 
 
 def _not_seen(leader: str, alike: Sequence[Comparison]) -> list[str]:
-    """Each with its interval: a difference beyond that would have been seen."""
+    """Each with its interval, and with how large a difference would have been seen."""
     if not alike:
         return []
-    told = [(_other(leader, item), *_within(item)) for item in alike]
-    if len(told) == 1:
-        other, low, high = told[0]
-        return [f"no difference seen between {leader} and {other}: within {low}–{high} ×"]
-    each = (f"{other} (within {low}–{high} ×)" for other, low, high in told)
+    if len(alike) == 1:
+        other = _other(leader, alike[0])
+        return [f"no difference seen between {leader} and {other}: {_within(alike[0])}"]
+    each = (f"{_other(leader, item)} ({_within(item)})" for item in alike)
     return [f"no difference seen between {leader} and {', '.join(each)}"]
 
 
-def _within(item: Comparison) -> tuple[str, ...]:
+def _within(item: Comparison) -> str:
     if item.interval is None:
         raise ValueError(f"{item.numerator} and {item.denominator} have no interval to tell")
-    return ratio_text(item.interval.low, item.interval.high)
+    low, high = ratio_text(item.interval.low, item.interval.high)
+    seen = f", one of {share_text(item.detectable)} would have been" if item.detectable is not None else ""
+    return f"within {low}–{high} ×{seen}"
+
+
+def share_text(share: float) -> str:
+    """``7 %``, ``0.4 %``."""
+    return f"{share * 100:.1f} %" if share < 0.0995 else f"{share * 100:.0f} %"
 
 
 def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
@@ -103,17 +109,26 @@ def _no_ratio(item: Comparison) -> str:
     return f"{item.numerator} and {item.denominator} have no ratio: not all their values are positive"
 
 
-def _together(leader: str, comparisons: Sequence[Comparison], needed: int) -> list[str]:
-    """Which differences do not survive Holm's correction over the row, and what it would take."""
+def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
+    """Which differences do not survive Holm's correction over the row."""
     seen = [item for item in comparisons if item.verdict is Verdict.DIFFERS]
     unsure = [item for item in seen if not item.holds_together]
     if not unsure:
         return []
-    which = "none of these holds" if len(unsure) == len(seen) else "not sure: "
+    which = "none of these is sure"
     if len(unsure) < len(seen):
-        which += listed([_other(leader, item) for item in unsure])
-    advice = f", {needed} trials each can show it" if min(min(item.n) for item in unsure) < needed else ""
-    return [f"taken together ({len(comparisons)} comparisons, Holm) {which}{advice}"]
+        which = f"not sure: {listed([_other(leader, item) for item in unsure])}"
+    return [f"with all comparisons of this row together (Holm) {which}; more trials can tell"]
+
+
+def ranking_words(ranking: Sequence[Rank]) -> str:
+    """``1. xfs · 2.= ext4, btrfs``; within a group those that are shown to differ are told."""
+    places = []
+    for place in ranking:
+        tied = "=" if len(place.stacks) > 1 else ""
+        ahead = "".join(f" ({first} before {second})" for first, second in place.ahead)
+        places.append(f"{place.rank}.{tied} {', '.join(place.stacks)}{ahead}")
+    return " · ".join(places)
 
 
 def _other(leader: str, item: Comparison) -> str:

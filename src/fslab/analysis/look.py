@@ -1,0 +1,111 @@
+"""Whether a campaign is sure enough: looks at the trials there are and says which cells need more. Pure.
+
+What was settled at one look stays settled: its trials stop, and its verdict is that of the look. Looking often
+costs nothing in error rate, because every interval is made for all looks together (``stats.sequential``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fslab.analysis.groups import Group, groups, metrics_of
+from fslab.analysis.labels import stack_lines
+from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.cell import Cell
+from fslab.record import TrialRecord
+from fslab.stats.compare import RatioEstimate
+from fslab.stats.goal import Goal, expected_needed, settled
+from fslab.stopping import Stopping
+
+COVERAGE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """One comparison that trials are repeated for. ``a`` and ``b`` are stacks as people call them."""
+
+    workload: str
+    metric: str
+    a: str
+    b: str
+    cells: tuple[str, str]
+    estimate: RatioEstimate
+    settled: bool
+    further: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same comparison at every look."""
+        return self.cells
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What is known after ``blocks`` blocks."""
+
+    blocks: int
+    questions: tuple[Question, ...]
+
+    @property
+    def open(self) -> tuple[Question, ...]:
+        """What is not settled yet."""
+        return tuple(question for question in self.questions if not question.settled)
+
+    @property
+    def needing(self) -> frozenset[str]:
+        """Ids of the cells that need more trials."""
+        return frozenset(cell for question in self.open for cell in question.cells)
+
+
+@dataclass(kw_only=True, slots=True)
+class Watchman:
+    """Looks again and again; remembers what it found settled."""
+
+    cells: Sequence[Cell]
+    stopping: Stopping
+    known: dict[tuple[str, str], Question] = field(default_factory=dict)
+
+    def look(self, trials: Sequence[TrialRecord], blocks: int, *, final: bool = True) -> Look:
+        """What the trials of the first ``blocks`` blocks say; not ``final``: only to be shown, nothing is settled."""
+        counted = [trial for trial in trials if trial.key.block < blocks]
+        found = []
+        for question in questions(self.cells, counted, self.stopping):
+            past = self.known.get(question.key)
+            if past is None and final and question.settled:
+                self.known[question.key] = question
+            found.append(past or question)
+        return Look(blocks=blocks, questions=tuple(found))
+
+
+def questions(cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: Stopping) -> Iterator[Question]:
+    """Every comparison that matters: of each workload, by the first of its headline metrics."""
+    specs = {cell.stack_id: cell.stack for cell in cells}
+    names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
+    for group in groups(cells, trials):
+        for metric in metrics_of(group)[:1]:
+            row = row_pairs(
+                samples_of(group, metric), metric.better, coverage=COVERAGE, looks=looks_of(stopping)
+            )
+            yield from _of_row(row, group, metric.name, names, stopping)
+
+
+def _of_row(
+    row: RowPairs, group: Group, metric: str, names: dict[str, str], stopping: Stopping
+) -> Iterator[Question]:
+    precision = stopping.precision or 0.0
+    family = row.that_matter()
+    goal = Goal(stopping.until.value)
+    done = settled(family, goal=goal, precision=precision)
+    for item, is_settled in zip(family, done, strict=True):
+        first, second = item.cells
+        yield Question(
+            workload=group.label,
+            metric=metric,
+            a=names[first],
+            b=names[second],
+            cells=(group.cells[first].id, group.cells[second].id),
+            estimate=item.estimate,
+            settled=is_settled,
+            further=expected_needed(item.estimate, precision=precision, goal=goal, looks=looks_of(stopping)),
+        )

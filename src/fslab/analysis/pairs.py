@@ -1,0 +1,153 @@
+"""One row of figures: each stack against each other, with what may be said of all of them together. Pure.
+
+The statistics are ``stats``'s; this decides what is compared with what. Stacks on unlike machines never are.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from fslab.analysis.groups import Group
+from fslab.cell import StackSpec
+from fslab.record import Metric
+from fslab.stats.compare import RatioEstimate, holm
+from fslab.stats.goal import Compared
+from fslab.stats.paired import compare_blocks
+from fslab.stats.ranking import Place, rank
+from fslab.stats.sequential import Looks, compare_at_look
+from fslab.stopping import Stopping
+from fslab.units import Direction
+
+ALL_MATTER = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """The sound values of one metric on one stack, by block."""
+
+    stack: str
+    spec: StackSpec
+    values: Mapping[int, float]
+
+    @property
+    def median(self) -> float:
+        """The middle value; a sample without values has none."""
+        return statistics.median(self.values.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """``a`` ÷ ``b`` (stack ids). ``p_family`` is the p-value after Holm's correction over all pairs of the row."""
+
+    a: str
+    b: str
+    estimate: RatioEstimate
+    p_family: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowPairs:
+    """All pairs of one row; ``samples`` are the stacks that have a value, in the order of the plan."""
+
+    samples: tuple[Sample, ...]
+    pairs: tuple[Pair, ...]
+    better: Direction
+    coverage: float
+
+    @property
+    def leader(self) -> Sample | None:
+        """The stack with the best median, the first of equals; the first stack where no direction is better."""
+        sign = {Direction.HIGHER: 1, Direction.LOWER: -1, Direction.NEITHER: 0}[self.better]
+        return max(self.samples, key=lambda sample: sign * sample.median, default=None)
+
+    def of(self, stack: str) -> list[Pair]:
+        """The pairs that a stack is part of."""
+        return [pair for pair in self.pairs if stack in {pair.a, pair.b}]
+
+    def holds(self, pair: Pair) -> bool:
+        """Whether the two differ, among all comparisons of the row."""
+        return pair.p_family is not None and pair.p_family <= 1 - self.coverage
+
+    def winner(self, pair: Pair) -> str | None:
+        """Which of the two is shown to be better, None where that cannot be told."""
+        if self.better is Direction.NEITHER or pair.estimate.ratio is None or not self.holds(pair):
+            return None
+        larger, smaller = (pair.a, pair.b) if pair.estimate.ratio > 1 else (pair.b, pair.a)
+        return larger if self.better is Direction.HIGHER else smaller
+
+    def ranking(self) -> tuple[Place, ...]:
+        """Stacks in groups that cannot be told apart, the best first; empty where nothing can be ranked."""
+        if self.better is Direction.NEITHER or not any(pair.estimate.interval for pair in self.pairs):
+            return ()
+        values = {sample.stack: sample.median for sample in self.samples}
+        return rank(values, {(pair.a, pair.b): self.winner(pair) for pair in self.pairs}, better=self.better)
+
+    def that_matter(self) -> list[Compared[str]]:
+        """What trials are repeated for: every pair, or of many stacks each against the best; cells are stack ids."""
+        leader = self.leader
+        chosen = self.pairs if len(self.samples) <= ALL_MATTER or leader is None else self.of(leader.stack)
+        return [Compared(cells=(pair.a, pair.b), estimate=pair.estimate) for pair in chosen]
+
+
+def looks_of(stopping: Stopping) -> Looks | None:
+    """When a campaign that repeats until it is sure looks at its trials; None for one that does not."""
+    return None if stopping.precision is None else Looks(first=stopping.trials)
+
+
+def comparable(one: StackSpec, other: StackSpec) -> bool:
+    """Whether a ratio of two stacks says something of the stacks: a guest's figures are its machine's as well.
+
+    Kernels of one kind of machine are compared: a study that has two asks for that.
+    """
+    return one.machine.type == other.machine.type
+
+
+def row_pairs(
+    samples: Sequence[Sample], better: Direction, *, coverage: float, looks: Looks | None
+) -> RowPairs:
+    """Every pair of the stacks that have a value and may be compared."""
+    present = tuple(sample for sample in samples if sample.values)
+    found = [
+        (one.stack, other.stack, _estimate(one, other, coverage, looks))
+        for one, other in combinations(present, 2)
+        if comparable(one.spec, other.spec)
+    ]
+    # A pair without a test is no part of the family.
+    tested = [estimate.p_value for _, _, estimate in found if estimate.p_value is not None]
+    adjusted = iter(holm(tested))
+    pairs = tuple(
+        Pair(a=a, b=b, estimate=estimate, p_family=None if estimate.p_value is None else next(adjusted))
+        for a, b, estimate in found
+    )
+    return RowPairs(samples=present, pairs=pairs, better=better, coverage=coverage)
+
+
+def samples_of(group: Group, metric: Metric) -> list[Sample]:
+    """A sample for each stack of a group."""
+    return [
+        Sample(stack=stack, spec=cell.stack, values=group.by_block(metric.name, stack))
+        for stack, cell in group.cells.items()
+    ]
+
+
+def inverse(estimate: RatioEstimate) -> RatioEstimate:
+    """The same comparison told the other way round: b ÷ a."""
+    interval = estimate.interval
+    return replace(
+        estimate,
+        n_a=estimate.n_b,
+        n_b=estimate.n_a,
+        ratio=None if estimate.ratio is None else 1 / estimate.ratio,
+        interval=None
+        if interval is None
+        else replace(interval, low=1 / interval.high, high=1 / interval.low),
+    )
+
+
+def _estimate(one: Sample, other: Sample, coverage: float, looks: Looks | None) -> RatioEstimate:
+    if looks is None:
+        return compare_blocks(one.values, other.values, coverage=coverage)
+    return compare_at_look(one.values, other.values, looks=looks)

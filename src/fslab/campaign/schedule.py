@@ -1,0 +1,58 @@
+"""Which trials a campaign runs: a fixed number of blocks, or blocks until the comparisons are settled.
+
+Derived from the stored trials alone, so that a resumed campaign goes on exactly as it would have. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fslab.analysis.look import Look, Watchman
+from fslab.analysis.pairs import looks_of
+from fslab.cell import Cell
+from fslab.plan.order import order_block
+from fslab.record import TrialRecord
+from fslab.stopping import Stopping
+
+
+@dataclass(kw_only=True, slots=True)
+class Schedule:
+    """``trials`` are all that are planned so far; ``look`` plans more, or says that it is enough."""
+
+    cells: Sequence[Cell]
+    stopping: Stopping
+    seed: int
+    trials: list[tuple[int, Cell]] = field(default_factory=list)
+    blocks: int = 0
+    watchman: Watchman = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watchman = Watchman(cells=self.cells, stopping=self.stopping)
+        self._plan(self.stopping.trials, frozenset(cell.id for cell in self.cells))
+
+    def look(self, records: Sequence[TrialRecord]) -> Look | None:
+        """To be asked when all planned trials are over: what is known now; more are planned if that is not enough.
+
+        None in a campaign with a fixed number of trials.
+        """
+        looks = looks_of(self.stopping)
+        if looks is None:
+            return None
+        seen = self.watchman.look(records, self.blocks)
+        if seen.needing and self.blocks < self.stopping.most:
+            self._plan(min(looks.next_after(self.blocks), self.stopping.most), seen.needing)
+        return seen
+
+    def glance(self, records: Sequence[TrialRecord]) -> Look | None:
+        """What is known so far, to be shown; settles and plans nothing."""
+        if self.stopping.precision is None:
+            return None
+        return self.watchman.look(records, self.blocks, final=False)
+
+    def _plan(self, until: int, wanted: frozenset[str]) -> None:
+        for block in range(self.blocks, until):
+            # The order of a block is drawn for all cells: that some need no more changes nothing for the others.
+            whole = order_block(self.cells, block, self.seed)
+            self.trials += [(block, cell) for cell in whole if cell.id in wanted]
+        self.blocks = until

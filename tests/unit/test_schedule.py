@@ -1,0 +1,123 @@
+"""Which trials a campaign runs: blocks until the comparisons are settled, and the same ones after a crash."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from math import exp
+
+from fslab.campaign.schedule import Schedule
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord, Value
+from fslab.stopping import Stopping, Until
+from fslab.units import Unit
+
+RAM = MediumSpec(name="memory", type="ram")
+WORKLOAD = WorkloadSpec(
+    name="w", tool="fio", parameters={"rw": "randwrite", "bs": "4k", "size": "64m", "runtime": "1s"}
+)
+CELLS = tuple(
+    Cell(stack=StackSpec(name=name, medium=RAM, filesystem=name), workload=WORKLOAD)
+    for name in ("ext4", "xfs", "btrfs")
+)
+ValueOf = Callable[[Cell, int], float | None]
+
+
+def record(cell: Cell, block: int, value: float | None) -> TrialRecord:
+    return TrialRecord(
+        key=TrialKey(campaign="c", block=block, seed=1),
+        cell=cell,
+        status=Status.FAILED if value is None else Status.OK,
+        failure="crashed" if value is None else None,
+        started=datetime(2026, 1, 1, tzinfo=UTC),
+        duration_s=1.0,
+        metrics={} if value is None else {"write_iops": Value(value=value, unit=Unit.IOPS)},
+    )
+
+
+def finished(stopping: Stopping, value_of: ValueOf, *, killed_after: int | None = None) -> Schedule:
+    """Run a campaign of made-up values to its end; ``killed_after``: begin anew once, with so many trials stored."""
+    records: list[TrialRecord] = []
+    schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
+    while True:
+        for block, cell in schedule.trials:
+            if any(known.cell.id == cell.id and known.key.block == block for known in records):
+                continue
+            if len(records) == killed_after:
+                killed_after, schedule = None, Schedule(cells=CELLS, stopping=stopping, seed=1)
+                break
+            records.append(record(cell, block, value_of(cell, block)))
+        else:
+            planned = len(schedule.trials)
+            schedule.look(records)
+            if len(schedule.trials) == planned:
+                return schedule
+
+
+def counts(schedule: Schedule) -> dict[str, int]:
+    found = dict.fromkeys(("ext4", "xfs", "btrfs"), 0)
+    for _, cell in schedule.trials:
+        found[cell.stack.name] += 1
+    return found
+
+
+def noise(cell: Cell, block: int, sigma: float) -> float:
+    return exp(random.Random(f"{cell.stack.name}:{block}").gauss(0, sigma))
+
+
+def wide(cell: Cell, block: int) -> float:
+    """btrfs far behind; ext4 and xfs 3 % apart, with 3 % of noise."""
+    return {"ext4": 100.0, "xfs": 103.0, "btrfs": 30.0}[cell.stack.name] * noise(cell, block, 0.03)
+
+
+def test_without_a_precision_there_are_exactly_the_trials_of_the_study() -> None:
+    schedule = finished(Stopping(trials=5), wide)
+    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+    assert schedule.look([]) is None
+
+
+def test_what_is_decided_gets_no_more_trials_and_what_is_open_does() -> None:
+    found = counts(finished(Stopping(trials=5, precision=0.01), wide))
+    assert found["btrfs"] == 5
+    assert found["ext4"] == found["xfs"] > 8
+
+
+def test_no_cell_gets_more_than_the_most() -> None:
+    same = finished(Stopping(trials=4, precision=0.001, max_trials=9), lambda c, b: noise(c, b, 0.1))
+    assert counts(same) == {"ext4": 9, "xfs": 9, "btrfs": 9}
+
+
+def test_equal_stacks_end_when_they_are_known_to_be_alike() -> None:
+    schedule = finished(Stopping(trials=5, precision=0.05), lambda c, b: noise(c, b, 0.005))
+    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+
+
+def test_for_precision_also_a_clear_winner_is_measured_on() -> None:
+    decided = counts(finished(Stopping(trials=5, precision=0.02), wide))
+    precise = counts(finished(Stopping(trials=5, precision=0.02, until=Until.PRECISE), wide))
+    assert precise["btrfs"] > decided["btrfs"] == 5
+
+
+def test_a_campaign_that_was_killed_goes_on_as_it_would_have() -> None:
+    stopping = Stopping(trials=5, precision=0.01)
+    whole = finished(stopping, wide)
+    for stored in (0, 3, 15, 16, 20):
+        again = finished(stopping, wide, killed_after=stored)
+        assert [(b, c.id) for b, c in again.trials] == [(b, c.id) for b, c in whole.trials]
+
+
+def test_a_stack_that_always_fails_is_not_waited_for() -> None:
+    schedule = finished(
+        Stopping(trials=5, precision=0.05),
+        lambda c, b: None if c.stack.name == "btrfs" else wide(c, b),
+    )
+    assert counts(schedule)["btrfs"] == 5
+
+
+def test_a_block_keeps_its_order_when_cells_drop_out() -> None:
+    schedule = finished(Stopping(trials=5, precision=0.01), wide)
+    whole = Schedule(cells=CELLS, stopping=Stopping(trials=12), seed=1)
+    later = [cell.id for block, cell in schedule.trials if block == 6]
+    assert later == [cell.id for block, cell in whole.trials if block == 6 and cell.id in later]
+    assert len(later) == 2
