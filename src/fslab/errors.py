@@ -22,6 +22,9 @@ class FailureClass(StrEnum):
     MOUNT = "mount"
     MKFS = "mkfs"
     OUTPUT = "output"
+    GUEST_PANICKED = "guest_panicked"
+    GUEST_HUNG = "guest_hung"
+    GUEST_LOST = "guest_lost"
 
 
 class FslabError(Exception):
@@ -122,6 +125,25 @@ class MountError(ToolFailedError):
     failure = FailureClass.MOUNT
 
 
+class GuestError(FslabError):
+    """A guest machine could not be started, or ended, or no longer answers: killed, lost, out of memory."""
+
+    exit_code = 6
+    failure = FailureClass.GUEST_LOST
+
+
+class GuestPanickedError(GuestError):
+    """The guest's kernel panicked."""
+
+    failure = FailureClass.GUEST_PANICKED
+
+
+class GuestHungError(GuestError):
+    """The guest did not answer within its time limit and was ended."""
+
+    failure = FailureClass.GUEST_HUNG
+
+
 class StoreError(FslabError):
     """The result store cannot be opened, is of another version, or lacks what was asked for."""
 
@@ -132,6 +154,24 @@ class BusyError(FslabError):
     """Another fslab process owns what is asked for."""
 
     exit_code = 8
+
+
+class UnlikeError(FslabError):
+    """Two sets of results were measured under unlike conditions, and nobody said that this is meant."""
+
+    exit_code = 9
+
+
+class RegressionError(FslabError):
+    """A comparison found what the user asked to be told of by an exit code (--fail-if-…)."""
+
+    exit_code = 10
+
+
+class UnsureError(FslabError):
+    """A comparison could not have seen what the user asked to be told of (--fail-if-unsure)."""
+
+    exit_code = 11
 
 
 class InterruptedBySignal(FslabError):  # noqa: N818 - it is an interruption, not an error

@@ -49,6 +49,11 @@ def slot_of(cell: Cell) -> str:
             return f"{cell.stack.medium.name}-{cell.stack_id}"
 
 
+def slots_of(slot: str, disks: int) -> list[str]:
+    """The slots of a stack's devices: one for each."""
+    return [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
+
+
 def medium_plan(cell: Cell, paths: Paths) -> MediumPlan:
     """What one device of the cell's medium would mean."""
     medium = MEDIA.get(cell.stack.medium.type)
@@ -71,7 +76,7 @@ def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand,
 
 def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedCommand, ...]:
     spec, disks = cell.stack, disks_of(cell)
-    slots = [slot_of(cell)] if disks == 1 else [f"{slot_of(cell)}-{index}" for index in range(disks)]
+    slots = slots_of(slot_of(cell), disks)
     attach = [
         (stage, tuple(word.replace(SLOT, slot) for word in argv))
         for slot in slots

@@ -75,6 +75,9 @@ def check(spec: StackSpec, site: Site) -> None:
     layout = LAYOUTS.get(spec.layout)
     disks = layout.disks(layout.parse_options(spec.layout_options))
     medium = MEDIA.get(spec.medium.type)
+    if spec.machine.type != "host":
+        medium.check_image(medium.parse_options(spec.medium.options), site, disks=disks)
+        return
     medium.check(medium.parse_options(spec.medium.options), site, disks=disks)
 
 

@@ -6,6 +6,7 @@ Nothing else in fslab may call subprocess, os.fork or os.exec.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import select
@@ -104,6 +105,60 @@ def run(
     if check and done.returncode != 0:
         raise failed(done, failure)
     return done
+
+
+@dataclass(kw_only=True, slots=True)
+class Child:
+    """A process that runs on beside us, in a process group of its own. Whoever starts it ends it."""
+
+    argv: tuple[str, ...]
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also that of its group."""
+        return self.process.pid
+
+    def exit_code(self) -> int | None:
+        """How it ended, negative for a signal; None while it runs."""
+        return self.process.poll()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """How it ended; None if it still runs after ``timeout_s``."""
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """SIGKILL its group and wait for it. Can be called twice."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    output: int,
+    stdin: int = subprocess.DEVNULL,
+    inherit: Sequence[int] = (),
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Child:
+    """Start a command that runs on: its output goes to the descriptor ``output``, it keeps those of ``inherit``.
+
+    ToolMissingError if there is no such program.
+    """
+    log.info("+ %s", shell_line(argv))
+    try:
+        process = subprocess.Popen(
+            argv, stdin=stdin, stdout=output, stderr=output, cwd=cwd, env=environment(env),
+            start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
+    return Child(argv=tuple(argv), process=process)
 
 
 def failed(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fslab.cell import Frozen
+from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.storage import BlockDevice, Site
 
@@ -68,6 +69,18 @@ class Medium(ABC, Generic[O]):
         ``slot`` names the image: the same slot gets the same bytes again. What must be undone when the
         trial ends goes on ``undo``; what lives as long as the campaign goes on ``site.exit``.
         """
+
+    def check_image(self, options: O, site: Site, *, disks: int) -> None:  # noqa: ARG002
+        """Raise if ``image_file`` could not be made now, by any user. Changes nothing."""
+        raise UnsupportedError(
+            f"a '{self.name}' medium is measured on the host only", where="on",
+            hint="take a 'ram' or 'loop' medium in a guest, or leave out --on",
+        )  # fmt: skip
+
+    def image_file(self, options: O, site: Site, slot: str) -> Path:
+        """The image of this slot, for a guest to be given as a disk; it lives as long as the campaign."""
+        self.check_image(options, site, disks=1)
+        raise NotImplementedError(slot)
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:
         """Validated options; pydantic's ValidationError lists all mistakes."""

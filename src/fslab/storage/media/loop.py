@@ -58,6 +58,14 @@ class Loop(media.Medium[LoopOptions]):
         image = _loop.image_for(self._directory(options, site), site, slot, parse_size(options.size))
         return _loop.attach(image, site, undo, expect_direct=True)
 
+    def check_image(self, options: LoopOptions, site: Site, *, disks: int) -> None:
+        """Room for the images."""
+        images.check_room(self._directory(options, site), disks * parse_size(options.size))
+
+    def image_file(self, options: LoopOptions, site: Site, slot: str) -> Path:
+        """The slot's image, in the directory where a loop device would have it."""
+        return _loop.image_for(self._directory(options, site), site, slot, parse_size(options.size))
+
     @staticmethod
     def _directory(options: LoopOptions, site: Site) -> Path:
         if options.path is None:

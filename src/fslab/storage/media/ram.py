@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from fslab.errors import MountError
 from fslab.storage import BlockDevice, Site, images, media
 from fslab.storage.media import MediumPlan, _loop
-from fslab.system import loops, mounts
+from fslab.system import loops, memory, mounts
 from fslab.units import parse_size
 
 SLACK_BYTES = 4 << 20
@@ -69,6 +69,19 @@ class Ram(media.Medium[RamOptions]):
         image = _loop.image_for(directory, site, slot, size)
         # Direct I/O on tmpfs only spares a copy (Linux 6.6 and newer allow it), so its absence is no warning.
         return _loop.attach(image, site, undo, expect_direct=False)
+
+    def check_image(self, options: RamOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
+        """Enough memory, and a memory file system that takes it."""
+        size = disks * parse_size(options.size)
+        images.check_memory(size)
+        memory.directory(size, executable=False)
+
+    def image_file(self, options: RamOptions, site: Site, slot: str) -> Path:
+        """The slot's image in the user's own part of memory."""
+        size = parse_size(options.size)
+        directory = site.media.get(f"ram {slot}") or memory.directory(size, executable=False)
+        site.media[f"ram {slot}"] = directory
+        return _loop.image_for(directory, site, slot, size)
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:

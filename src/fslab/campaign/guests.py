@@ -1,0 +1,154 @@
+"""Where each trial runs: in this process, or in a guest that is booted when it is first needed.
+
+A guest serves a batch of trials; every trial has its disks plugged in for itself alone. A guest that broke is
+ended and the next trial boots a new one. What the trial does is ``trial``'s matter.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from fslab.campaign import warden
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, MachineSpec, StackSpec, TrialKey
+from fslab.errors import FslabError, GuestError, InterruptedBySignal
+from fslab.machine.guest import Disk, Guest
+from fslab.machine.kinds import REGISTRY, Boot
+from fslab.plan.commands import disks_of, slot_of, slots_of
+from fslab.record import Provenance, Status, TrialRecord
+from fslab.storage import Site
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import proc
+from fslab.system.signals import Teardown
+
+INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.inside")
+SLACK_S = 300.0
+COMMANDS = 4
+LOG_LIMIT = 256 << 10
+
+
+@dataclass(kw_only=True)
+class Guests:
+    """The guests of one campaign, one for each machine and kernel that it needs."""
+
+    site: Site
+    machine: Mapping[str, Any]
+    _running: dict[MachineSpec, Guest] = field(default_factory=dict)
+    _warden: warden.Warden | None = None
+    _booted: int = 0
+
+    def run(self, cell: Cell, key: TrialKey) -> TrialRecord:
+        """One trial, wherever its stack belongs. Raises what ``run_trial`` raises."""
+        if not REGISTRY.get(cell.stack.machine.type).guest:
+            return run_trial(cell, key, self.site, machine=self.machine)
+        started, clock = datetime.now(UTC), time.monotonic()
+        try:
+            return self._run_inside(cell, key)
+        except InterruptedBySignal:
+            self.end()
+            raise
+        except FslabError as error:
+            guest = self._running.get(cell.stack.machine)
+            log = {"guest_kernel_log": guest.log_text()[-LOG_LIMIT:]} if guest else {}
+            self._drop_broken()
+            self.site.made.discard(slot_of(cell))  # what a dead guest left of a file system is not trusted
+            return TrialRecord(
+                key=key, cell=cell, status=Status.FAILED, failure=error.failure.value, error=str(error),
+                started=started, duration_s=time.monotonic() - clock, raw=log,
+                provenance=Provenance(machine={"machine": cell.stack.machine.type, "host": dict(self.machine)}),
+            )  # fmt: skip
+
+    def ask(
+        self, spec: StackSpec, slot: str, request: Mapping[str, Any], *, timeout_s: float, disks: int = 1
+    ) -> Any:
+        """What the guest of this stack replies to a request, with images of its medium plugged in."""
+        guest = self._guest(spec.machine)
+        with Teardown() as undo:
+            plugged = self._plug(guest, spec, slots_of(slot, disks), undo)
+            asked = {
+                **request,
+                "campaign": self.site.campaign,
+                "disks": {name: disk.as_json() for name, disk in plugged.items()},
+                "made": sorted(self.site.made),
+                "facts": {**guest.facts, "host": dict(self.machine)},
+            }
+            reply = guest.ask(asked, timeout_s=timeout_s)
+        return _value(reply)
+
+    def end(self) -> None:
+        """End all guests. Can be called twice."""
+        while self._running:
+            _, guest = self._running.popitem()
+            guest.end()
+        if self._warden is not None:
+            self._warden.dismiss()
+            self._warden = None
+
+    def _run_inside(self, cell: Cell, key: TrialKey) -> TrialRecord:
+        guest = self._guest(cell.stack.machine)
+        since = guest.console_end()
+        request = {"do": "trial", "cell": cell.model_dump(mode="json"), "key": key.model_dump(mode="json")}
+        limit_s = COMMANDS * cell.time_limit_s + SLACK_S
+        value = self.ask(cell.stack, slot_of(cell), request, timeout_s=limit_s, disks=disks_of(cell))
+        self._drop_broken()
+        self.site.made |= set(value["made"])
+        record = TrialRecord.model_validate(value["record"])
+        raw = {**record.raw, "guest_kernel_log": guest.log_text(since)[-LOG_LIMIT:]}
+        return record.model_copy(update={"raw": raw})
+
+    def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
+        medium = MEDIA.get(spec.medium.type)
+        options = medium.parse_options(spec.medium.options)
+        plugged = {}
+        for name in slots:
+            image = medium.image_file(options, self.site, name)
+            disk = guest.plug(image, image.stat().st_size)
+            undo.callback(_unplug, guest, disk)
+            plugged[name] = disk
+        return plugged
+
+    def _guest(self, spec: MachineSpec) -> Guest:
+        if spec not in self._running:
+            if self._warden is None:
+                self._warden = warden.start(self.site.campaign)
+                self.site.exit.callback(self.end)
+            self._booted += 1
+            directory = self.site.runtime / f"guest-{self._booted}"
+            entry = self.site.journal.will_create("tree", str(directory))
+            directory.mkdir(mode=0o700)
+            boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.site.campaign), init=INIT)
+            self._running[spec] = REGISTRY.get(spec.type).boot(boot)
+            self.site.exit.callback(self.site.journal.undone, entry)
+        return self._running[spec]
+
+    def _drop_broken(self) -> None:
+        for spec, guest in list(self._running.items()):
+            if guest.broken:
+                guest.end()
+                del self._running[spec]
+
+
+def _unplug(guest: Guest, disk: Disk) -> None:
+    """A broken guest is ended soon, and its disks with it."""
+    if not guest.broken:
+        try:
+            guest.unplug(disk)
+        except GuestError:
+            guest.broken = True
+
+
+def _value(reply: Mapping[str, Any]) -> Any:
+    match reply:
+        case {"value": value}:
+            return value
+        case {"error": {"what": what, "where": where, "hint": hint, "failure": failure}}:
+            error = FslabError(what, where=where, hint=hint)
+            error.failure = type(error.failure)(failure)
+            raise error
+    raise RuntimeError(f"in the guest: {reply.get('bug')}")

@@ -1,0 +1,78 @@
+"""What a guest's first process mounts before anything else, and how modules are found and loaded there.
+
+Runs in a guest only: it would hide directories of the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from fslab.system import sysfs
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+RUN = Path("/run")
+PORTS = Path("/sys/class/virtio-ports")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prepare(directory: Path, modules: Path) -> None:
+    """Mount what a system has, and the directory shared with the host; make modules loadable."""
+    os.environ.update({"PATH": PATH, "HOME": "/run/home", "TMPDIR": "/run/tmp", "LC_ALL": "C", "TZ": "UTC"})
+    for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/dev/shm")):  # noqa: S108
+        Path(target).mkdir(exist_ok=True)
+        if not Path(target).is_mount():
+            mount(kind, Path(target))
+    for name in ("home", "tmp", "lock", "mnt"):
+        (RUN / name).mkdir(exist_ok=True)
+    Path("/dev/pts").mkdir(exist_ok=True)
+    mount("devpts", Path("/dev/pts"))
+    directory.mkdir(parents=True, exist_ok=True)
+    shared = (
+        {"hostfs": str(directory)} if _has("hostfs") else {"9p": "trans=virtio,version=9p2000.L,cache=none"}
+    )
+    _mount_shared(directory, shared)
+    _find_modules(modules)
+
+
+def mount(kind: str, target: Path, *, source: str = "none", options: str = "") -> None:
+    """mount(2) itself: mount(8) cannot mount hostfs with the new system calls before Linux 6.12."""
+    failed = _libc.mount(source.encode(), os.fsencode(target), kind.encode(), 0, os.fsencode(options))
+    if failed:
+        code = ctypes.get_errno()
+        raise OSError(code, f"mount {kind}: {os.strerror(code)}", str(target))
+
+
+def line(link: str) -> str:
+    """The node of the line to the host: itself, or that of a virtio port of this name."""
+    if link.startswith("/"):
+        return link
+    for port in PORTS.glob("*"):
+        if sysfs.text(port / "name") == link:
+            return f"/dev/{port.name}"
+    raise FileNotFoundError(f"no virtio port '{link}'")
+
+
+def _mount_shared(directory: Path, options: Mapping[str, str]) -> None:
+    for kind, words in options.items():
+        mount(kind, directory, source="run", options=words)
+
+
+def _has(kind: str) -> bool:
+    return any(words.split()[-1] == kind for words in Path("/proc/filesystems").read_text().splitlines())
+
+
+def _find_modules(modules: Path) -> None:
+    """The kernel calls this to load a module by itself; modprobe finds them below ``/run/modules``."""
+    root = RUN / "modules"
+    (root / "lib/modules").mkdir(parents=True)
+    (root / "lib/modules" / os.uname().release).symlink_to(modules)
+    script = RUN / "modprobe"
+    script.write_text(f'#!/bin/sh\nexec /sbin/modprobe -d {root} "$@"\n')
+    script.chmod(0o755)
+    Path("/proc/sys/kernel/modprobe").write_text(str(script))
+    os.environ["PATH"] = f"{RUN}/bin:{PATH}"
+    (RUN / "bin").mkdir()
+    (RUN / "bin/modprobe").symlink_to(script)

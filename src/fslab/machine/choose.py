@@ -1,0 +1,91 @@
+"""Which machine can build a stack, and why another cannot. Looks only: boots nothing, loads nothing.
+
+Answers from the lists beside a kernel's modules, so it is quick enough for every file system on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fslab.cell import MachineSpec, StackSpec
+from fslab.errors import UnsupportedError, UsageError
+from fslab.machine.kinds import REGISTRY, Machine, Need
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+
+AUTO = "auto"
+# Nearest to the hardware first.
+PREFERRED = ("host", "uml", "qemu")
+
+
+def missing_filesystem(name: str, spec: MachineSpec) -> tuple[Need, ...]:
+    """What a machine lacks to mount a file system; nothing if it can."""
+    return _missing_in_kernel(spec, filesystem=FILESYSTEMS.get(name).mount_type)
+
+
+def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
+    """What a machine lacks to build a layout; nothing if it can."""
+    return _missing_in_kernel(spec, modules=getattr(LAYOUTS.get(name), "modules", ()))
+
+
+def missing(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
+    """What a machine lacks to build this stack; nothing if it can, as far as can be told without trying."""
+    machine, medium = REGISTRY.get(spec.type), MEDIA.get(stack.medium.type)
+    if machine.guest and not medium.image:
+        return (Need(what=f"a '{stack.medium.type}' medium is measured on the host only"),)
+    if not machine.guest and medium.needs_root and os.geteuid() != 0:
+        return (
+            Need(what=f"a '{stack.medium.type}' medium needs root on the host", remedy="run it with sudo"),
+        )
+    if stack.filesystem is None:
+        return ()
+    return (*missing_filesystem(stack.filesystem, spec), *missing_layout(stack.layout, spec))
+
+
+def resolved(stack: StackSpec) -> StackSpec:
+    """The stack with ``auto`` replaced by the first machine that can build it.
+
+    UnsupportedError, with what each lacks, if none can.
+    """
+    if stack.machine.type != AUTO:
+        return stack
+    reasons = []
+    for name in PREFERRED:
+        spec = _spec(stack.machine, REGISTRY.get(name))
+        needs = missing(stack, spec)
+        if not needs:
+            return stack.model_copy(update={"machine": spec})
+        reasons.append(f"{name}: {needs[0].what}")
+    raise UnsupportedError(
+        f"no machine can build it ({'; '.join(reasons)})", where=stack.name, hint="see: fslab doctor"
+    )
+
+
+def check(stack: StackSpec) -> None:
+    """Raise what keeps a guest from building this stack, before anything is made."""
+    if stack.machine.type == AUTO:
+        raise UsageError("'auto' must be resolved first", where=stack.name)
+    if not REGISTRY.get(stack.machine.type).guest:
+        return
+    for need in missing(stack, stack.machine):
+        raise UnsupportedError(need.what, where=f"{stack.name} on {stack.machine.type}", hint=need.remedy)
+
+
+def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
+    """What was said of the guest is kept for a guest, and means nothing to the host."""
+    return asked.model_copy(update={"type": machine.name}) if machine.guest else MachineSpec()
+
+
+def _missing_in_kernel(
+    spec: MachineSpec, *, filesystem: str | None = None, modules: tuple[str, ...] = ()
+) -> tuple[Need, ...]:
+    machine = REGISTRY.get(spec.type)
+    needs = machine.missing(spec)
+    kernel = None if needs else machine.kernel(spec)
+    if kernel is None:
+        return needs
+    lacking = [f"Linux {kernel.release} has no {name}" for name in modules if not kernel.has_module(name)]
+    if filesystem is not None and filesystem not in kernel.filesystems:
+        lacking.append(f"Linux {kernel.release} has no {filesystem}")
+    return tuple(Need(what=text) for text in lacking)

@@ -1,0 +1,176 @@
+"""A guest that runs: requests and replies over a line, bulk through a shared directory, disks plugged and unplugged.
+
+What a guest is asked is not this module's matter: requests and replies are JSON documents. A guest that panics,
+hangs or vanishes is an error here, never a wait without end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError
+from fslab.system.proc import Child
+
+BOOT_LIMIT_S = 120.0
+CONSOLE = "console"
+PANIC = "Kernel panic"
+END_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disk:
+    """A disk in a guest: the node it has there, or the serial number it is found by; facts for the record."""
+
+    device: str | None = None
+    serial: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its form in a request."""
+        return {"device": self.device, "serial": self.serial, "facts": dict(self.facts)}
+
+
+@dataclass(kw_only=True)
+class Guest(ABC):
+    """One booted guest.
+
+    ``directory`` is shared with it and goes with it; ``line`` carries one short line per request and reply;
+    ``facts`` are stored with every trial.
+    """
+
+    directory: Path
+    child: Child
+    line: socket.socket
+    facts: Mapping[str, Any]
+    count: int = 0
+    broken: bool = False
+    _rest: bytes = b""
+
+    @abstractmethod
+    def plug(self, image: Path, size_bytes: int) -> Disk:
+        """Give the guest a disk. GuestError if it takes none."""
+
+    @abstractmethod
+    def unplug(self, disk: Disk) -> None:
+        """Take the disk away again; a guest that does not let go of it is broken."""
+
+    def wait_ready(self) -> None:
+        """Return when the guest is up and listens."""
+        self._expect("ready", time.monotonic() + BOOT_LIMIT_S)
+
+    def ask(self, request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+        """The guest's reply to a request. Raises GuestError, GuestPanickedError, GuestHungError."""
+        self.count += 1
+        path = self.directory / f"request-{self.count}.json"
+        path.write_text(json.dumps(request), "utf-8")
+        try:
+            self.line.sendall(f"run {self.count}\n".encode())
+        except OSError as error:
+            raise self._ended() from error
+        self._expect(f"done {self.count}", time.monotonic() + timeout_s)
+        answer = self.directory / f"reply-{self.count}.json"
+        try:
+            reply: dict[str, Any] = json.loads(answer.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise self._broke(GuestError(f"the guest's reply cannot be read: {error}")) from error
+        path.unlink()
+        answer.unlink()
+        return reply
+
+    def console_end(self) -> int:
+        """How long the kernel log is now, in bytes."""
+        return (self.directory / CONSOLE).stat().st_size
+
+    def log_text(self, since: int = 0) -> str:
+        """The same; empty when it is gone."""
+        try:
+            return self.console(since)
+        except FileNotFoundError:
+            return ""
+
+    def console(self, since: int = 0) -> str:
+        """The kernel log from a place on."""
+        with (self.directory / CONSOLE).open("rb") as file:
+            file.seek(since)
+            return file.read().decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def end(self) -> None:
+        """End it at once, whatever it does, and remove what it had. Can be called twice."""
+        self.child.end()
+        self.line.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _expect(self, wanted: str, deadline: float) -> None:
+        """Wait for a line; lines of earlier requests are passed over."""
+        while (got := self._read_line(deadline)) != wanted:
+            if got is None:
+                raise self._broke(
+                    GuestHungError(f"the guest did not answer in time ('{wanted}')", hint=self._last_words())
+                )
+
+    def _read_line(self, deadline: float) -> str | None:
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            ready, _, _ = select.select([self.line], [], [], min(left, 1.0))
+            if not ready:
+                if self.child.exit_code() is not None:
+                    raise self._ended()
+                continue
+            try:
+                data = self.line.recv(4096)
+            except OSError:
+                data = b""
+            if not data:
+                raise self._ended()
+            self._rest += data
+        found, _, self._rest = self._rest.partition(b"\n")
+        return found.decode("ascii", "replace").strip()
+
+    def _ended(self) -> FslabError:
+        """Why it is no longer there. Its exit says little: a panic leaves by SIGABRT or by 0."""
+        code = self.child.wait(END_LIMIT_S)
+        if PANIC in self.console():
+            return self._broke(GuestPanickedError("the guest's kernel panicked", hint=self._last_words()))
+        how = "lost its console" if code is None else f"ended ({code})"
+        return self._broke(GuestError(f"the guest {how}", hint=self._last_words()))
+
+    def _broke(self, error: FslabError) -> FslabError:
+        self.broken = True
+        return error
+
+    def _last_words(self) -> str | None:
+        said = [text.strip() for text in self.console().splitlines() if text.strip()]
+        panic = [text for text in said if PANIC in text]
+        return "its kernel log ends with: " + " | ".join(panic or said[-3:]) if said else None
+
+
+G = TypeVar("G", bound=Guest)
+
+
+def open_console(directory: Path) -> int:
+    """A descriptor for the guest's kernel log: a file, so that nobody has to read while it runs."""
+    return os.open(
+        directory / CONSOLE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
+    )
+
+
+def booted(guest: G) -> G:
+    """The guest when it is up; ended if it does not come up."""
+    try:
+        guest.wait_ready()
+    except BaseException:
+        guest.end()
+        raise
+    return guest

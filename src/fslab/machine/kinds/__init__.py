@@ -1,0 +1,70 @@
+"""The contract of a machine: where trials can run. One file per kind.
+
+A guest gives any user a kernel of its own, with file systems and layouts that the host's lacks. What runs in it
+is not its matter.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from fslab.cell import MachineSpec
+from fslab.machine.guest import Guest
+from fslab.machine.modules import Kernel
+from fslab.registry import Registry
+
+DEFAULT_MEMORY = "1g"
+MAX_DISKS = 14
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Need:
+    """Something that is missing, and the command that gets it (None where there is none)."""
+
+    what: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Boot:
+    """What a guest is booted with.
+
+    ``directory`` is new and shared with the guest; ``mark`` is set in the environment of its processes;
+    ``init`` is the program that the guest runs as its first, with its arguments.
+    """
+
+    spec: MachineSpec
+    directory: Path
+    mark: tuple[str, str]
+    init: Sequence[str]
+
+
+class Machine(ABC):
+    """One kind of machine. ``name`` is set by the registry from the file's name; ``guest``: it is booted."""
+
+    name: str
+    summary: ClassVar[str]
+    guest: ClassVar[bool] = True
+
+    @abstractmethod
+    def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
+        """What keeps it from running here; looks only, boots nothing."""
+
+    @abstractmethod
+    def kernel(self, spec: MachineSpec) -> Kernel | None:
+        """What its kernel brings, by its module lists; None if that cannot be told."""
+
+    @abstractmethod
+    def boot(self, boot: Boot) -> Guest:
+        """A guest that is up and listens. GuestError, ToolMissingError, NoSpaceError."""
+
+    @abstractmethod
+    def plan(self, spec: MachineSpec) -> tuple[str, ...]:
+        """The command that boots it, with stand-ins in capitals. Pure."""
+
+
+REGISTRY: Registry[Machine] = Registry("machine", __name__, Machine)

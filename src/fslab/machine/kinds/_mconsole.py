@@ -1,0 +1,49 @@
+"""The management console of User-Mode Linux: a datagram socket that takes commands, also while nothing runs in it.
+
+One request, one reply (arch/um/drivers/mconsole.h, version 2).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+
+from fslab.errors import GuestError
+
+HEADER = struct.Struct("=III")
+MAGIC, VERSION, MAX_DATA = 0xCAFEBABE, 2, 512
+TIMEOUT_S = 20.0
+
+
+def ask(path: Path, command: str) -> str:
+    """What the console says to a command; GuestError if it refuses or does not answer."""
+    data = command.encode()
+    if len(data) >= MAX_DATA:
+        raise GuestError(f"a console command has at most {MAX_DATA - 1} bytes", where=command)
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+            client.settimeout(TIMEOUT_S)
+            client.bind("")  # an abstract name, for the reply
+            # By the descriptor: a socket's path has at most 107 bytes.
+            short = f"/proc/self/fd/{directory}/{path.name}"
+            client.sendto(HEADER.pack(MAGIC, VERSION, len(data)) + data.ljust(MAX_DATA, b"\0"), short)
+            return _reply(client, command)
+    except OSError as error:
+        raise GuestError(f"the guest's console does not answer: {error}", where=command) from error
+    finally:
+        os.close(directory)
+
+
+def _reply(client: socket.socket, command: str) -> str:
+    said, more = b"", 1
+    while more:
+        answer = client.recv(4096)
+        failed, more, length = HEADER.unpack_from(answer)
+        said += answer[HEADER.size : HEADER.size + length].rstrip(b"\0")
+        if failed:
+            text = said.decode("utf-8", "replace").strip()
+            raise GuestError(f"the guest's console refuses: {text}", where=command)
+    return said.decode("utf-8", "replace")

@@ -1,0 +1,42 @@
+"""The machine that fslab runs on, with the kernel that runs now."""
+
+from __future__ import annotations
+
+import platform
+
+from fslab.cell import MachineSpec
+from fslab.errors import UsageError
+from fslab.machine import kinds, modules
+from fslab.machine.guest import Guest
+from fslab.machine.kinds import Boot, Need
+from fslab.machine.modules import Kernel
+from fslab.system import kernel, sysfs
+
+
+class Host(kinds.Machine):
+    """No guest: trials run in this process."""
+
+    summary = "this machine and the kernel that runs now"
+    guest = False
+
+    def missing(self, spec: MachineSpec) -> tuple[Need, ...]:  # noqa: ARG002
+        """Nothing."""
+        return ()
+
+    def kernel(self, spec: MachineSpec) -> Kernel | None:  # noqa: ARG002
+        """What it knows now, and what lies beside it as modules."""
+        release = platform.release()
+        listed = modules.read(modules.ROOT / release)
+        return Kernel(
+            release=release,
+            filesystems=listed.filesystems | kernel.known_filesystems(),
+            modules=listed.modules | {path.name for path in (sysfs.SYS / "module").glob("*")},
+        )
+
+    def boot(self, boot: Boot) -> Guest:
+        """It runs already."""
+        raise UsageError("the host is not booted", where=boot.spec.type)
+
+    def plan(self, spec: MachineSpec) -> tuple[str, ...]:  # noqa: ARG002
+        """Nothing to boot."""
+        return ()

@@ -1,0 +1,151 @@
+"""User-Mode Linux: a Linux kernel that runs as a process of any user; disks are image files.
+
+Pinned to one CPU: every system call of the guest switches between two processes, and across CPUs that costs
+three to four times as much.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab.cell import MachineSpec
+from fslab.errors import GuestError, UnsupportedError
+from fslab.machine import guest, kinds, modules
+from fslab.machine.guest import Disk, Guest
+from fslab.machine.kinds import Boot, Need, _mconsole, _xstate
+from fslab.machine.modules import Kernel
+from fslab.system import memory, proc, tools
+from fslab.units import parse_size
+
+PROGRAM = "linux.uml"
+MODULES = Path("/usr/lib/uml/modules")
+UMID = "uml"
+# ubda is taken by the kernel itself, for a root file system that a hostfs root does not need.
+LETTERS = "bcdefghijklmnop"
+
+
+@dataclass(kw_only=True)
+class UmlGuest(Guest):
+    """Disks are ubd devices, plugged and unplugged by the management console."""
+
+    plugged: dict[str, Path] = field(default_factory=dict)
+
+    def plug(self, image: Path, size_bytes: int) -> Disk:  # noqa: ARG002
+        """The first free ubd device, on the image."""
+        if any(character in str(image) for character in ",:"):
+            raise UnsupportedError(
+                "User-Mode Linux takes no image with a comma or colon in its path", where=str(image)
+            )
+        letter = next((each for each in LETTERS if each not in self.plugged), None)
+        if letter is None:
+            raise UnsupportedError(f"User-Mode Linux has at most {len(LETTERS)} disks")
+        self._command(f"config ubd{_index(letter)}={image}")
+        self.plugged[letter] = image
+        # Flushes reach the image file, and go no further (arch/um/drivers/ubd_kern.c).
+        facts = {"image": str(image), "flush": "ends in the image file's page cache on the host"}
+        return Disk(device=f"/dev/ubd{letter}", facts=facts)
+
+    def unplug(self, disk: Disk) -> None:
+        """Take it back; one that is still in use makes the guest one to throw away."""
+        letter = str(disk.device)[-1]
+        self._command(f"remove ubd{_index(letter)}")
+        self.plugged.pop(letter, None)
+
+    def _command(self, text: str) -> None:
+        try:
+            _mconsole.ask(self.directory / UMID / "mconsole", text)
+        except GuestError:
+            self.broken = True
+            raise
+
+
+class Uml(kinds.Machine):
+    """Boots in about a second, as any user."""
+
+    summary = "User-Mode Linux: a kernel in a process, without root"
+
+    def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
+        """The kernel, its modules."""
+        needs = []
+        if os.uname().machine != "x86_64":
+            needs.append(Need(what="User-Mode Linux needs an x86-64 machine"))
+        if _program(spec) is None:
+            needs.append(
+                Need(what=f"{spec.kernel or PROGRAM} is not there", remedy="apt-get install user-mode-linux")
+            )
+        elif _modules(spec) is None:
+            needs.append(Need(what="its modules are not there", remedy="name their directory with --modules"))
+        if tools.find("taskset") is None:
+            needs.append(Need(what="taskset is not installed", remedy="apt-get install util-linux"))
+        if _xstate.needed() and tools.find("cc") is None:
+            needs.append(
+                Need(what="on this CPU it needs a C compiler once", remedy="apt-get install gcc libc6-dev")
+            )
+        return tuple(needs)
+
+    def kernel(self, spec: MachineSpec) -> Kernel | None:
+        """By the lists beside its modules."""
+        directory = _modules(spec)
+        return modules.read(directory) if directory else None
+
+    def plan(self, spec: MachineSpec) -> tuple[str, ...]:
+        """The command line of the guest."""
+        return (*_argv(spec, program=spec.kernel or PROGRAM, cpu="CPU"), "fslab_run=DIRECTORY")
+
+    def boot(self, boot: Boot) -> UmlGuest:
+        """A guest with the host's root read-only and ``boot.directory`` shared."""
+        spec = boot.spec
+        if needs := self.missing(spec):
+            raise UnsupportedError(needs[0].what, where="--on uml", hint=needs[0].remedy)
+        memory_bytes = parse_size(spec.memory or kinds.DEFAULT_MEMORY)
+        environment = {boot.mark[0]: boot.mark[1], "TMPDIR": str(memory.directory(memory_bytes))}
+        if _xstate.needed():
+            environment["LD_PRELOAD"] = str(_xstate.built(boot.directory))
+        cpu = max(os.sched_getaffinity(0))
+        ours, theirs = socket.socketpair()
+        console = guest.open_console(boot.directory)
+        argv = [
+            *_argv(spec, program=str(_program(spec)), cpu=str(cpu)),
+            f"con0=null,fd:{console}", f"con1=fd:{theirs.fileno()},fd:{theirs.fileno()}",
+            f"init={boot.init[0]}", f"fslab_run={boot.directory}", f"fslab_modules={_modules(spec)}",
+            "fslab_link=/dev/tty1", "--", *boot.init[1:],
+        ]  # fmt: skip
+        try:
+            child = proc.start(
+                argv, output=console, inherit=(console, theirs.fileno()), cwd=boot.directory, env=environment
+            )
+        finally:
+            os.close(console)
+            theirs.close()
+        facts = {"machine": self.name, "memory": spec.memory or kinds.DEFAULT_MEMORY, "cpu_pinned": cpu}
+        return guest.booted(UmlGuest(directory=boot.directory, child=child, line=ours, facts=facts))
+
+
+def _argv(spec: MachineSpec, *, program: str, cpu: str) -> list[str]:
+    # panic=-1 noreboot: a panic ends the process. loglevel: the kernel log is the record of what went on.
+    return [
+        "taskset", "--cpu-list", cpu, program, f"mem={spec.memory or kinds.DEFAULT_MEMORY}", f"umid={UMID}",
+        "uml_dir=.", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null",
+        "panic=-1", "noreboot", "loglevel=7",
+    ]  # fmt: skip
+
+
+def _index(letter: str) -> int:
+    return ord(letter) - ord("a")
+
+
+def _program(spec: MachineSpec) -> str | None:
+    if spec.kernel is None:
+        return tools.find(PROGRAM)
+    return shutil.which(str(Path(spec.kernel).expanduser().resolve()))
+
+
+def _modules(spec: MachineSpec) -> Path | None:
+    if spec.modules is not None:
+        directory = Path(spec.modules).expanduser().resolve()
+        return directory if (directory / "modules.dep").is_file() else modules.newest(directory)
+    return modules.newest(MODULES)

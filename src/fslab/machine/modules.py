@@ -1,0 +1,66 @@
+"""What a kernel brings, by the lists that lie beside its modules: file systems and modules by name.
+
+Reads files of a modules directory (kmod's modules.alias, modules.builtin, modules.dep, modules.builtin.modinfo).
+Boots and loads nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fslab.system import sysfs
+
+ROOT = Path("/lib/modules")
+SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernel:
+    """``release`` and what it can do, built in or as a module."""
+
+    release: str
+    filesystems: frozenset[str]
+    modules: frozenset[str]
+
+    def has_module(self, name: str) -> bool:
+        """Whether the kernel has a module of this name, also built in; ``-`` and ``_`` are the same."""
+        return name.replace("-", "_") in self.modules
+
+
+@cache
+def read(directory: Path) -> Kernel:
+    """The kernel of a modules directory; its name is the release."""
+    builtin = (sysfs.text(directory / "modules.builtin.modinfo") or "").split("\0")
+    aliases = [line.partition(".alias=")[2] for line in builtin]
+    for line in (sysfs.text(directory / "modules.alias") or "").splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "alias":
+            aliases.append(rest.split(" ")[0])
+    listed = (sysfs.text(directory / "modules.builtin") or "").splitlines()
+    listed += [line.partition(":")[0] for line in (sysfs.text(directory / "modules.dep") or "").splitlines()]
+    return Kernel(
+        release=directory.name,
+        filesystems=frozenset(alias.removeprefix("fs-") for alias in aliases if alias.startswith("fs-")),
+        modules=frozenset(_name(path) for path in listed if path),
+    )
+
+
+def newest(root: Path) -> Path | None:
+    """The modules directory of the newest kernel below ``root``; None if there is none."""
+    found = [path for path in root.glob("*") if (path / "modules.dep").is_file()]
+    return max(found, key=lambda path: _version(path.name), default=None)
+
+
+def _version(release: str) -> list[tuple[int, str]]:
+    """Releases in their order: numbers as numbers."""
+    words = release.replace("-", ".").replace("+", ".").split(".")
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in words]
+
+
+def _name(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name.replace("-", "_")

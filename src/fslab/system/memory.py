@@ -1,0 +1,43 @@
+"""Where files can lie in memory: a tmpfs with room. Looks only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from fslab.errors import NoSpaceError
+from fslab.system import mounts
+from fslab.units import format_size
+
+SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
+
+
+def directory(size_bytes: int, *, executable: bool = True) -> Path:
+    """A directory of ours in memory with room for ``size_bytes``; ``executable``: its files can be mapped so.
+
+    A guest's memory is a file there, mapped executable; with too little room the guest would die by SIGBUS
+    when it touches a page, not when it starts. NoSpaceError where there is none.
+    """
+    seen = []
+    for place in _places():
+        room = os.statvfs(place)
+        free = room.f_bavail * room.f_frsize
+        if free >= size_bytes and not (executable and room.f_flag & os.ST_NOEXEC):
+            return place
+        seen.append(f"{place} has {format_size(free)}{' and is noexec' * bool(room.f_flag & os.ST_NOEXEC)}")
+    raise NoSpaceError(
+        f"no memory file system has room for {format_size(size_bytes)} ({'; '.join(seen) or 'there is none'})",
+        hint="enlarge /dev/shm, or ask for less (guest_memory, size of the medium)",
+    )
+
+
+def _places() -> Iterator[Path]:
+    named = [Path(os.environ[name]) for name in ("XDG_RUNTIME_DIR", "TMPDIR") if os.environ.get(name)]
+    for place in (SHARED, *named):
+        if place.is_dir() and os.access(place, os.W_OK | os.X_OK) and _in_memory(place):
+            yield place
+
+
+def _in_memory(place: Path) -> bool:
+    return mounts.containing(place).filesystem in {"tmpfs", "ramfs"}
