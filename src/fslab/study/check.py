@@ -156,7 +156,7 @@ def _size(stack: Stack, media: dict[str, Medium]) -> int:
     mediums = sum(matrix.count(media[name].options) for name in stack.medium)
     layouts = sum(matrix.count(layout.options) for layout in stack.layout)
     variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
-    return mediums * layouts * variants
+    return mediums * layouts * variants * len(matrix.machines(stack))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

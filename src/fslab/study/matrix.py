@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
-from fslab.cell import MediumSpec, Scalar, StackSpec, WorkloadSpec
+from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.study.model import Layout, Medium, Stack, Workload
 
 Axes = Mapping[str, Sequence[Scalar]]
@@ -93,20 +93,50 @@ def _combinations(stack: Stack, media: Mapping[str, Medium]) -> Iterator[tuple[S
     filesystems: tuple[str | None, ...] = stack.filesystem or (None,)
     mediums = [spec for name in stack.medium for spec in medium_specs(name, media[name])]
     layouts = [each for layout in stack.layout for each in _layouts(layout, stack.layout)]
-    combinations = product(filesystems, stack.mkfs_options, stack.mount_options, layouts, mediums)
-    for filesystem, mkfs_options, mount_options, (layout, options, layout_word), medium in combinations:
+    combinations = product(
+        machines(stack), filesystems, stack.mkfs_options, stack.mount_options, layouts, mediums
+    )
+    for place, filesystem, mkfs_options, mount_options, (
+        layout,
+        options,
+        layout_word,
+    ), medium in combinations:
+        machine, machine_words = place
         words = (
             filesystem if len(filesystems) > 1 else None,
             (mkfs_options or "mkfs-defaults") if len(stack.mkfs_options) > 1 else None,
             mount_options if len(stack.mount_options) > 1 else None,
             layout_word,
             medium.name if len(mediums) > 1 else None,
+            *machine_words,
         )
         spec = StackSpec(
             name="", medium=medium, layout=layout, layout_options=options, filesystem=filesystem,
-            mkfs_options=mkfs_options, mount_options=mount_options,
+            mkfs_options=mkfs_options, mount_options=mount_options, machine=machine,
         )  # fmt: skip
         yield spec, tuple(word for word in words if word)
+
+
+def machines(stack: Stack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
+    """Where a stack runs: every machine with every kernel, and the words for what varies.
+
+    Kernels are told apart by their files' names, by their whole paths where those are the same.
+    """
+    types, kernels = stack.on or ("host",), stack.kernel or (None,)
+    modules = stack.modules * len(kernels) if len(stack.modules) == 1 else stack.modules
+    names = [kernel.rsplit("/", 1)[-1] for kernel in kernels if kernel is not None]
+    found = []
+    for (number, kernel), type_ in product(enumerate(kernels), types):
+        label = kernel if len(set(names)) < len(names) or kernel is None else names[number]
+        of_guest = {
+            "kernel": kernel,
+            "modules": modules[number] if number < len(modules) else None,
+            "memory": stack.guest_memory,
+        }
+        spec = MachineSpec(type=type_, **(of_guest if type_ != "host" else {}))
+        words = (label if len(kernels) > 1 else None, type_ if len(types) > 1 else None)
+        found.append((spec, tuple(f"@{word}" for word in words if word)))
+    return list({spec: (spec, words) for spec, words in found}.values())
 
 
 def _layouts(layout: Layout, among: Sequence[Layout]) -> Iterator[tuple[str, dict[str, Scalar], str]]:

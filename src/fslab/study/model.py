@@ -129,6 +129,10 @@ class Stack(Written):
 
 class Workload(Written):
     """A tool with its own keys. A list in any of those is a matrix axis.
+    on: Texts = Field((), description="overrides the study's `on`")
+    kernel: Texts = Field((), description="overrides the study's `kernel`")
+    modules: Texts = Field((), description="overrides the study's `modules`")
+    guest_memory: str | None = Field(None, description="overrides the study's `guest_memory`")
 
     ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply.
     """
@@ -194,6 +198,16 @@ class StudyFile(Written):
         {}, description="kernel settings during the campaign, put back afterwards: `vm.*` and `cpu_governor`"
     )
 
+    on: Texts = Field(
+        (), description="where trials run: `host`, a guest (`uml`, `qemu`), or `auto`; default: `host`"
+    )
+    kernel: Texts = Field(
+        (), description="the guest's kernel: a file; a list compares kernels; default: an installed one"
+    )
+    modules: Texts = Field(
+        (), description="directory of the kernel's modules, for each `kernel` one; default: found beside it"
+    )
+    guest_memory: str | None = Field(None, description="memory of a guest, such as 1g")
 
 class Study(StudyFile):
     """A study, whole and checked: every reference is resolved and every combination is valid.

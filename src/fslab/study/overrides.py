@@ -14,6 +14,7 @@ from fslab.study.source import Node, parse_value
 NAMED = ("media", "stacks", "workloads")
 # Its keys have dots of their own (vm.dirty_bytes).
 DOTTED = "tuning"
+MACHINE = ("on", "kernel", "modules", "guest_memory")
 
 
 def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
@@ -29,6 +30,14 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
         parent = _parent(root, path, place, mistakes) if node is not None else None
         if parent is not None and node is not None:
             parent[str(path[-1])] = node
+            if key in MACHINE:
+                _everywhere(key, root)
+
+
+def _everywhere(key: str, root: Node) -> None:
+    """Where trials run is set for all stacks, also those that the study puts somewhere else."""
+    for stack in root.at(("stacks",)).fields.values():
+        stack.fields.pop(key, None)
 
 
 def _split(key: str) -> Path:

@@ -15,7 +15,8 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.mistakes import Mistakes, meant, suggestion
-from fslab.study.model import NAME, TUNABLE, Layout, Medium, Stack, StudyFile, Workload
+from fslab.study.model import NAME, TUNABLE, TUNABLE_NAMES, Layout, Medium, Stack, StudyFile, Workload
+from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -49,11 +50,19 @@ def read_study(root: Node, mistakes: Mistakes) -> Draft:
     fields = known_fields(root, keys_of(StudyFile, described=True), mistakes, root)
     draft.values = read_keys(StudyFile, root, fields, mistakes, readers)
     for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
+    _inherit(draft)
         _check_tunable(key, node, mistakes)
     return draft
 
 
 def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes: Mistakes) -> None:
+def _inherit(draft: Draft) -> None:
+    """What a stack does not say of its machine is as for the whole study."""
+    for name, stack in draft.stacks.items():
+        own = {key: draft.values[key] for key in MACHINE if key in draft.values and not getattr(stack, key)}
+        draft.stacks[name] = stack.model_copy(update=own)
+
+
     """Read each entry of a mapping of names."""
     if not is_mapping(node, f"a mapping of names, each with {what}", mistakes):
         return
