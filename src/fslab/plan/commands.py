@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fslab.cell import Cache, Cell, Fresh
 from fslab.plan.model import PlannedCommand, Stage
-from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage import making
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
@@ -71,7 +71,11 @@ def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand,
     planned = medium_plan(cell, paths)
     if not MEDIA.get(cell.stack.medium.type).formatted:
         return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{slot_of(cell)}", seed)
-    return (*_stack(cell, paths, planned), *_workload(cell, paths, paths.target / "work", seed))
+    return (
+        *_stack(cell, paths, planned),
+        *_workload(cell, paths, paths.target / "work", seed),
+        *_detach(cell, planned, paths),
+    )
 
 
 def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedCommand, ...]:
@@ -82,22 +86,33 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
         for slot in slots
         for stage, argv in planned.commands
     ]
-    layout = LAYOUTS.get(spec.layout)
-    devices = [planned.device] if disks == 1 else [f"{planned.device}{index}" for index in range(disks)]
-    join = layout.commands(layout.parse_options(spec.layout_options), devices)
-    device = planned.device if disks == 1 else f"/dev/{spec.layout.upper()}"
-    driver = FILESYSTEMS.get(spec.filesystem or "")
+    devices = _devices(cell, planned, paths)
+    plan = making.layout_plan(spec, devices, "CAMPAIGN")
     discard = not MEDIA.get(spec.medium.type).image
+    mkfs = making.mkfs_argv(spec, plan, plan.device, discard=discard)
+    mount = making.mount_argv(spec, plan, plan.device, str(paths.target))
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
-        *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in join),
-        PlannedCommand(
-            stage=Stage.MKFS, argv=tuple(driver.mkfs_argv(spec.mkfs_options, device, discard=discard))
-        ),
-        PlannedCommand(
-            stage=Stage.MOUNT, argv=tuple(driver.mount_argv(spec.mount_options, device, str(paths.target)))
-        ),
+        *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
+        PlannedCommand(stage=Stage.MKFS, argv=tuple(mkfs)),
+        PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),
     )
+
+
+def _detach(cell: Cell, planned: MediumPlan, paths: Paths) -> tuple[PlannedCommand, ...]:
+    """How the layout is taken apart when the trial ends; kept, where later trials use it again."""
+    plan = making.layout_plan(cell.stack, _devices(cell, planned, paths), "CAMPAIGN")
+    argvs = plan.remove if cell.fresh is Fresh.TRIAL else plan.deactivate
+    return tuple(PlannedCommand(stage=Stage.DETACH, argv=argv) for argv in argvs)
+
+
+def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
+    """The devices of the medium, by name where they have one already."""
+    medium, disks = MEDIA.get(cell.stack.medium.type), disks_of(cell)
+    options = medium.parse_options(cell.stack.medium.options)
+    if planned.wipes:
+        return [medium.plan(each, paths.images).device for each in medium.each(options, disks)]
+    return [planned.device] if disks == 1 else [f"{planned.device}{index}" for index in range(disks)]
 
 
 def _workload(cell: Cell, paths: Paths, directory: Path, seed: int) -> tuple[PlannedCommand, ...]:

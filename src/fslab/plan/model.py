@@ -21,6 +21,7 @@ class Stage(StrEnum):
     PREPARE = "prepare"
     RUN = "run"
     CLEANUP = "cleanup"
+    DETACH = "detach"
 
 
 class PlannedCommand(Frozen):

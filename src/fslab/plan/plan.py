@@ -43,10 +43,15 @@ def make_plan(study: Study, *, images: Path, runtime: Path) -> Plan:
         commands={cell.id: commands_of(cell, paths, seed=seed) for cell in cells},
         impossible={cell.id: why for cell in cells if (why := why_not(cell))},
         devices=tuple(
-            dict.fromkeys(planned.device for planned, _ in media if planned.size_bytes or planned.wipes)
+            dict.fromkeys(
+                device
+                for planned, disks in media
+                if planned.size_bytes or planned.wipes
+                for device in planned.wipes[:disks] or (planned.device,)
+            )
         ),
         space=space,
-        wipes=tuple(dict.fromkeys(device for planned, _ in media for device in planned.wipes)),
+        wipes=tuple(dict.fromkeys(device for planned, disks in media for device in planned.wipes[:disks])),
         expected_s=_expected_s(cells, study.trials, sum(space.values())),
         budget_s=study.budget_s,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fslab.errors import ToolFailedError
-from fslab.record import Command, ValidityWarning
+from fslab.record import Command
 from fslab.system import proc
 
 
@@ -39,17 +39,15 @@ class BlockDevice:
     """One block device to make a file system on.
 
     ``discard``: whether mkfs may discard (never on image media: it would punch the image full of holes).
-    ``facts``: geometry and settings as read from sysfs. ``members`` are further devices that mkfs gets after
-    ``path``, where the file system itself joins them; ``stripe`` is how a layout spreads data over disks.
+    ``buffered``: it goes through a page cache where direct I/O was possible and asked for.
+    ``facts``: geometry and settings as read from sysfs.
     """
 
     path: Path
     size_bytes: int
     discard: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[ValidityWarning, ...] = ()
-    members: tuple[Path, ...] = ()
-    stripe: Stripe | None = None
+    buffered: bool = False
 
     @property
     def kernel_name(self) -> str:

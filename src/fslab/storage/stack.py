@@ -7,30 +7,32 @@ about when to measure.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
-from fslab.record import Severity, ValidityWarning, WarningKind
-from fslab.storage import BlockDevice, Site
+from fslab.storage import BlockDevice, Site, making
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.layouts import LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import kernel, mounts, sysfs
-from fslab.units import format_size
 
 WORK = "work"
+STRIPES = ("stripe", "sunit", "swidth")
 
 
 @dataclass(kw_only=True, slots=True)
 class Stack:
     """A stack that is up.
 
-    ``work`` is the workload's own directory on it; ``device`` is None on a ``directory`` medium;
-    ``watched`` are kernel names of the block devices under it, as far as they can be known.
+    ``work`` is the workload's own directory on it; ``device`` is None on a ``directory`` medium, and so is
+    ``plan``, what its layout does; ``watched`` are kernel names of the disks under it, as far as they can be
+    known: the parts, not what a layout makes of them, so that nothing is counted twice and copies and parity
+    count as the bytes they are.
     """
 
     site: Site
@@ -39,9 +41,10 @@ class Stack:
     filesystem: str
     device: BlockDevice | None = None
     driver: FileSystem | None = None
+    plan: LayoutPlan | None = None
     target: Path | None = None
     watched: tuple[str, ...] = ()
-    warnings: list[ValidityWarning] = field(default_factory=list)
+    buffered: bool = False
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -54,8 +57,8 @@ class Stack:
 
     def mount(self) -> None:
         """Mount it (again)."""
-        if self.driver and self.device and self.target:
-            argv = self.driver.mount_argv(self.spec.mount_options, str(self.device.path), str(self.target))
+        if self.plan and self.device and self.target:
+            argv = making.mount_argv(self.spec, self.plan, str(self.device.path), str(self.target))
             self.site.run("mount", argv, failure=MountError)
 
     def unmount(self) -> bool:
@@ -78,6 +81,7 @@ def check(spec: StackSpec, site: Site) -> None:
     if spec.machine.type != "host":
         medium.check_image(medium.parse_options(spec.medium.options), site, disks=disks)
         return
+    layout.check()
     medium.check(medium.parse_options(spec.medium.options), site, disks=disks)
 
 
@@ -90,14 +94,18 @@ def _check_spec(spec: StackSpec) -> None:
     try:
         driver.check_mkfs_options(spec.mkfs_options)
         driver.check_mount_options(spec.mount_options)
+        making.check(spec)
     except ValueError as error:
         raise UsageError(str(error), where=spec.name) from error
 
 
-def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool) -> Stack:
+def build(
+    spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool, keep: bool = False
+) -> Stack:
     """Bring the stack up and mount it.
 
-    ``slot`` names the images to use; ``make`` False: they carry the file system already.
+    ``slot`` names the images to use; ``make`` False: they carry the file system already; ``keep``: a later
+    trial wants it again.
     """
     medium = MEDIA.get(spec.medium.type)
     options = medium.parse_options(spec.medium.options)
@@ -110,15 +118,21 @@ def build(spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool
     disks = layout.disks(layout_options)
     slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
     provided = [
-        medium.provide(options, site, name, undo) if site.attached is None else site.attached[name]
-        for name in slots
+        medium.provide(each, site, name, undo) if site.attached is None else site.attached[name]
+        for each, name in zip(medium.each(options, disks), slots, strict=True)
     ]
-    devices = [device for device in provided if isinstance(device, BlockDevice)]
-    device = layout.assemble(layout_options, devices, site, undo)
+    parts = [device for device in provided if isinstance(device, BlockDevice)]
+    device = layout.assemble(layout_options, parts, site, undo, make=make, keep=keep)
+    plan = making.layout_plan(spec, [str(part.path) for part in parts], site.campaign)
     if make:
-        argv = driver.mkfs_argv(spec.mkfs_options, str(device.path), discard=device.discard)
-        site.run("mkfs", [*argv, *map(str, device.members)], failure=MkfsError)
-    return _mounted(spec, site, device, devices, driver, undo)
+        argv = making.mkfs_argv(spec, plan, str(device.path), discard=device.discard)
+        site.run("mkfs", argv, failure=MkfsError)
+    told = {
+        "geometry": spec.geometry.value,
+        "mkfs_told_of_stripes": making.geometry_options(spec, plan) or None,
+    }
+    device = replace(device, facts={**device.facts, **told})
+    return _mounted(spec, site, device, parts, driver, plan, undo)
 
 
 def check_supported(driver: FileSystem, *, where: str) -> None:
@@ -141,6 +155,7 @@ def _mounted(
     device: BlockDevice,
     parts: list[BlockDevice],
     driver: FileSystem,
+    plan: LayoutPlan,
     undo: ExitStack,
 ) -> Stack:
     target = site.runtime / "mnt"
@@ -149,28 +164,21 @@ def _mounted(
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
         site=site, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
-        target=target, watched=(device.kernel_name,),
-        warnings=[*(warning for part in parts for warning in part.warnings), *_too_small(device, driver)],
+        plan=plan, target=target, watched=tuple(part.kernel_name for part in parts),
+        buffered=any(part.buffered for part in parts),
     )  # fmt: skip
     stack.mount()
+    stack.device = replace(device, facts={**device.facts, "stripes_in_use": _stripes(target)})
     stack.work.mkdir(mode=0o700, exist_ok=True)
     return stack
 
 
-def _too_small(device: BlockDevice, driver: FileSystem) -> list[ValidityWarning]:
-    fair = driver.fair_size_bytes
-    if fair is None or device.size_bytes >= fair:
-        return []
-    return [
-        ValidityWarning(
-            kind=WarningKind.VOLUME_SMALL,
-            severity=Severity.DOUBT,
-            message=f"{driver.name} works on {format_size(device.size_bytes)} and is slower on a volume below "
-            f"{format_size(fair)} than on a large one, most of all with metadata",
-            hint="raise the size of the medium before you judge it",
-            data={"size_bytes": device.size_bytes, "fair_size_bytes": fair},
-        )
-    ]
+def _stripes(target: Path) -> dict[str, str] | None:
+    """The stripes that the file system works with, as its mount shows them: ext4's in its blocks, those of XFS
+    in sectors of 512 bytes; None where it shows none."""
+    mount = mounts.at(target)
+    options = (option.partition("=") for option in (mount.options if mount else "").split(","))
+    return {name: value for name, _, value in options if name in STRIPES} or None
 
 
 def _on_directory(spec: StackSpec, site: Site, provided: BlockDevice | Path) -> Stack:

@@ -16,6 +16,7 @@ from typing import ClassVar
 from fslab.abilities import Limits
 from fslab.errors import nearest
 from fslab.registry import Registry
+from fslab.storage import Stripe
 from fslab.system.tools import Tool
 
 # mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without those that would hide the mount from us or
@@ -82,6 +83,8 @@ class FileSystem(ABC):
     ``mount_options`` maps an option's name to the form of its value: ``""`` none, ``"int"``, ``"size"``
     (4k), ``"any"``, or the allowed words joined by ``|``; a trailing ``?`` means that the value may be left
     out. ``mkfs_flags`` maps a flag of mkfs to ``""`` (no value) or ``"value"``.
+    ``stripe_options`` are the words by which mkfs is told of stripes (none: it cannot be),
+    ``no_stripe_options`` keep it from finding them by itself, and below ``aligned_min_size_bytes`` it refuses them.
     """
 
     name: str
@@ -96,10 +99,20 @@ class FileSystem(ABC):
     switches: ClassVar[Mapping[str, Switch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
     mkfs_flags: ClassVar[Mapping[str, str]]
+    stripe_options: ClassVar[tuple[str, ...]] = ()
+    no_stripe_options: ClassVar[str] = ""
+    aligned_min_size_bytes: ClassVar[int] = 0
 
     @abstractmethod
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """The mkfs command line for ``device``. Pure. ``discard`` False: it must not discard."""
+
+    def aligned_options(self, stripe: Stripe, options: str) -> str:
+        """The mkfs options that say how data is spread, beside the study's ``options``. Pure.
+
+        ValueError where these leave open what has to be known for it.
+        """
+        raise NotImplementedError(f"{self.name} declares stripe_options: {stripe}, {options}")
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """The mount command line. Pure."""

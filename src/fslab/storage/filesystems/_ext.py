@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
+from fslab.storage import Stripe
 from fslab.storage.filesystems import FileSystem, Kernels, Switch
 from fslab.system.tools import Tool
+from fslab.units import format_size, parse_size
 
 MKE2FS_FLAGS: Mapping[str, str] = {
     "-b": "value", "-C": "value", "-E": "value", "-g": "value", "-G": "value", "-i": "value", "-I": "value",
@@ -43,6 +45,7 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
     "no_prefetch_block_bitmaps": "", "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
 }  # fmt: skip
 
+BLOCK_BYTES = 4096
 NO_REFLINK = {Ability.REFLINK: "no two files share blocks"}
 # Block maps instead of extents: three levels of 4-byte pointers on 4 KiB blocks, and i_blocks in 512-byte sectors.
 BLOCK_MAPPED = Limits(
@@ -62,6 +65,8 @@ class ExtFileSystem(FileSystem):
     min_size_bytes = 16 << 20
     switches: ClassVar[Mapping[str, Switch]] = {"quotas": Switch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
+    stripe_options = ("stride", "stripe_width", "stripe-width")
+    no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs takes what the device says (libblkid)
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
@@ -78,8 +83,16 @@ class ExtFileSystem(FileSystem):
             else:
                 rest.append(word)
         # Below 512 MB mke2fs.conf would choose 1 KiB blocks, beside the 4 KiB of the others.
-        block = [] if any(word[:2] in {"-b", "-T", "-C"} for word in rest) else ["-b", "4096"]
+        block = [] if any(word[:2] in {"-b", "-T", "-C"} for word in rest) else ["-b", str(BLOCK_BYTES)]
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
+
+    def aligned_options(self, stripe: Stripe, options: str) -> str:
+        """``-E stride=…,stripe_width=…``, in blocks of the file system."""
+        block_bytes = _block_bytes(shlex.split(options))
+        stride = stripe.chunk_bytes // block_bytes
+        if not stride:
+            raise ValueError(f"a chunk of {format_size(stripe.chunk_bytes)} is smaller than a block")
+        return f"-E stride={stride},stripe_width={stride * stripe.data_disks}"
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """``resize2fs`` works on mounted file systems too."""
@@ -88,6 +101,16 @@ class ExtFileSystem(FileSystem):
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
         """``resize2fs DEVICE SIZE``; the kernel has the last word."""
         return ["resize2fs", device, f"{size_bytes >> 10}K"]
+
+
+def _block_bytes(words: list[str]) -> int:
+    """The block size that mke2fs will use; ValueError where a usage type decides it."""
+    for word, value in zip(words, [*words[1:], ""], strict=True):
+        if word.startswith("-b"):
+            return parse_size((word[2:] or value).removeprefix("-"))
+    if any(word[:2] in {"-T", "-C"} for word in words):
+        raise ValueError("a stride is counted in blocks: with -T or -C say their size too, such as -b 4096")
+    return BLOCK_BYTES
 
 
 def modules(name: str) -> Kernels:

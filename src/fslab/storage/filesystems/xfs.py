@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from fslab.storage import Stripe
 from fslab.storage.filesystems import FileSystem, Switch
 from fslab.system.tools import Tool
 
@@ -16,6 +17,9 @@ class Xfs(FileSystem):
     mount_type = "xfs"
     min_size_bytes = 300 << 20  # mkfs.xfs(8): smaller ones are refused since xfsprogs 5.19
     switches = {"quotas": Switch(mount="uquota")}
+    stripe_options = ("su", "sw", "sunit", "swidth", "noalign")
+    no_stripe_options = "-d noalign"  # else mkfs.xfs takes what the device says, but for volumes below 1 GiB
+    aligned_min_size_bytes = 640 << 20  # its log would be too small (xfsprogs 6.1: refused on 512 MiB)
     mkfs_flags = {
         "-b": "value", "-d": "value", "-i": "value", "-l": "value", "-L": "value", "-m": "value",
         "-n": "value", "-s": "value",
@@ -34,6 +38,10 @@ class Xfs(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    def aligned_options(self, stripe: Stripe, options: str) -> str:  # noqa: ARG002
+        """``-d su=…,sw=…``; the log's own unit follows from it."""
+        return f"-d su={stripe.chunk_bytes},sw={stripe.data_disks}"
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """``xfs_growfs -d`` takes the mount point."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from fslab.storage import BlockDevice, Site, layouts
+from fslab.storage.layouts import LayoutPlan
 
 
 class SingleOptions(layouts.Options):
@@ -13,7 +14,7 @@ class SingleOptions(layouts.Options):
 
 
 class Single(layouts.Layout[SingleOptions]):
-    """The medium's one device is the block device."""
+    """The medium's one device is the block device; the first, where a medium names several."""
 
     summary = "one device, as it is"
     Options = SingleOptions
@@ -22,12 +23,18 @@ class Single(layouts.Layout[SingleOptions]):
         """One."""
         return 1
 
-    def commands(self, options: SingleOptions, devices: Sequence[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """None."""
-        return ()
+    def usable_bytes(self, options: SingleOptions, disk_bytes: int) -> int:  # noqa: ARG002
+        """All of it."""
+        return disk_bytes
+
+    def plan(self, options: SingleOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
+        """No commands."""
+        (device,) = devices
+        return LayoutPlan(device=device)
 
     def assemble(
-        self, options: SingleOptions, devices: Sequence[BlockDevice], site: Site, undo: ExitStack  # noqa: ARG002
+        self, options: SingleOptions, devices: Sequence[BlockDevice], site: Site, undo: ExitStack,  # noqa: ARG002
+        *, make: bool, keep: bool,  # noqa: ARG002
     ) -> BlockDevice:  # fmt: skip
         """The device itself."""
         (device,) = devices

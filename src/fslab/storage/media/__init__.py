@@ -7,7 +7,7 @@ whatever could destroy data that is not ours.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,8 @@ class MediumPlan:
     """What using a medium would mean, without touching it.
 
     ``device``: the path, or a stand-in such as ``/dev/loopN``, used in printed commands. ``space`` maps a
-    place (a directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost.
+    place (a directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost, in
+    the order in which a layout takes them.
     """
 
     device: str
@@ -61,6 +62,10 @@ class Medium(ABC, Generic[O]):
     @abstractmethod
     def check(self, options: O, site: Site, *, disks: int) -> None:
         """Raise (UnsafeError, NoSpaceError, NeedsRootError, …) if it cannot be used now. Changes nothing."""
+
+    def each(self, options: O, disks: int) -> Sequence[O]:
+        """The options of each of its ``disks`` disks: all alike, where the medium makes them. Pure."""
+        return [options] * disks
 
     @abstractmethod
     def provide(self, options: O, site: Site, slot: str, undo: ExitStack) -> BlockDevice | Path:

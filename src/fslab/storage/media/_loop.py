@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError
-from fslab.record import Severity, ValidityWarning, WarningKind
 from fslab.storage import BlockDevice, Site, images
 from fslab.system import loops, mounts, sysfs
 
@@ -55,20 +54,10 @@ def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> 
         size_bytes=image.stat().st_size,
         discard=False,
         facts=facts,
-        warnings=(_buffered(image),) if expect_direct and not direct else (),
+        buffered=expect_direct and not direct,
     )
 
 
 def _detach(image: Path, site: Site, entry: str) -> None:
     loops.detach(image)
     site.journal.undone(entry)
-
-
-def _buffered(image: Path) -> ValidityWarning:
-    return ValidityWarning(
-        kind=WarningKind.LOOP_BUFFERED,
-        severity=Severity.DOUBT,
-        message="the loop device goes through the page cache of the backing file, so direct I/O is not direct",
-        hint="put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs",
-        data={"image": str(image)},
-    )

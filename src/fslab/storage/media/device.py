@@ -1,4 +1,4 @@
-"""A block device that the user named: a disk, a partition, a logical volume. Its content is lost.
+"""Block devices that the user named: disks, partitions, logical volumes. Their content is lost.
 
 Never by default, never by an unstable name, never while anything uses it.
 """
@@ -6,47 +6,80 @@ Never by default, never by an unstable name, never while anything uses it.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from fslab.errors import UnsafeError
+from fslab.errors import UnsafeError, UsageError
 from fslab.storage import BlockDevice, Site, guard, media
 from fslab.storage.media import MediumPlan, _loop
 from fslab.system import sysfs
 
 
 class DeviceOptions(media.Options):
-    """Which device, by a name that does not change."""
+    """Which device; for a layout of several disks, all their names in one text, with blanks between.
 
-    path: str = Field(description="stable device name, such as /dev/disk/by-id/…; ALL ITS DATA IS LOST")
+    A layout takes as many as it needs, from the first on.
+    """
+
+    path: str = Field(
+        description="stable device name, such as /dev/disk/by-id/…, or several with blanks between; "
+        "ALL THEIR DATA IS LOST"
+    )
 
     @field_validator("path")
     @classmethod
     def _stable(cls, value: str) -> str:
-        try:
-            guard.check_name(value)
-        except UnsafeError as error:
-            raise ValueError(f"{error.what}; {error.hint}") from error
-        return value
+        names = value.split()
+        for number, name in enumerate(names):
+            try:
+                guard.check_name(name)
+            except UnsafeError as error:
+                raise ValueError(f"{error.what}; {error.hint}") from error
+            if name in names[:number]:
+                raise ValueError(f"'{name}' is named twice")
+        if not names:
+            raise ValueError("names no device")
+        return " ".join(names)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The devices' names."""
+        return tuple(self.path.split())
 
 
 class Device(media.Medium[DeviceOptions]):
     """Checked before the campaign and again before each mkfs; its signatures are wiped when the campaign ends."""
 
-    summary = "a named block device; everything on it is lost"
+    summary = "a named block device, or several; everything on them is lost"
     Options = DeviceOptions
 
     def plan(self, options: DeviceOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
-        """The device itself."""
-        return MediumPlan(device=options.path, size_bytes=None, space={}, wipes=(options.path,))
+        """The devices themselves."""
+        return MediumPlan(device=options.paths[0], size_bytes=None, space={}, wipes=options.paths)
 
-    def check(self, options: DeviceOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
-        """Unused, and blank unless named with --wipe."""
+    def each(self, options: DeviceOptions, disks: int) -> Sequence[DeviceOptions]:
+        """One device each; UsageError where fewer are named."""
+        if disks > len(options.paths):
+            raise UsageError(
+                f"{disks} disks are needed and {len(options.paths)} named", where=options.path,
+                hint="name more devices in 'path', with blanks between",
+            )  # fmt: skip
+        return [DeviceOptions(path=path) for path in options.paths[:disks]]
+
+    def check(self, options: DeviceOptions, site: Site, *, disks: int) -> None:
+        """Each unused, and blank unless named with --wipe; and no two names of the same disk."""
         _loop.check_root(os.geteuid(), self.name)
-        guard.check_unused(options.path)
-        guard.check_blank(options.path, site.wipe)
+        seen: dict[str, str] = {}
+        for each in self.each(options, disks):
+            device = guard.check_unused(each.path)
+            guard.check_blank(each.path, site.wipe)
+            number = sysfs.device_number(device)
+            if number in seen:
+                raise UnsafeError(f"is the same disk as {seen[number]}", where=each.path)
+            seen[number] = each.path
 
     def provide(self, options: DeviceOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:  # noqa: ARG002
         """The device, once more checked to be unused and the same disk as before."""

@@ -1,0 +1,75 @@
+"""What btrfs's own layouts have in common: the file system itself spreads over its devices. mkfs.btrfs(8), btrfs(5).
+
+No block device of its own comes to be; nothing is left to undo but what the kernel remembers of the devices.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import ClassVar
+
+from fslab.storage import BlockDevice, Site
+from fslab.storage.layouts import Layout, LayoutPlan, O
+from fslab.system.tools import Tool
+
+BTRFS = Tool(program="btrfs", package="btrfs-progs")
+LEAST_DISK_BYTES = 125 << 20  # mkfs.btrfs refuses a smaller one (btrfs-progs 6.2)
+SHORT, LONG = ("-d", "-m", "-M"), ("--data", "--metadata", "--mixed")
+
+
+class OwnLayout(Layout[O]):
+    """Base of btrfs's profiles over several disks: ``data`` is the profile of data."""
+
+    tools = (BTRFS,)
+    filesystems = frozenset({"btrfs"})
+    data: ClassVar[str]
+
+    def metadata(self, options: O) -> str:  # noqa: ARG002
+        """The profile of metadata."""
+        return self.data
+
+    def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
+        """All devices go to mkfs; the mount is told of each, so that nothing has to have scanned them."""
+        first, *others = devices
+        return LayoutPlan(
+            device=first,
+            members=tuple(others),
+            create=(("wipefs", "--all", "--quiet", *devices),),
+            remove=(("btrfs", "device", "scan", "--forget", *devices),),
+            deactivate=(("btrfs", "device", "scan", "--forget", *devices),),
+            mkfs_options=f"-d {self.data} -m {self.metadata(options)}",
+            mount_options=",".join(f"device={device}" for device in others),
+        )
+
+    def assemble(
+        self, options: O, devices: Sequence[BlockDevice], site: Site, undo: ExitStack, *, make: bool, keep: bool
+    ) -> BlockDevice:  # fmt: skip
+        """Nothing is joined before mkfs; the kernel forgets the devices again, for they go away."""
+        self.require(load=True)
+        plan = self.plan(options, [str(device.path) for device in devices], site.campaign)
+        for argv in plan.deactivate if keep else plan.remove:
+            undo.callback(site.run, "detach", argv, check=False)
+        for argv in plan.create if make else plan.activate:
+            site.run("attach", argv)
+        first = devices[0]
+        facts = {
+            **first.facts, "layout": self.name, **options.model_dump(),
+            "parts": [dict(device.facts) for device in devices],
+        }  # fmt: skip
+        return BlockDevice(
+            path=first.path, size_bytes=self.usable_bytes(options, min(each.size_bytes for each in devices)),
+            discard=all(device.discard for device in devices), facts=facts,
+        )  # fmt: skip
+
+    def check_mkfs_options(self, options: str) -> None:
+        """ValueError for a profile: it is what the layout says."""
+        for word in shlex.split(options):
+            if word[:2] in SHORT or word.partition("=")[0] in LONG:
+                raise ValueError(f"mkfs option '{word}' sets a profile, which layout {self.name} does itself")
+
+
+def usable_bytes(disk_bytes: int) -> int:
+    """What a disk gives; nothing where mkfs.btrfs refuses it."""
+    return disk_bytes if disk_bytes >= LEAST_DISK_BYTES else 0

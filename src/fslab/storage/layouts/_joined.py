@@ -1,0 +1,116 @@
+"""What layouts have in common for which the kernel makes a block device of its own: LVM and md.
+
+The commands come from the layout's plan; here they are run, waited for, verified and undone.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fslab.errors import MountError, UnsafeError
+from fslab.storage import BlockDevice, Site
+from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
+from fslab.system import sysfs
+
+NODE_DEADLINE_S = 10.0
+RELEASE_DEADLINE_S = 20.0
+
+
+class JoinedLayout(Layout[O]):
+    """A layout whose result is a new block device, with the medium's devices as its slaves in sysfs."""
+
+    undo_kind: ClassVar[str]
+
+    def assemble(
+        self, options: O, devices: Sequence[BlockDevice], site: Site, undo: ExitStack, *, make: bool, keep: bool
+    ) -> BlockDevice:  # fmt: skip
+        """Run the plan's commands, wait for the device and make sure that it lies on these very devices."""
+        self.require(load=True)
+        parts = [device.path for device in devices]
+        plan = self.plan(options, [str(path) for path in parts], site.campaign)
+        entry = site.journal.will_create(self.undo_kind, volume_name(site.campaign))
+        undo.callback(self._leave, plan.deactivate if keep else plan.remove, parts, site, entry)
+        self._let_go(plan, parts, site)
+        for argv in plan.create if make else plan.activate:
+            site.run("attach", argv)
+        node = _wait_for(Path(plan.device), parts)
+        facts = {
+            **sysfs.geometry(node), "layout": self.name, **options.model_dump(), **self.facts(node),
+            "parts": [dict(device.facts) for device in devices],
+        }  # fmt: skip
+        return BlockDevice(
+            path=node, size_bytes=facts["size_bytes"] or 0, facts=facts,
+            discard=all(device.discard for device in devices),
+        )  # fmt: skip
+
+    def facts(self, node: Path) -> Mapping[str, Any]:  # noqa: ARG002
+        """What else is to be known of the joined device."""
+        return {}
+
+    @abstractmethod
+    def forget(self, name: str) -> None:
+        """Remove what is left of its names in /dev where no udev does."""
+
+    def _let_go(self, plan: LayoutPlan, parts: Sequence[Path], site: Site) -> None:
+        """udev may have brought up by itself what an earlier trial left on devices that are kept."""
+        if any(holders(part) for part in parts):
+            for argv in plan.deactivate:
+                site.run("attach", argv, check=False)
+
+    def _leave(
+        self, commands: Sequence[Sequence[str]], parts: Sequence[Path], site: Site, entry: str
+    ) -> None:
+        """Take it down and wait until no device is held. Where making it failed half-way, some commands fail."""
+        deadline = time.monotonic() + RELEASE_DEADLINE_S
+        while True:
+            failed = [argv for argv in commands if site.run("detach", argv, check=False).returncode != 0]
+            held = {part.name: holders(part) for part in parts if holders(part)}
+            if not held:
+                break
+            if time.monotonic() > deadline:
+                raise MountError(
+                    f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
+                    where=", ".join(held), hint="end what uses it, then: fslab clean",
+                )  # fmt: skip
+            time.sleep(0.1 if failed else 0.02)
+        self.forget(volume_name(site.campaign))
+        site.journal.undone(entry)
+
+
+def holders(part: Path) -> list[str]:
+    """Kernel names of what holds a device: dm-0, md127."""
+    return sorted(holder.name for holder in (sysfs.block_directory(part) / "holders").glob("*"))
+
+
+def slaves(block: Path) -> list[str]:
+    """Kernel names of the devices that a joined device lies on; ``block`` is its directory in sysfs."""
+    return sorted(slave.name for slave in (block / "slaves").glob("*"))
+
+
+def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
+    """The kernel's own node of a joined device; UnsafeError if it lies on other devices than ours.
+
+    A tool that opens a name in /dev too early makes a plain file of that name and works on it happily.
+    """
+    deadline = time.monotonic() + NODE_DEADLINE_S
+    while not node.is_block_device():
+        if time.monotonic() > deadline:
+            raise MountError(
+                "the kernel made the volume, and no block device of this name came up", where=str(node),
+                hint="look whether /dev is complete (dmsetup mknodes)",
+            )  # fmt: skip
+        time.sleep(0.02)
+    block = sysfs.block_directory(node)
+    ours = sorted(sysfs.block_directory(part).name for part in parts)
+    if slaves(block) != ours:
+        raise UnsafeError(
+            f"lies on {', '.join(slaves(block)) or 'nothing'}, not on {', '.join(ours)}", where=str(node),
+            hint="fslab clean",
+        )  # fmt: skip
+    real = Path("/dev") / block.name
+    return real if real.is_block_device() and sysfs.device_number(real) == sysfs.device_number(node) else node

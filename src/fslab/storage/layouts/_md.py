@@ -1,0 +1,132 @@
+"""What Linux software RAID layouts have in common: mdadm(8), md(4), without mdadm.conf.
+
+Arrays that are not ours are never looked into beyond their name.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from fslab.storage import Stripe
+from fslab.storage.layouts import LayoutPlan, O, _options, volume_name
+from fslab.storage.layouts._joined import JoinedLayout, slaves
+from fslab.system import proc, sysfs
+from fslab.system.tools import Tool
+
+TOOLS = (Tool(program="mdadm", package="mdadm", version_pattern=r"v(\d+\.\d+(?:\.\d+)*)"),)
+NO_CONFIG = "--config=none"
+# No host of this name: no machine takes the array for its own at boot.
+HOMEHOST = "--homehost=none"
+HEAD_BYTES = 1 << 20
+MD_MAJOR = 9
+
+
+class Bitmapped(_options.Disks):
+    """Redundant levels can keep a bitmap of what is being written."""
+
+    bitmap: Literal["none", "internal"] = Field(
+        "none",
+        description="write-intent bitmap; mdadm itself chooses `internal` for disks of 100 GB and more",
+    )
+
+
+class BitmappedChunked(_options.Chunked, Bitmapped):
+    """Chunks and a bitmap."""
+
+
+class Md(JoinedLayout[O]):
+    """Base of the md levels. ``level`` as mdadm calls it; ``redundant``: copies or parity have to agree.
+
+    A redundant array is made with ``--assume-clean``: its first synchronisation would run beneath the first
+    trials. What was never written may differ between its copies; what was written does not, and only that is
+    ever read.
+    """
+
+    tools = TOOLS
+    undo_kind = "md-array"
+    level: ClassVar[int]
+    redundant: ClassVar[bool]
+
+    def stripe(self, options: O) -> Stripe | None:
+        """How data is spread; None for a mirror."""
+        raise NotImplementedError
+
+    def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:
+        """``mdadm --create``; blank devices again by ``--zero-superblock``."""
+        name = volume_name(campaign)
+        device = f"/dev/md/{name}"
+        stripe = self.stripe(options)
+        chunk = [f"--chunk={stripe.chunk_bytes >> 10}"] if stripe else []
+        clean = ["--assume-clean", f"--bitmap={getattr(options, 'bitmap', 'none')}"] if self.redundant else []
+        stop = ("mdadm", "--stop", NO_CONFIG, device)
+        return LayoutPlan(
+            device=device,
+            stripe=stripe,
+            create=(
+                ("wipefs", "--all", "--quiet", *devices),
+                (
+                    "mdadm", "--create", NO_CONFIG, device, HOMEHOST, f"--name={name}", "--metadata=1.2", "--run",
+                    f"--level={self.level}", f"--raid-devices={len(devices)}", *chunk, *clean, *devices,
+                ),
+            ),
+            activate=(("mdadm", "--assemble", NO_CONFIG, device, HOMEHOST, "--run", *devices),),
+            deactivate=(stop,),
+            remove=(stop, ("mdadm", "--zero-superblock", *devices)),
+        )  # fmt: skip
+
+    def facts(self, node: Path) -> Mapping[str, Any]:
+        """How the array stands by the kernel's word (Documentation/admin-guide/md.rst)."""
+        md = sysfs.block_directory(node) / "md"
+        return {
+            "initial_sync": "assumed clean" if self.redundant else None,
+            "sync_action": sysfs.text(md / "sync_action"),
+            "bitmap": sysfs.text(md / "bitmap/location") if self.redundant else None,
+        }
+
+    def undo(self, target: str) -> None:
+        """Stop the array of this name, if it runs, and take its superblocks from its devices."""
+        for block in sorted(sysfs.SYS.glob("block/md*")):
+            node = Path("/dev") / block.name
+            if not (block / "md").is_dir() or _name_of(node) != target:
+                continue
+            devices = [f"/dev/{slave}" for slave in slaves(block)]
+            proc.run(["mdadm", "--stop", NO_CONFIG, str(node)])
+            proc.run(["mdadm", "--zero-superblock", *devices])
+            _remove_node(node)
+        self.forget(target)
+
+    def forget(self, name: str) -> None:
+        """Remove the names of a stopped array: to open such a node makes the kernel set up an empty array."""
+        link = Path("/dev/md") / name
+        if link.is_symlink():
+            node = link.resolve()
+            _remove_node(node)
+            if not (sysfs.SYS / "block" / node.name).exists():
+                link.unlink(missing_ok=True)
+
+
+def usable_bytes(disk_bytes: int, chunk_bytes: int = 4096) -> int:
+    """Whole chunks behind the superblock; up to a thousandth is kept for a later reshape (mdadm, super1.c)."""
+    return max(0, disk_bytes - HEAD_BYTES - disk_bytes // 1000) // chunk_bytes * chunk_bytes
+
+
+def _name_of(node: Path) -> str | None:
+    """The name in an array's superblocks, without the host's."""
+    if not node.is_block_device():
+        return None
+    said = proc.run(["mdadm", "--detail", "--export", str(node)], check=False).stdout
+    found = [line.partition("=")[2] for line in said.splitlines() if line.startswith("MD_NAME=")]
+    return found[0].rpartition(":")[2] if found else None
+
+
+def _remove_node(node: Path) -> None:
+    if (sysfs.SYS / "block" / node.name).exists() or not node.is_block_device():
+        return
+    found = node.stat()
+    if stat.S_ISBLK(found.st_mode) and found.st_rdev >> 8 & 0xFFF == MD_MAJOR:
+        node.unlink(missing_ok=True)

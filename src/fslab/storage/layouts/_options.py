@@ -1,0 +1,39 @@
+"""Options that layouts share, and the checks of their values."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator
+
+from fslab.storage import layouts
+from fslab.units import format_size, parse_size
+
+LEAST_CHUNK_BYTES = 4 << 10  # a page: both dm-stripe and md want no less
+MOST_DISKS = 64
+
+
+class Disks(layouts.Options):
+    """How many equal disks are joined."""
+
+    disks: int = Field(2, ge=2, le=MOST_DISKS, description="how many disks of the medium are joined")
+
+
+class Chunked(Disks):
+    """How many disks, and how much goes to one before the next has its turn."""
+
+    chunk: str = Field(
+        "64k", description="bytes on one disk before the next has its turn, a power of two such as 64k"
+    )
+
+    @field_validator("chunk")
+    @classmethod
+    def _chunk(cls, value: str) -> str:
+        chunk_bytes = parse_size(value)
+        if chunk_bytes < LEAST_CHUNK_BYTES or chunk_bytes & (chunk_bytes - 1):
+            least = format_size(LEAST_CHUNK_BYTES)
+            raise ValueError(f"chunk '{value}' is not a power of two of at least {least}")
+        return value
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The chunk in bytes."""
+        return parse_size(self.chunk)

@@ -1,0 +1,37 @@
+"""btrfs's own RAID 0: the file system stripes its data over its devices. mkfs.btrfs(8), "PROFILES"."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from fslab.storage.layouts import _btrfs, _options
+
+
+class BtrfsRaid0Options(_options.Disks):
+    """btrfs stripes by 64 KiB, always: there is no chunk to choose."""
+
+    metadata: Literal["raid0", "raid1"] = Field(
+        "raid1", description="profile of metadata; mkfs.btrfs's own choice on several disks is `raid1`"
+    )
+
+
+class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
+    """Data striped by the file system in pieces of 64 KiB, which cannot be changed."""
+
+    summary = "btrfs over several disks, data striped (only btrfs)"
+    data = "raid0"
+    Options = BtrfsRaid0Options
+
+    def disks(self, options: BtrfsRaid0Options) -> int:
+        """As many as are asked for."""
+        return options.disks
+
+    def metadata(self, options: BtrfsRaid0Options) -> str:
+        """As the study says."""
+        return options.metadata
+
+    def usable_bytes(self, options: BtrfsRaid0Options, disk_bytes: int) -> int:
+        """All disks."""
+        return options.disks * _btrfs.usable_bytes(disk_bytes)

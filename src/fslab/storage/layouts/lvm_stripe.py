@@ -1,0 +1,74 @@
+"""LVM: one striped logical volume over all disks. lvcreate(8), lvmraid(7); the kernel's dm-stripe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import field_validator
+
+from fslab.storage import Stripe
+from fslab.storage.layouts import LayoutPlan, _lvm, _options
+from fslab.storage.layouts._joined import JoinedLayout
+from fslab.units import format_size, parse_size
+
+
+class LvmStripeOptions(_options.Chunked):
+    """LVM calls the chunk stripe size. Extents are of 4 MiB."""
+
+    @field_validator("chunk")
+    @classmethod
+    def _within_an_extent(cls, value: str) -> str:
+        if parse_size(value) > _lvm.EXTENT_BYTES:
+            raise ValueError(
+                f"chunk '{value}' is larger than an LVM extent ({format_size(_lvm.EXTENT_BYTES)})"
+            )
+        return value
+
+
+class LvmStripe(JoinedLayout[LvmStripeOptions]):
+    """A volume group of the campaign's own, under a private configuration; LVM needs no udev for it."""
+
+    summary = "logical volume striped over disks"
+    tools = _lvm.TOOLS
+    modules = ("dm_mod",)
+    undo_kind = "volume-group"
+    Options = LvmStripeOptions
+
+    def disks(self, options: LvmStripeOptions) -> int:
+        """As many as are asked for."""
+        return options.disks
+
+    def usable_bytes(self, options: LvmStripeOptions, disk_bytes: int) -> int:
+        """Whole extents of each disk."""
+        return options.disks * _lvm.usable_bytes(disk_bytes)
+
+    def plan(self, options: LvmStripeOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:
+        """``vgcreate``, ``lvcreate --stripes`` over all; nothing is activated by anybody but us."""
+        group = _lvm.group_of(campaign)
+        volume = f"{group}/{_lvm.VOLUME}"
+        chunk = f"{options.chunk_bytes >> 10}k"
+        stripes = ("--stripes", str(options.disks), "--stripesize", chunk, "--extents", "100%FREE")
+        no_wipe = ("--zero", "n", "--wipesignatures", "n")  # mkfs overwrites, and the volume is blank or ours
+        return LayoutPlan(
+            device=_lvm.device_of(group),
+            stripe=Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks),
+            create=(
+                ("wipefs", "--all", "--quiet", *devices),
+                _lvm.command(
+                    "vgcreate", devices, "--setautoactivation", "n", "--physicalextentsize", "4m", group, *devices
+                ),
+                _lvm.command("lvcreate", devices, *no_wipe, *stripes, "--name", _lvm.VOLUME, group),
+            ),
+            activate=(_lvm.command("lvchange", devices, "--activate", "y", volume),),
+            deactivate=(_lvm.command("vgchange", devices, "--activate", "n", group),),
+            remove=_lvm.take_down(devices, group),
+        )  # fmt: skip
+
+    def undo(self, target: str) -> None:
+        """Remove the group of this name, if it is active."""
+        _lvm.undo(target)
+        _lvm.forget(target)
+
+    def forget(self, name: str) -> None:
+        """Remove the names of a volume that is gone."""
+        _lvm.forget(name)

@@ -1,0 +1,32 @@
+"""md RAID 0: striping by the kernel's software RAID. md(4), mdadm(8)."""
+
+from __future__ import annotations
+
+from fslab.storage import Stripe
+from fslab.storage.layouts import _md, _options
+
+
+class MdRaid0Options(_options.Chunked):
+    """Striping has disks and a chunk."""
+
+
+class MdRaid0(_md.Md[MdRaid0Options]):
+    """An array of the campaign's own, made and assembled without mdadm.conf."""
+
+    summary = "software RAID 0: striped, no redundancy"
+    modules = ("raid0",)
+    level = 0
+    redundant = False
+    Options = MdRaid0Options
+
+    def disks(self, options: MdRaid0Options) -> int:
+        """As many as are asked for."""
+        return options.disks
+
+    def stripe(self, options: MdRaid0Options) -> Stripe:
+        """Data on every disk."""
+        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks)
+
+    def usable_bytes(self, options: MdRaid0Options, disk_bytes: int) -> int:
+        """All disks."""
+        return options.disks * _md.usable_bytes(disk_bytes, options.chunk_bytes)

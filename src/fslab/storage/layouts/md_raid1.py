@@ -1,0 +1,31 @@
+"""md RAID 1: every disk holds everything. md(4), mdadm(8)."""
+
+from __future__ import annotations
+
+from fslab.storage.layouts import _md
+
+
+class MdRaid1Options(_md.Bitmapped):
+    """A mirror has no chunk: each disk holds the same."""
+
+
+class MdRaid1(_md.Md[MdRaid1Options]):
+    """A mirror, made as if its disks agreed already (`--assume-clean`): no synchronisation runs beneath a trial."""
+
+    summary = "software RAID 1: mirrored"
+    modules = ("raid1",)
+    level = 1
+    redundant = True
+    Options = MdRaid1Options
+
+    def disks(self, options: MdRaid1Options) -> int:
+        """As many as are asked for."""
+        return options.disks
+
+    def stripe(self, options: MdRaid1Options) -> None:  # noqa: ARG002
+        """A mirror has no stripe."""
+        return
+
+    def usable_bytes(self, options: MdRaid1Options, disk_bytes: int) -> int:  # noqa: ARG002
+        """One disk."""
+        return _md.usable_bytes(disk_bytes)

@@ -1,0 +1,45 @@
+"""md RAID 10: striped mirrors, two copies of each chunk (near layout). md(4), mdadm(8)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from fslab.storage import Stripe
+from fslab.storage.layouts import _md, _options
+
+COPIES = 2
+
+
+class MdRaid10Options(_md.BitmappedChunked):
+    """Two copies of each chunk; the number of disks may be odd."""
+
+    disks: int = Field(
+        4, ge=3, le=_options.MOST_DISKS, description="how many disks of the medium are joined; may be odd"
+    )
+
+
+class MdRaid10(_md.Md[MdRaid10Options]):
+    """Two copies of each chunk on neighbouring disks, made as if these agreed already (`--assume-clean`): no
+    synchronisation runs beneath a trial."""
+
+    summary = "software RAID 10: striped over mirrors"
+    modules = ("raid10",)
+    level = 10
+    redundant = True
+    Options = MdRaid10Options
+
+    def disks(self, options: MdRaid10Options) -> int:
+        """As many as are asked for."""
+        return options.disks
+
+    def stripe(self, options: MdRaid10Options) -> Stripe:
+        """As the kernel reports it: with an odd number, places repeat only after a turn over all disks
+        (drivers/md/raid10.c, raid10_set_io_opt)."""
+        odd = options.disks % COPIES
+        return Stripe(
+            chunk_bytes=options.chunk_bytes, data_disks=options.disks if odd else options.disks // COPIES
+        )
+
+    def usable_bytes(self, options: MdRaid10Options, disk_bytes: int) -> int:
+        """Half of all disks."""
+        return options.disks * _md.usable_bytes(disk_bytes, options.chunk_bytes) // COPIES

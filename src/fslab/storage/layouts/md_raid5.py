@@ -1,0 +1,42 @@
+"""md RAID 5: striped with rotating parity. md(4), mdadm(8)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from fslab.storage import Stripe
+from fslab.storage.layouts import _md, _options
+
+
+class MdRaid5Options(_md.BitmappedChunked):
+    """One disk's worth of parity."""
+
+    disks: int = Field(
+        3,
+        ge=3,
+        le=_options.MOST_DISKS,
+        description="how many disks of the medium are joined; one holds parity",
+    )
+
+
+class MdRaid5(_md.Md[MdRaid5Options]):
+    """Parity that rotates (left-symmetric), made as if it were right already (`--assume-clean`): no
+    synchronisation runs beneath a trial. Writes cost the same, but an array like this has no redundancy."""
+
+    summary = "software RAID 5: striped with rotating parity"
+    modules = ("raid456",)
+    level = 5
+    redundant = True
+    Options = MdRaid5Options
+
+    def disks(self, options: MdRaid5Options) -> int:
+        """As many as are asked for."""
+        return options.disks
+
+    def stripe(self, options: MdRaid5Options) -> Stripe:
+        """Data on all disks but one."""
+        return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - 1)
+
+    def usable_bytes(self, options: MdRaid5Options, disk_bytes: int) -> int:
+        """All disks but one."""
+        return (options.disks - 1) * _md.usable_bytes(disk_bytes, options.chunk_bytes)

@@ -1,0 +1,30 @@
+"""Kernel modules that are no file systems: whether the running kernel has one, built in, loaded or loadable."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from fslab.system import proc, sysfs
+
+ROOT = Path("/lib/modules")
+
+
+def available(module: str, *, load: bool) -> bool:
+    """Whether the kernel has ``module``; ``load``: it is loaded if it is not there yet (needs root)."""
+    if is_present(module):
+        return True
+    if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        return False
+    argv = ["modprobe", *([] if load else ["--dry-run"]), "--quiet", module]
+    return proc.run(argv, check=False).returncode == 0
+
+
+def is_present(module: str, sys: Path = sysfs.SYS, root: Path = ROOT) -> bool:
+    """Whether it is loaded or built in. One that is built in without parameters has no directory in sysfs."""
+    name = module.replace("-", "_")
+    if (sys / "module" / name).is_dir():
+        return True
+    builtin = (sysfs.text(root / os.uname().release / "modules.builtin") or "").splitlines()
+    return name in {Path(line).name.removesuffix(".ko").replace("-", "_") for line in builtin}
