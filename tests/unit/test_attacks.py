@@ -18,7 +18,7 @@ from fslab.campaign.campaign import conduct
 from fslab.campaign.journal import CampaignJournal, Entry, default_directory, parse
 from fslab.cli import progress
 from fslab.errors import BusyError, FslabError, InterruptedBySignal, ToolFailedError, UnsafeError
-from fslab.machine import facts, tuning
+from fslab.machine import _settings, facts, tuning
 from fslab.plan.expand import expand
 from fslab.storage import guard, images
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -173,7 +173,7 @@ def test_a_setting_of_an_earlier_boot_is_not_put_back(
     setting = tmp_path / "vm/swappiness"
     setting.parent.mkdir()
     setting.write_text("10")
-    monkeypatch.setattr(tuning, "SYSCTL", tmp_path)
+    monkeypatch.setattr(_settings, "SYSCTL", tmp_path)
     with CampaignJournal("c", tmp_path / "journal") as journal:
         with monkeypatch.context() as earlier:
             earlier.setattr(journals, "boot", lambda: "an earlier boot")
@@ -245,8 +245,7 @@ def test_settings_that_cannot_be_put_back_stay_in_the_journal(
     (tmp_path / "vm").mkdir()
     setting = tmp_path / "vm/swappiness"
     setting.write_text("60\n")
-    monkeypatch.setattr(tuning, "SYSCTL", tmp_path)
-    monkeypatch.setattr(tuning, "files", lambda _: [setting])
+    monkeypatch.setattr(_settings, "SYSCTL", tmp_path)
     with CampaignJournal("c", tmp_path / "journal") as journal:
         with pytest.raises(PermissionError), tuning.tuned({"vm.swappiness": "11"}, journal):
             monkeypatch.setattr(tuning, "put_back", lambda *_: _refused())

@@ -115,7 +115,8 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
         (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' is no time at all"),
         (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
-         "2: tuning.kernel.panic: cannot be set by a study: only names under 'vm.' and 'cpu_governor'"),
+         "2: tuning.kernel.panic: cannot be set by a study: only vm.*, cpu_governor, cpu_turbo, cpu_smt, "
+         "transparent_hugepage, io_scheduler, read_ahead_kib, stop_timers"),
         (("type: ram", "type: rma"), "3: media.fast.type: no medium 'rma' — did you mean 'ram'?"),
         (("type: ram, ", ""), "3: media.fast: 'type' is missing (kind of medium)"),
         (("size: 1g", "siez: 1g"), "3: media.fast.siez: unknown key — did you mean 'size'?"),

@@ -16,7 +16,7 @@ from fslab.errors import (
     UnsafeError,
     nearest,
 )
-from fslab.machine import facts, tuning
+from fslab.machine import facts
 from fslab.storage import guard
 from fslab.system import loops, mounts, proc, signals, sysfs
 
@@ -124,36 +124,6 @@ def test_marked_processes_are_those_with_the_very_mark(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "99").mkdir()
     assert proc.marked_processes("c1", tmp_path) == [11]
-
-
-class TestTuning:
-    """Settings in a directory that looks like /proc/sys."""
-
-    def settings(self, root: Path, **values: str) -> Path:
-        (root / "vm").mkdir(exist_ok=True)
-        for name, value in values.items():
-            (root / "vm" / name).write_text(value + "\n")
-        return root
-
-    def test_only_vm_settings_and_no_actions(self, tmp_path: Path) -> None:
-        root = self.settings(tmp_path, swappiness="60", drop_caches="0")
-        assert tuning.files("vm.swappiness", root) == [tmp_path / "vm/swappiness"]
-        for name in (
-            "vm.drop_caches",
-            "kernel.core_pattern",
-            "vm.../x",
-            "vm.nothing",
-            "vm/swappiness",
-            "cpu_governor",
-        ):
-            with pytest.raises(FslabError):
-                tuning.files(name, root, tmp_path)
-
-    def test_what_is_in_force_is_what_brings_it_back(self, tmp_path: Path) -> None:
-        root = self.settings(tmp_path, dirty_bytes="0", dirty_ratio="20", swappiness="0")
-        assert tuning.in_force(root / "vm/dirty_bytes") == (root / "vm/dirty_ratio", "20")
-        assert tuning.in_force(root / "vm/dirty_ratio") == (root / "vm/dirty_ratio", "20")
-        assert tuning.in_force(root / "vm/swappiness") == (root / "vm/swappiness", "0")
 
 
 def test_facts_of_a_machine(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
 from fslab.errors import UsageError
+from fslab.machine import tuning
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
 from fslab.storage import Site, images, stack
@@ -39,6 +40,8 @@ def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
         wipe=wipe,
     )
     _check_wipe(cells, wipe)
+    for cell in {str(cell.tuning): cell for cell in cells}.values():
+        tuning.check(cell.tuning)
     distinct: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
     for spec in distinct.values():
         stack.check(spec, site)

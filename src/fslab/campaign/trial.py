@@ -113,7 +113,8 @@ def _measure(
     undo.enter_context(tuning.tuned(cell.tuning, site.journal))
     up = _build(cell, key, site, undo, evidence)
     tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
-    evidence.device = {**up.facts, "filesystem": up.filesystem}
+    undo.enter_context(tuning.tuned_devices(cell.tuning, up.watched, site.journal))
+    evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     evidence.warnings += up.warnings
     scratch = _emptied(site.runtime / SCRATCH / "tool")
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cell.cache is Cache.COLD)

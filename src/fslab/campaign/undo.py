@@ -62,7 +62,8 @@ def undo_pending(journal: CampaignJournal) -> list[Entry]:
             )  # fmt: skip
         try:
             _check_ours(journal.campaign, entry)
-            if entry.kind != "tuning" or entry.boot in {None, "", boot()}:  # a boot sets everything itself
+            # A boot sets everything itself.
+            if entry.kind not in {"tuning", tuning.TIMER} or entry.boot in {None, "", boot()}:
                 UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
         except InterruptedBySignal:
@@ -80,6 +81,8 @@ def _check_ours(campaign: str, entry: Entry) -> None:
     """UnsafeError for what no campaign of this name can have made: all that we make carries the name."""
     if entry.kind == "tuning":
         ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
+    elif entry.kind == tuning.TIMER:
+        ours = tuning.is_timer(entry.target)
     else:
         parts = Path(entry.target).parts
         ours = ".." not in parts and any(
@@ -133,4 +136,5 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "directory": _remove_directory,
     "tree": _remove_tree,
     "tuning": _put_back,
+    tuning.TIMER: tuning.start_timer,
 }

@@ -1,90 +1,151 @@
-"""Kernel settings for the time of a campaign: set, and put back what was found.
+"""Kernel settings for the time of a trial: set, verified, and put back to what was found.
 
-Only ``vm.*`` sysctls and ``cpu_governor``. The found value is in the journal before the new one is set.
+The found value is in the journal before the new one is set. Which settings there are stands in ``_settings``;
+nothing else is ever written.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from fslab.errors import BusyError, NeedsRootError, UnsupportedError
+from fslab.machine import _settings, _timers
+from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.storage import Journal
+from fslab.system import sysfs
 
-SYSCTL = Path("/proc/sys")
-GOVERNORS = Path("/sys/devices/system/cpu")
-# Writing the first two does something instead of setting something; the others guard against attacks or panics.
-FORBIDDEN = frozenset(
-    {
-        "vm.drop_caches", "vm.compact_memory", "vm.mmap_min_addr", "vm.unprivileged_userfaultfd", "vm.panic_on_oom",
-        "vm.mmap_rnd_bits", "vm.mmap_rnd_compat_bits", "vm.memfd_noexec",
-    }
-)  # fmt: skip
-# Of each pair only one is in force and the other reads 0, which the kernel does not take back
-# (Documentation/admin-guide/sysctl/vm.rst): what was in force is put back by writing the other one.
-PAIRS = {
-    "dirty_bytes": "dirty_ratio",
-    "dirty_ratio": "dirty_bytes",
-    "dirty_background_bytes": "dirty_background_ratio",
-    "dirty_background_ratio": "dirty_background_bytes",
-}
+__all__ = [
+    "TIMER", "check", "device_facts", "in_force", "is_setting", "is_timer", "put_back", "start_timer", "tuned",
+    "tuned_devices",
+]  # fmt: skip
+TIMERS = "stop_timers"
+TIMER = _timers.KIND
+start_timer = _timers.start
 
 
-def files(name: str, sysctl: Path = SYSCTL, governors: Path = GOVERNORS) -> list[Path]:
-    """The files behind a setting; UnsupportedError if this machine has none."""
-    found: list[Path] = []
-    if name == "cpu_governor":
-        found = sorted(governors.glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    elif name.startswith("vm.") and name.removeprefix("vm.").isidentifier() and name not in FORBIDDEN:
-        path = sysctl / name.replace(".", "/")
-        found = [path] if path.exists() else []
-    if not found:
-        raise UnsupportedError(
-            "this machine has no such setting", where=f"tuning.{name}",
-            hint="vm.* sysctls (ls /proc/sys/vm) and cpu_governor can be set",
-        )  # fmt: skip
-    return found
+def check(settings: Mapping[str, str]) -> None:
+    """Raise what keeps these settings from being made here, before anything is; changes nothing.
+
+    A study that asks for a setting would measure something else without it, so that is refused. What devices
+    of images can, is only known once they are there: that is found by the first trial.
+    """
+    if settings and os.geteuid() != 0:
+        raise NeedsRootError(
+            "settings of the machine need root", where="tuning", hint="run with sudo, or leave them out"
+        )
+    for name, value in _of_machine(settings).items():
+        _settings.writes(name, value)
+    if TIMERS in settings and _timers.parse(settings[TIMERS]):
+        _timers.check()
 
 
 @contextmanager
 def tuned(settings: Mapping[str, str], journal: Journal) -> Iterator[None]:
-    """Set the settings; on leaving put back what was there, in reverse order.
+    """Make the settings of the machine; on leaving put back what was there, in reverse order.
 
     BusyError while another campaign has settings of its own: it would put back ours, or we its.
     """
     with ExitStack() as undo:
         if settings:
             undo.callback(os.close, _alone())
-        for path, value in [(path, value) for name, value in settings.items() for path in files(name)]:
-            restore, found = in_force(path)
-            entry = journal.will_create("tuning", f"{restore}={found}")
-            undo.callback(_restore, restore, found, journal, entry)
-            _write(path, value)
+        for name, value in _of_machine(settings).items():
+            _make(_settings.writes(name, value), journal, undo)
+        undo.enter_context(_timers.stopped(_timers.parse(settings.get(TIMERS, "")), journal))
         yield
 
 
-def in_force(path: Path) -> tuple[Path, str]:
-    """The file and value that bring back what holds now."""
-    found = path.read_text().strip()
-    if found == "0" and path.name in PAIRS:
-        path = path.with_name(PAIRS[path.name])
-        found = path.read_text().strip()
-    return path, found
+@contextmanager
+def tuned_devices(settings: Mapping[str, str], devices: Sequence[str], journal: Journal) -> Iterator[None]:
+    """The same for the settings of block devices, by kernel name (``sda``), and of all that they are made of."""
+    with ExitStack() as undo:
+        for name in OF_DEVICES:
+            if name in settings:
+                _make(_settings.device_writes(name, settings[name], queues(devices)), journal, undo)
+        yield
 
 
-def is_setting(path: Path) -> bool:
-    """Whether this is a file that ``files`` could have named."""
-    return path.parent == SYSCTL / "vm" or (
-        path.is_relative_to(GOVERNORS) and path.name == "scaling_governor" and ".." not in path.parts
-    )
+def device_facts(settings: Mapping[str, str]) -> dict[str, Any]:
+    """What ``tuned_devices`` makes of a device's facts as ``sysfs.geometry`` tells them."""
+    facts: dict[str, Any] = {}
+    if "io_scheduler" in settings:
+        facts["scheduler"] = settings["io_scheduler"]
+    if settings.get("read_ahead_kib", "").isdigit():
+        facts["read_ahead_kib"] = int(settings["read_ahead_kib"])
+    return facts
+
+
+def queues(devices: Sequence[str], sys: Path = sysfs.SYS) -> list[Path]:
+    """Request queues of block devices and of those below them (a dm or md device's slaves), each once."""
+    found: dict[Path, None] = {}
+    waiting = [(sys / "class/block" / name).resolve() for name in devices]
+    while waiting:
+        block = waiting.pop(0)
+        queue = sysfs.queue_directory(block)
+        if queue.is_dir() and queue not in found:
+            found[queue] = None
+            waiting += [slave.resolve() for slave in sorted((queue.parent / "slaves").glob("*"))]
+    return list(found)
+
+
+def is_timer(target: str) -> bool:
+    """Whether this can be the name of a timer that we stopped."""
+    return _timers.NAME.fullmatch(target) is not None
+
+
+def put_back(path: Path, found: str) -> None:
+    """Write the found value again."""
+    path.write_text(found)
+
+
+def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name not in {*OF_DEVICES, TIMERS}}
+
+
+def _make(writes: Sequence[Write], journal: Journal, undo: ExitStack) -> None:
+    for write in writes:
+        restore, found = in_force(write.path)
+        entry = journal.will_create("tuning", f"{restore}={found}")
+        undo.callback(_restore, restore, found, journal, entry)
+        _write(write)
+
+
+def _write(write: Write) -> None:
+    """Write it and see that it holds: the kernel rounds some values and ignores others."""
+    try:
+        write.path.write_text(write.value)
+    except PermissionError as error:
+        raise NeedsRootError("setting it needs root", where=str(write.path), hint="run with sudo") from error
+    except OSError as error:
+        raise UnsupportedError(
+            f"the kernel refuses '{write.value}' ({error.strerror})",
+            where=str(write.path),
+            hint="check the value",
+        ) from error
+    holds = _settings.held(write.path)
+    if holds != write.value and not _equal_numbers(holds, write.value):
+        raise UnsupportedError(
+            f"'{write.value}' was written, but '{holds}' holds", where=str(write.path), hint=f"write {holds}"
+        )
+
+
+def _equal_numbers(one: str, other: str) -> bool:
+    return one.isdigit() and other.isdigit() and int(one) == int(other)
+
+
+def _restore(path: Path, found: str, journal: Journal, entry: str) -> None:
+    if path.exists():  # a processor may be gone, and its settings with it
+        put_back(path, found)
+    journal.undone(entry)
 
 
 def _alone() -> int:
     """A descriptor that keeps other campaigns from changing settings until it is closed."""
-    descriptor = os.open(SYSCTL / "vm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(_settings.SYSCTL / "vm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -94,24 +155,3 @@ def _alone() -> int:
             hint="wait for it, or end it",
         ) from error  # fmt: skip
     return descriptor
-
-
-def put_back(path: Path, found: str) -> None:
-    """Write the found value again."""
-    path.write_text(found)
-
-
-def _restore(path: Path, found: str, journal: Journal, entry: str) -> None:
-    put_back(path, found)
-    journal.undone(entry)
-
-
-def _write(path: Path, value: str) -> None:
-    try:
-        path.write_text(value)
-    except PermissionError as error:
-        raise NeedsRootError("setting it needs root", where=str(path), hint="run with sudo") from error
-    except OSError as error:
-        raise UnsupportedError(
-            f"the kernel refuses '{value}' ({error.strerror})", where=str(path), hint="check the value"
-        ) from error

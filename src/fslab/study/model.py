@@ -17,7 +17,11 @@ from fslab.units import parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
-TUNABLE = re.compile(r"vm\.[a-z0-9_]+|cpu_governor")
+TUNABLE_NAMES = (
+    "vm.*", "cpu_governor", "cpu_turbo", "cpu_smt", "transparent_hugepage", "io_scheduler", "read_ahead_kib",
+    "stop_timers",
+)  # fmt: skip
+TUNABLE = re.compile("|".join(name.replace(".*", r"\.[a-z0-9_]+") for name in TUNABLE_NAMES))
 
 
 def _duration(value: object) -> float:
@@ -195,7 +199,10 @@ class StudyFile(Written):
         description="end a command of a trial that runs longer than this",
     )
     tuning: Tuning = Field(
-        {}, description="kernel settings during the campaign, put back afterwards: `vm.*` and `cpu_governor`"
+        {},
+        description="settings during each trial, verified and put back afterwards: `vm.*` sysctls, `cpu_governor`, "
+        "`cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use `io_scheduler` and "
+        "`read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
     )
 
     on: Texts = Field(

@@ -201,7 +201,7 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
 
 def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
     if not TUNABLE.fullmatch(key):
-        what = "cannot be set by a study: only names under 'vm.' and 'cpu_governor'"
+        what = f"cannot be set by a study: only {', '.join(TUNABLE_NAMES)}"
         note(mistakes, node, what, node)
     elif isinstance(node.content, dict | list | None):
         note(mistakes, node, "is not a single value", node)

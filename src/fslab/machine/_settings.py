@@ -1,0 +1,166 @@
+"""The settings that a study may change: which files they are, what to write there, and how to read what holds.
+
+Reads only; ``tuning`` writes. What is not here cannot be set, whatever a study or a journal says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.errors import UnsupportedError
+from fslab.machine._differences import PAIRS
+from fslab.system import sysfs
+
+SYSCTL = Path("/proc/sys")
+CPUS = Path("/sys/devices/system/cpu")
+HUGE = Path("/sys/kernel/mm/transparent_hugepage")
+# Writing the first two does something instead of setting something; the others guard against attacks or panics.
+FORBIDDEN = frozenset(
+    {
+        "vm.drop_caches", "vm.compact_memory", "vm.mmap_min_addr", "vm.unprivileged_userfaultfd", "vm.panic_on_oom",
+        "vm.mmap_rnd_bits", "vm.mmap_rnd_compat_bits", "vm.memfd_noexec",
+    }
+)  # fmt: skip
+YES, NO = frozenset({"on", "true", "yes", "1"}), frozenset({"off", "false", "no", "0"})
+OF_DEVICES = {"io_scheduler": "scheduler", "read_ahead_kib": "read_ahead_kb"}
+KNOWN = (
+    "vm.* sysctls (ls /proc/sys/vm), cpu_governor, cpu_turbo, cpu_smt, transparent_hugepage, io_scheduler, "
+    "read_ahead_kib and stop_timers"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Write:
+    """One file to write, and what."""
+
+    path: Path
+    value: str
+
+
+def writes(name: str, value: str) -> list[Write]:
+    """What to write for a setting of the machine; UnsupportedError if it has none or does not know the value."""
+    match name:
+        case "cpu_governor":
+            found = sorted(CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor"))
+            _check_choice(name, value, [path.with_name("scaling_available_governors") for path in found[:1]])
+            return _all(name, found, value)
+        case "cpu_turbo":
+            return _turbo(value)
+        case "cpu_smt":
+            return _smt(value, CPUS / "smt/control")
+        case "transparent_hugepage":
+            path = HUGE / "enabled"
+            _check_choice(name, value, [path])
+            return _all(name, [path] if path.exists() else [], value)
+        case _ if (
+            name.startswith("vm.") and name.removeprefix("vm.").isidentifier() and name not in FORBIDDEN
+        ):
+            path = SYSCTL / name.replace(".", "/")
+            return _all(name, [path] if path.exists() else [], value)
+        case _:
+            raise missing(name)
+
+
+def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
+    """What to write for a setting of devices, given their request queues in /sys."""
+    paths = [queue / OF_DEVICES[name] for queue in queues]
+    found = [path for path in paths if path.exists()]
+    if name == "io_scheduler":
+        _check_choice(name, value, found)
+    return _all(name, found, value)
+
+
+def held(path: Path) -> str:
+    """The value that holds now; of a list with a chosen word, that word."""
+    return sysfs.selected(path) if _is_choice(path) else path.read_text().strip()  # type: ignore[return-value]
+
+
+def in_force(path: Path) -> tuple[Path, str]:
+    """The file and value that bring back what holds now.
+
+    Of each pair of ``dirty`` settings only one is in force and the other reads 0, which the kernel does not take
+    back (sysctl/vm.rst): what was in force is put back by writing the other one.
+    """
+    found = held(path)
+    if found == "0" and path.name in PAIRS:
+        path = path.with_name(PAIRS[path.name])
+        found = held(path)
+    return path, found
+
+
+def is_setting(path: Path) -> bool:
+    """Whether this is a file that a setting could have named: nothing else is ever written."""
+    if ".." in path.parts:
+        return False
+    return (
+        path.parent == SYSCTL / "vm"
+        or path == HUGE / "enabled"
+        or path in {CPUS / "intel_pstate/no_turbo", CPUS / "cpufreq/boost", CPUS / "smt/control"}
+        or (path.is_relative_to(CPUS) and path.name == "scaling_governor")
+        or (
+            path.is_relative_to(sysfs.SYS / "devices")
+            and path.parent.name == "queue"
+            and path.name in OF_DEVICES.values()
+        )
+    )
+
+
+def missing(name: str) -> UnsupportedError:
+    """This machine has no such setting."""
+    return UnsupportedError(
+        "this machine has no such setting",
+        where=f"tuning.{name}",
+        hint=f"can be set where there is one: {KNOWN}",
+    )
+
+
+def _all(name: str, paths: Sequence[Path], value: str) -> list[Write]:
+    if not paths:
+        raise missing(name)
+    return [Write(path=path, value=value) for path in paths]
+
+
+def _turbo(value: str) -> list[Write]:
+    """intel_pstate asks whether it is *off*; other drivers whether it is on (admin-guide/pm)."""
+    wanted = _flag("cpu_turbo", value)
+    choices: list[tuple[Path, Callable[[bool], str]]] = [
+        (CPUS / "intel_pstate/no_turbo", lambda on: "0" if on else "1"),
+        (CPUS / "cpufreq/boost", lambda on: "1" if on else "0"),
+    ]
+    for path, word in choices:
+        if path.exists():
+            return [Write(path=path, value=word(wanted))]
+    raise missing("cpu_turbo")
+
+
+def _smt(value: str, control: Path) -> list[Write]:
+    """Only between on and off: ``forceoff`` cannot be undone, and the rest says that there is no SMT."""
+    wanted = _flag("cpu_smt", value)
+    if (sysfs.text(control) or "") not in {"on", "off"}:
+        raise missing("cpu_smt")
+    return [Write(path=control, value="on" if wanted else "off")]
+
+
+def _flag(name: str, value: str) -> bool:
+    if value in YES or value in NO:
+        return value in YES
+    raise UnsupportedError(f"'{value}' is neither on nor off", where=f"tuning.{name}", hint="write on or off")
+
+
+def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:
+    """UnsupportedError where the kernel lists what it knows, and this is not in it."""
+    for path in lists:
+        words = re.findall(r"[\w-]+", sysfs.text(path) or "")
+        if words and value not in words:
+            raise UnsupportedError(
+                f"this machine knows no '{value}'",
+                where=f"tuning.{name}",
+                hint=f"it knows: {', '.join(words)}",
+            )
+
+
+def _is_choice(path: Path) -> bool:
+    return "[" in (sysfs.text(path) or "")

@@ -1,0 +1,87 @@
+"""systemd timers that a study stops for the time of its trials: exactly those that were active are started again.
+
+A timer only stops to *begin* work; a job that it began before goes on. systemctl(1) is started by
+``system.proc`` alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from fslab.errors import ToolFailedError, UnsupportedError, UsageError
+from fslab.storage import Journal
+from fslab.system import proc
+
+KIND = "timer"
+NAME = re.compile(r"[A-Za-z0-9:_.@\\-]+\.timer")
+RUNNING = Path("/run/systemd/system")  # sd_booted(3)
+TIMEOUT_S = 30.0
+
+
+def parse(value: str) -> tuple[str, ...]:
+    """Names of timers, separated by blanks or commas; UsageError for what is none."""
+    found = tuple(filter(None, re.split(r"[\s,]+", value)))
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                f"'{name}' is no timer", where="tuning.stop_timers", hint="write apt-daily.timer man-db.timer"
+            )
+    return found
+
+
+def check(running: Path = RUNNING) -> None:
+    """UnsupportedError where no systemd runs."""
+    if not running.is_dir() or shutil.which("systemctl") is None:
+        raise UnsupportedError(
+            "no systemd runs here, so there are no timers to stop", where="tuning.stop_timers",
+            hint="leave it out on this machine",
+        )  # fmt: skip
+
+
+def is_active_argv(name: str) -> list[str]:
+    """Exits with 0 if the timer is active."""
+    return ["systemctl", "is-active", "--quiet", "--", name]
+
+
+def stop_argv(name: str) -> list[str]:
+    """Stops it until it is started or the machine boots."""
+    return ["systemctl", "stop", "--", name]
+
+
+def start_argv(name: str) -> list[str]:
+    """Starts it again."""
+    return ["systemctl", "start", "--", name]
+
+
+@contextmanager
+def stopped(names: Sequence[str], journal: Journal) -> Iterator[None]:
+    """Stop those that are active; on leaving start these again, in reverse order."""
+    if names:
+        check()
+    with ExitStack() as undo:
+        for name in names:
+            if not _is_active(name):
+                continue
+            undo.callback(_start_again, name, journal, journal.will_create(KIND, name))
+            proc.run(stop_argv(name), timeout_s=TIMEOUT_S)
+            if _is_active(name):
+                raise ToolFailedError("is still active after it was stopped", where=name)
+        yield
+
+
+def start(name: str) -> None:
+    """Start a timer that we stopped."""
+    proc.run(start_argv(name), timeout_s=TIMEOUT_S)
+
+
+def _is_active(name: str) -> bool:
+    return proc.run(is_active_argv(name), check=False, timeout_s=TIMEOUT_S).returncode == 0
+
+
+def _start_again(name: str, journal: Journal, entry: str) -> None:
+    start(name)
+    journal.undone(entry)

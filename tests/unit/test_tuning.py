@@ -1,0 +1,237 @@
+"""Settings: what is written where, that it is seen to hold, that what was found comes back; and timers' commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.errors import FslabError, ToolFailedError, UnsupportedError, UsageError
+from fslab.machine import _settings, _timers, tuning
+from fslab.machine._settings import Write, writes
+from fslab.system import proc
+
+
+@dataclass
+class Noted:
+    """A journal that only remembers."""
+
+    pending: list[tuple[str, str]] = field(default_factory=list)
+
+    def will_create(self, kind: str, target: str) -> str:
+        self.pending.append((kind, target))
+        return target
+
+    def undone(self, entry: str) -> None:
+        self.pending = [(kind, target) for kind, target in self.pending if target != entry]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings in files that look like the kernel's."""
+    (tmp_path / "proc/vm").mkdir(parents=True)
+    for name, value in {
+        "swappiness": "60",
+        "dirty_bytes": "0",
+        "dirty_ratio": "20",
+        "drop_caches": "0",
+    }.items():
+        (tmp_path / "proc/vm" / name).write_text(value + "\n")
+    for cpu in ("cpu0", "cpu1"):
+        frequency = tmp_path / "cpu" / cpu / "cpufreq"
+        frequency.mkdir(parents=True)
+        (frequency / "scaling_governor").write_text("powersave\n")
+        (frequency / "scaling_available_governors").write_text("performance powersave \n")
+    (tmp_path / "huge").mkdir()
+    (tmp_path / "huge/enabled").write_text("always [madvise] never\n")
+    for name, path in (("SYSCTL", "proc"), ("CPUS", "cpu"), ("HUGE", "huge")):
+        monkeypatch.setattr(_settings, name, tmp_path / path)
+    return tmp_path
+
+
+def test_only_known_settings_and_no_actions(tree: Path) -> None:
+    assert writes("vm.swappiness", "1") == [Write(path=tree / "proc/vm/swappiness", value="1")]
+    for name in (
+        "vm.drop_caches",
+        "kernel.core_pattern",
+        "vm.../x",
+        "vm.nothing",
+        "vm/swappiness",
+        "cpu_turbo",
+    ):
+        with pytest.raises(UnsupportedError, match="no such setting"):
+            writes(name, "1")
+
+
+def test_every_processor_has_its_governor_and_only_one_that_it_knows(tree: Path) -> None:
+    assert [write.path.parts[-3] for write in writes("cpu_governor", "performance")] == [
+        "cpu0",
+        "cpu1",
+    ]
+    with pytest.raises(UnsupportedError, match="performance, powersave"):
+        writes("cpu_governor", "fast")
+
+
+def test_turbo_is_written_the_way_round_that_the_driver_has_it(tree: Path) -> None:
+    boost = tree / "cpu/cpufreq/boost"
+    boost.parent.mkdir()
+    boost.write_text("1\n")
+    assert writes("cpu_turbo", "off") == [Write(path=boost, value="0")]
+    no_turbo = tree / "cpu/intel_pstate/no_turbo"
+    no_turbo.parent.mkdir()
+    no_turbo.write_text("0\n")
+    assert writes("cpu_turbo", "off") == [Write(path=no_turbo, value="1")]
+    with pytest.raises(UnsupportedError, match="neither on nor off"):
+        writes("cpu_turbo", "maybe")
+
+
+@pytest.mark.parametrize("state", ["forceoff", "notsupported", "notimplemented", None])
+def test_smt_that_cannot_be_put_back_is_left_alone(state: str | None, tree: Path) -> None:
+    control = tree / "cpu/smt/control"
+    control.parent.mkdir()
+    if state:
+        control.write_text(state)
+    with pytest.raises(UnsupportedError, match="no such setting"):
+        writes("cpu_smt", "off")
+    control.write_text("on")
+    assert writes("cpu_smt", "off") == [Write(path=control, value="off")]
+
+
+def test_what_is_in_force_is_what_brings_it_back(tree: Path) -> None:
+    vm = tree / "proc/vm"
+    assert _settings.in_force(vm / "dirty_bytes") == (vm / "dirty_ratio", "20")
+    assert _settings.in_force(vm / "dirty_ratio") == (vm / "dirty_ratio", "20")
+    assert _settings.in_force(tree / "huge/enabled") == (tree / "huge/enabled", "madvise")
+
+
+def test_settings_are_made_and_put_back_in_reverse_order(tree: Path) -> None:
+    journal = Noted()
+    swappiness = tree / "proc/vm/swappiness"
+    governors = list(tree.glob("cpu/cpu*/cpufreq/scaling_governor"))
+    with tuning.tuned({"vm.swappiness": "10", "cpu_governor": "performance"}, journal):
+        assert swappiness.read_text() == "10"
+        assert {path.read_text() for path in governors} == {"performance"}
+        assert journal.pending[0] == ("tuning", f"{swappiness}=60")
+        assert len(journal.pending) == 3
+    assert swappiness.read_text() == "60"
+    assert {path.read_text() for path in governors} == {"powersave"}
+    assert journal.pending == []
+
+
+def test_a_value_that_does_not_hold_is_refused_and_put_back(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As read_ahead_kb, which the kernel rounds down to whole pages."""
+    swappiness, real = tree / "proc/vm/swappiness", _settings.held
+    monkeypatch.setattr(_settings, "held", lambda path: "4" if path.read_text() == "5" else real(path))
+    with (
+        pytest.raises(UnsupportedError, match="'5' was written, but '4' holds"),
+        tuning.tuned({"vm.swappiness": "5"}, Noted()),
+    ):
+        pytest.fail("went on")
+    assert swappiness.read_text() == "60"
+
+
+def test_devices_are_set_with_those_below_them(tmp_path: Path) -> None:
+    disks = tmp_path / "devices/pci"
+    for name in ("sda", "sdb"):
+        (disks / name / "queue").mkdir(parents=True)
+        (disks / name / "queue/scheduler").write_text("none [mq-deadline]\n")
+    partition, virtual = disks / "sda/sda1", tmp_path / "devices/virtual/dm-0"
+    partition.mkdir()
+    (virtual / "queue").mkdir(parents=True)
+    (virtual / "slaves").mkdir()
+    (virtual / "slaves/sda1").symlink_to(partition)
+    (virtual / "slaves/sdb").symlink_to(disks / "sdb")
+    (tmp_path / "class/block").mkdir(parents=True)
+    (tmp_path / "class/block/dm-0").symlink_to(virtual)
+    found = tuning.queues(["dm-0"], tmp_path)
+    assert found == [virtual / "queue", disks / "sda/queue", disks / "sdb/queue"]
+    made = _settings.device_writes("io_scheduler", "none", found)
+    assert made == [Write(path=disks / name / "queue/scheduler", value="none") for name in ("sda", "sdb")]
+    with pytest.raises(UnsupportedError, match="none, mq-deadline"):
+        _settings.device_writes("io_scheduler", "bfq", found)
+    with pytest.raises(UnsupportedError, match="no such setting"):
+        _settings.device_writes("read_ahead_kib", "128", found)
+
+
+@pytest.mark.parametrize(
+    ("path", "ours"),
+    [
+        ("/proc/sys/vm/swappiness", True),
+        ("/proc/sys/kernel/core_pattern", False),
+        ("/proc/sys/vm/../kernel/core_pattern", False),
+        ("/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", True),
+        ("/sys/devices/system/cpu/smt/control", True),
+        ("/sys/devices/virtual/block/loop0/queue/scheduler", True),
+        ("/sys/devices/virtual/block/loop0/queue/write_cache", False),
+        ("/sys/kernel/mm/transparent_hugepage/enabled", True),
+        ("/etc/queue/scheduler", False),
+    ],
+)
+def test_what_a_journal_may_have_written_again(path: str, ours: bool) -> None:
+    assert _settings.is_setting(Path(path)) is ours
+
+
+class TestTimers:
+    """Against a systemctl that answers here: what would be run."""
+
+    @pytest.fixture
+    def ran(self, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+        active, calls = {"a.timer", "c.timer"}, []
+
+        def run(argv: Sequence[str], **_: Any) -> proc.Completed:
+            calls.append(list(argv))
+            name = argv[-1]
+            match argv[1]:
+                case "stop":
+                    active.discard(name)
+                case "start":
+                    active.add(name)
+            code = 3 if argv[1] == "is-active" and name not in active else 0
+            usage = proc.Usage(
+                user_s=0, system_s=0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0
+            )
+            return proc.Completed(
+                argv=tuple(argv), returncode=code, stdout="", stderr="", duration_s=0.0, usage=usage
+            )
+
+        monkeypatch.setattr(proc, "run", run)
+        monkeypatch.setattr(_timers, "check", lambda: None)
+        return calls
+
+    def test_only_those_that_were_active_are_started_again(self, ran: list[list[str]]) -> None:
+        journal = Noted()
+        with _timers.stopped(_timers.parse("a.timer, b.timer c.timer"), journal):
+            assert journal.pending == [("timer", "a.timer"), ("timer", "c.timer")]
+            ran.clear()
+        assert ran == [
+            ["systemctl", "start", "--", "c.timer"],
+            ["systemctl", "start", "--", "a.timer"],
+        ]
+        assert journal.pending == []
+
+    def test_one_that_cannot_be_stopped_ends_it_and_is_started(
+        self, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_timers, "_is_active", lambda _: True)
+        with pytest.raises(ToolFailedError, match="still active"), _timers.stopped(["a.timer"], Noted()):
+            pytest.fail("went on")
+        assert ran[-1] == ["systemctl", "start", "--", "a.timer"]
+
+    def test_names(self) -> None:
+        assert _timers.parse("") == ()
+        for name in ("apt-daily.service", "-x.timer;", "a/b.timer", "x"):
+            with pytest.raises(UsageError, match="no timer"):
+                _timers.parse(name)
+        assert tuning.is_timer("fstrim.timer")
+        assert not tuning.is_timer("../x.service")
+
+    def test_without_systemd_they_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UnsupportedError, match="no systemd"):
+            _timers.check(tmp_path / "nothing")
+        with pytest.raises(FslabError):
+            tuning.check({"stop_timers": "no-timer"})
