@@ -81,3 +81,8 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
     if size < 2:
         return mean, inf
     return mean, sqrt(sum((value - mean) ** 2 for value in values) / (size - 1) / size)
+
+
+def beta_tail(a: float, b: float, x: float) -> float:
+    """P(X ≤ ``x``) for a beta-distributed X with parameters ``a`` and ``b``."""
+    return _incomplete_beta(a, b, x)

@@ -1,0 +1,182 @@
+"""What a comparison has come to, and which cells still need trials for what is wanted.
+
+Pure functions; they must not know what the numbers mean, nor run anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, log, log1p, sqrt
+from typing import Generic, TypeVar, assert_never
+
+from fslab.stats import Reason
+from fslab.stats.compare import RatioEstimate, holm
+from fslab.stats.sequential import Looks
+from fslab.stats.student import two_sided_quantile
+
+_MOST = 1_000_000
+Name = TypeVar("Name", bound=Hashable)
+
+
+class State(StrEnum):
+    """What one comparison says, the first that is true of it."""
+
+    A_LARGER = "a_larger"
+    B_LARGER = "b_larger"
+    EQUIVALENT = "equivalent"
+    PRECISE = "precise"
+    OPEN = "open"
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is known which side is larger."""
+        return self in {State.A_LARGER, State.B_LARGER}
+
+
+class Goal(StrEnum):
+    """``decided``: which side is larger, or that both are equivalent. ``precise``: each ratio, narrowly enough."""
+
+    DECIDED = "decided"
+    PRECISE = "precise"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared(Generic[Name]):
+    """One comparison of a family: the two cells it concerns, and what is known about their ratio."""
+
+    cells: tuple[Name, Name]
+    estimate: RatioEstimate
+
+
+def state_of(estimate: RatioEstimate, *, precision: float) -> State:
+    """Decided when the interval leaves out 1; equivalent when all of it lies within a factor 1 + ``precision``
+    of 1; precise when its half-width on logarithms is at most log(1 + ``precision``); else open.
+    """  # fmt: skip
+    interval = estimate.interval
+    if interval is None:
+        return State.OPEN
+    if interval.low > 1:
+        return State.A_LARGER
+    if interval.high < 1:
+        return State.B_LARGER
+    if _equivalent(estimate, precision):
+        return State.EQUIVALENT
+    return State.PRECISE if is_precise(estimate, precision=precision) else State.OPEN
+
+
+def is_precise(estimate: RatioEstimate, *, precision: float) -> bool:
+    """Whether the interval's half-width on logarithms is at most log(1 + ``precision``)."""
+    return estimate.half_width is not None and estimate.half_width <= log1p(precision)
+
+
+def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -> list[bool]:
+    """Of each comparison of a family, whether more trials could not change what is wanted from it.
+
+    The family is what is read together: a row of the table. A difference counts as decided when it
+    holds together with the others (Holm's correction of p-values that are over all looks, so that the
+    family errs once in twenty over all its comparisons and looks). Equivalence is not corrected: each claim
+    of it errs once in twenty at most. What has no ratio at all (a value that is not positive) is settled:
+    trials do not mend that.
+    """
+    holding = _hold_together(family)
+    return [
+        _hopeless(item.estimate) or _reached(item.estimate, holds, goal, precision)
+        for item, holds in zip(family, holding, strict=True)
+    ]
+
+
+def cells_needing(
+    families: Sequence[Sequence[Compared[Name]]], *, goal: Goal, precision: float
+) -> tuple[Name, ...]:
+    """The cells that need more trials: those of undecided comparisons first, then of the widest intervals.
+
+    Empty when all families are settled. A cell that cannot get trials any more (it failed, or has its most)
+    is for the caller to leave out.
+    """
+    waiting: list[tuple[bool, float, tuple[Name, Name]]] = []
+    for family in families:
+        done = settled(family, goal=goal, precision=precision)
+        for item, is_done in zip(family, done, strict=True):
+            if not is_done:
+                half = item.estimate.half_width
+                decided = state_of(item.estimate, precision=precision).decided
+                waiting.append((decided, -inf if half is None else -half, item.cells))
+    waiting.sort(key=lambda entry: entry[:2])
+    return tuple(dict.fromkeys(cell for _, _, cells in waiting for cell in cells))
+
+
+def expected_needed(
+    estimate: RatioEstimate, *, precision: float, goal: Goal = Goal.PRECISE, looks: Looks | None = None
+) -> int | None:
+    """Roughly how many more blocks it takes; 0 if the goal is reached, None if that cannot be told.
+
+    From the present spread and, for ``decided``, the present ratio, either of which more trials may change:
+    for "time left", not for a decision. The half-width of n values goes as t(n − 1)/√n. With ``looks``, up to
+    the look at which it would be seen.
+    """
+    half, now = estimate.half_width, min(estimate.n_a, estimate.n_b)
+    if half is None or estimate.interval is None or estimate.ratio is None:
+        return None
+    wanted = _wanted_half_width(estimate.ratio, precision, goal)
+    if _reached(estimate, estimate.differs is True, goal, precision):
+        return 0
+    if not wanted > 0:
+        return None
+
+    def width(size: int) -> float:
+        """Relative to one value's spread; t changes little beyond a thousand."""
+        return two_sided_quantile(1 - coverage, min(size - 1, 1000)) / sqrt(size)
+
+    coverage = min(estimate.interval.coverage, 1 - 1e-9)
+    low, high = now, now + 1
+    while high < _MOST and width(high) * half > wanted * width(now):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if width(middle) * half > wanted * width(now) else (low, middle)
+    if high >= _MOST:
+        return None
+    return (looks.next_after(high - 1) if looks else high) - now
+
+
+def _wanted_half_width(ratio: float, precision: float, goal: Goal) -> float:
+    limit, distance = log1p(precision), abs(log(ratio))
+    match goal:
+        case Goal.PRECISE:
+            return limit
+        case Goal.DECIDED:
+            return max(distance, limit - distance)
+        case _:
+            assert_never(goal)
+
+
+def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float) -> bool:
+    match goal:
+        case Goal.DECIDED:
+            return holds or _equivalent(estimate, precision)
+        case Goal.PRECISE:
+            return is_precise(estimate, precision=precision)
+        case _:
+            assert_never(goal)
+
+
+def _equivalent(estimate: RatioEstimate, precision: float) -> bool:
+    interval = estimate.interval
+    return interval is not None and 1 / (1 + precision) <= interval.low and interval.high <= 1 + precision
+
+
+def _hold_together(family: Sequence[Compared[Name]]) -> list[bool]:
+    tested = [item.estimate for item in family if item.estimate.p_value is not None]
+    adjusted = iter(holm([estimate.p_value for estimate in tested if estimate.p_value is not None]))
+    return [
+        item.estimate.p_value is not None
+        and next(adjusted) <= 1 - item.estimate.coverage
+        and item.estimate.differs is True
+        for item in family
+    ]
+
+
+def _hopeless(estimate: RatioEstimate) -> bool:
+    return estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}
