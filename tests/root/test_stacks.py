@@ -11,7 +11,6 @@ import pytest
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
-from fslab.record import WarningKind
 from fslab.storage import BlockDevice, Site, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import load
@@ -65,7 +64,7 @@ def test_direct_io_to_the_image_is_verified_not_believed(site: Site) -> None:
         assert up.device is not None
         direct = sysfs.text(Path("/sys/block") / up.device.kernel_name / "loop/dio") == "1"
         assert up.facts["direct_io"] is direct
-        assert [warning.kind for warning in up.warnings] == ([] if direct else [WarningKind.LOOP_BUFFERED])
+        assert up.buffered is not direct
 
 
 def test_a_loop_device_that_falls_back_to_buffered_is_reported(
@@ -76,7 +75,7 @@ def test_a_loop_device_that_falls_back_to_buffered_is_reported(
     monkeypatch.setattr(loops, "attach_argv", lambda image, *, direct: real(image, direct=False))
     with ExitStack() as undo:
         up = stack.build(spec("ext4", "loop"), site, undo, slot="m", make=True)
-        assert [warning.kind for warning in up.warnings] == [WarningKind.LOOP_BUFFERED]
+        assert up.buffered
 
 
 def test_the_image_is_written_and_has_no_holes(site: Site) -> None:

@@ -115,7 +115,6 @@ def _measure(
     tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.watched, site.journal))
     evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
-    evidence.warnings += up.warnings
     scratch = _emptied(site.runtime / SCRATCH / "tool")
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cell.cache is Cache.COLD)
     commands = workload.commands(parameters, job)
@@ -150,7 +149,8 @@ def _measure(
 def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> stack.Stack:
     slot = slot_of(cell)
     make = cell.fresh is Fresh.TRIAL or slot not in site.made
-    up = stack.build(cell.stack, site, undo, slot=slot, make=make)
+    keep = cell.fresh is not Fresh.TRIAL
+    up = stack.build(cell.stack, site, undo, slot=slot, make=make, keep=keep)
     site.made.add(slot)
     if cell.fresh is not Fresh.TRIAL:
         undo.callback(_forget_files, up)
@@ -240,6 +240,10 @@ def _facts(
         memory_bytes=machine.get("memory_bytes"),
         caches_dropped=evidence.caches_dropped,
         remade=evidence.remade,
+        filesystem=up.filesystem,
+        medium_buffered=up.buffered,
+        volume_bytes=up.device.size_bytes if up.device else None,
+        fair_volume_bytes=up.driver.fair_size_bytes if up.driver else None,
         probe_failures=findings.failures,
     )
 

@@ -80,7 +80,8 @@ class TrialFacts:
     ``figures`` are those of all probes by name, as they are stored; ``texts`` lines that probes read, by name.
     ``cold``: the study wants a cold cache, else a warm one; ``caches_dropped``: whether the whole of it could
     be. ``devices`` are the kernel's names of what lies under the file system. ``remade``: a file system that
-    should have lived on was lost.
+    should have lived on was lost. ``medium_buffered``: a medium goes through a page cache although it was to be
+    direct. ``volume_bytes`` is how large the file system is, ``fair_volume_bytes`` from what size on it may be judged.
     """
 
     work: WorkFacts
@@ -92,6 +93,10 @@ class TrialFacts:
     memory_bytes: int | None = None
     caches_dropped: bool = True
     remade: bool = False
+    filesystem: str | None = None
+    medium_buffered: bool = False
+    volume_bytes: int | None = None
+    fair_volume_bytes: int | None = None
     probe_failures: tuple[ProbeFailure, ...] = ()
 
     def figure(self, name: str) -> float | None:

@@ -1,0 +1,27 @@
+"""Loop buffered: the loop device goes through the page cache of its backing file. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class LoopBuffered(TrialRule):
+    """A file system below the image without direct I/O; the kernel then falls back without a word."""
+
+    summary = "the loop device is cached by the file system below it"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = (
+        "put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs"
+    )
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """What the medium found when it was attached."""
+        if facts.medium_buffered:
+            yield self.warning(
+                "the loop device goes through the page cache of the backing file, so direct I/O is not direct"
+            )

@@ -1,0 +1,49 @@
+"""Not steady: the rate changed its level, or went one way, while it was measured. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.stats.changes import steadiness
+from fslab.validity.facts import Rate, TrialFacts
+from fslab.validity.trial import TrialRule
+
+FEWEST = 10
+LARGEST_SHIFT = 0.2  # SNIA's Performance Test Specification allows 20 % of the mean between rounds
+_LEVEL = 0.01
+
+
+class NotSteady(TrialRule):
+    """A mean over two levels is the level of neither, and says most about when the run was stopped: a doubt. Of a
+    set amount of work the time stays what it is: there it is noted. Rates that resemble the ones before them make
+    tests too sure, hence a change must also be large."""
+
+    summary = "the rate changed while it was measured"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "measure for longer, or precondition the device before"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """One warning, of the rate that changed most."""
+        found = [(shift, rate) for rate in facts.work.rates if abs(shift := _shift(rate)) > LARGEST_SHIFT]
+        if not found:
+            return
+        shift, rate = max(found, key=lambda each: abs(each[0]))
+        span_s = len(rate.values) * rate.interval_s
+        yield self.warning(
+            f"the {rate.what} was not steady: over {span_s:.0f} s its level changed by {100 * abs(shift):.0f} %",
+            severity=Severity.DOUBT if facts.work.asked_s is not None else Severity.NOTE,
+            shift=shift, interval_s=rate.interval_s, values=list(rate.values),
+        )  # fmt: skip
+
+
+def _shift(rate: Rate) -> float:
+    """The larger of what its levels and its trend change by, as a fraction of the median; 0 where neither shows."""
+    if len(rate.values) < FEWEST:
+        return 0.0
+    found = steadiness(rate.values)
+    line = found.trend
+    sure = line is not None and line.p_value is not None and line.p_value <= _LEVEL
+    trend = line.change if line is not None and sure and line.change is not None else 0.0
+    return max(found.largest_shift or 0.0, trend, key=abs)

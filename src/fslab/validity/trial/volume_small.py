@@ -1,0 +1,29 @@
+"""Volume small: a file system that is slower on a small volume than on a large one. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import format_size
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class VolumeSmall(TrialRule):
+    """The file system's file says from what size on it is fair to judge it."""
+
+    summary = "the volume is too small to judge the file system by"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "raise the size of the medium before you judge it"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Only where both sizes are known."""
+        size, fair = facts.volume_bytes, facts.fair_volume_bytes
+        if size is not None and fair is not None and size < fair:
+            yield self.warning(
+                f"{facts.filesystem} works on {format_size(size)} and is slower on a volume below "
+                f"{format_size(fair)} than on a large one, most of all with metadata",
+                size_bytes=size, fair_size_bytes=fair,
+            )  # fmt: skip
