@@ -118,7 +118,7 @@ def test_commands_of_all_operations() -> None:
     assert commands.prepare == commands.cleanup == ()
     assert " ".join(commands.run) == (
         "fslab-engine small-files /mnt/x --files=10000 --dirs=1 --size=4k --threads=1 --latency=operation --seed=7"
-        " --operations=create,stat,read,delete --interval=500ms --json"
+        " --operations=create,stat,read,delete --interval=200ms --json"
     )
 
 
@@ -141,9 +141,9 @@ def test_commands_prepare_what_is_missing_and_remove_what_is_left() -> None:
         "fslab-engine small-files /mnt/x --files=10000 --dirs=1 --size=0 --fsync --no-syncfs --threads=1"
         " --latency=operation --seed=7 --operations="
     )
-    assert [" ".join(argv) for argv in commands.prepare] == [f"{common}create --interval=500ms --json"]
-    assert " ".join(commands.run) == f"{common}read --interval=500ms --json"
-    assert [" ".join(argv) for argv in commands.cleanup] == [f"{common}delete --interval=500ms --json"]
+    assert [" ".join(argv) for argv in commands.prepare] == [f"{common}create --interval=200ms --json"]
+    assert " ".join(commands.run) == f"{common}read --interval=200ms --json"
+    assert [" ".join(argv) for argv in commands.cleanup] == [f"{common}delete --interval=200ms --json"]
 
 
 @pytest.mark.parametrize(

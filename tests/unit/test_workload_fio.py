@@ -145,20 +145,19 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
     }
     found = FIO.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=3.0))
     (rate,) = found.rates
-    assert (rate.what, rate.interval_s) == ("bandwidth", 0.5)
-    # KiB/s of two jobs, reads and writes; the third interval ended at 1501 ms in one job and 1500 in the other
+    assert (rate.what, rate.interval_s) == ("bandwidth", 0.2)
+    # KiB/s of two jobs, reads and writes; the second interval ended at 401 ms in one job and 400 in the other
     kib = [
-        42776 + 43032 + 43152 + 44440,
-        43224 + 42656 + 43192 + 43168,
-        33824 + 34064 + 33776 + 34288,
-        33154 + 33426 + 33002 + 32152,
-        33504 + 31984 + 33224 + 33248,
+        34720 + 35940 + 34600 + 36920,
+        41320 + 42460 + 41400 + 41480,
+        44582 + 43738 + 42572 + 43819,
+        46100 + 45180 + 45820 + 44960,
     ]
     assert rate.values == tuple(1024.0 * each for each in kib)
 
 
 def test_intervals_that_not_all_jobs_have_are_left_out() -> None:
-    text = "500, 10, 0, 0, 0\n1000, 10, 0, 0, 0\n500, 20, 0, 0, 0\n"
+    text = "200, 10, 0, 0, 0\n400, 10, 0, 0, 0\n200, 20, 0, 0, 0\n"
     rate = rate_over_time(text, 2)
     assert rate is not None
     assert rate.values == (30 * 1024.0,)
@@ -207,17 +206,17 @@ def test_a_missing_report_is_refused() -> None:
 
 def test_command_lines_of_a_job_over_laid_out_files() -> None:
     parameters = FIO.parse_parameters(
-        {"rw": "randwrite", "size": "1g", "iodepth": 32, "direct": 1, "runtime": "5s", "norandommap": 1}
+        {"rw": "randwrite", "size": "1g", "iodepth": 32, "direct": 1, "runtime": "8s", "norandommap": 1}
     )
     commands = FIO.commands(parameters, JOB)
     job = (
         "fio --name=fslab --directory=/mnt/x --rw=randwrite --bs=4k --size=1g --ioengine=libaio --iodepth=32"
-        " --numjobs=1 --direct=1 --runtime=5s --time_based=1 --overwrite=1 --fallocate=none --norandommap=1"
+        " --numjobs=1 --direct=1 --runtime=8s --time_based=1 --overwrite=1 --fallocate=none --norandommap=1"
         " --randrepeat=0 --randseed=7"
     )
     report = " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
     assert [" ".join(argv) for argv in commands.prepare] == [job + " --create_only=1"]
-    rates = " --write_bw_log=/run/s/fio --log_avg_msec=500 --per_job_logs=0"
+    rates = " --write_bw_log=/run/s/fio --log_avg_msec=200 --per_job_logs=0"
     assert " ".join(commands.run) == job + rates + report
     assert commands.outputs == ("fio.json", "fio_bw.log")
 
@@ -228,13 +227,13 @@ def test_command_line_of_a_sequential_write_makes_new_files() -> None:
     assert " ".join(commands.run) == (
         "fio --name=fslab --directory=/mnt/x --rw=write --bs=1m --size=1g --ioengine=psync --iodepth=1"
         " --numjobs=1 --direct=0 --fallocate=none --end_fsync=1 --randrepeat=0 --randseed=7"
-        " --write_bw_log=/run/s/fio --log_avg_msec=500 --per_job_logs=0"
+        " --write_bw_log=/run/s/fio --log_avg_msec=200 --per_job_logs=0"
         " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
     )
 
 
 def test_a_run_too_short_for_a_rate_over_time_keeps_no_log() -> None:
-    commands = FIO.commands(FIO.parse_parameters({"rw": "randread", "size": "1g", "runtime": "4s"}), JOB)
+    commands = FIO.commands(FIO.parse_parameters({"rw": "randread", "size": "1g", "runtime": "7s"}), JOB)
     assert not [word for word in commands.run if "log" in word]
     assert commands.outputs == ("fio.json",)
 

@@ -14,7 +14,7 @@ from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputEr
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
-RATE_MS = 500
+RATE_MS = 200
 PERCENTILES = {
     "p50": "50.000000",
     "p90": "90.000000",

@@ -25,7 +25,7 @@ _STEP_NEEDS = {"link": Ability.HARD_LINKS, "symlink": Ability.SYMLINKS, "chmod":
 _GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
 _GUESSED_BYTES_PER_S = 400e6
-_INTERVAL = "500ms"  # of the rate over time
+_INTERVAL = "200ms"  # of the rate over time
 _CHANGES = frozenset(
     {
         "create",

@@ -30,7 +30,7 @@ from fslab.workloads._fio_parameters import FioParameters
 
 REPORT = "fio.json"
 RATES = "fio_bw.log"  # what fio makes of --write_bw_log=fio where all jobs share a log
-_LONG_ENOUGH_S = 5.0  # for a rate over time to say anything
+_LONG_ENOUGH_S = 8.0  # for a rate over time to say anything
 
 # Only for the estimate of a plan, from a virtual disk of 2026.
 _LAYOUT_BYTES_PER_S = 300e6

@@ -10,7 +10,6 @@ from fslab.stats.changes import steadiness
 from fslab.validity.facts import Rate, TrialFacts
 from fslab.validity.trial import TrialRule
 
-FEWEST = 10
 LARGEST_SHIFT = 0.2  # SNIA's Performance Test Specification allows 20 % of the mean between rounds
 _LEVEL = 0.01
 
@@ -39,9 +38,8 @@ class NotSteady(TrialRule):
 
 
 def _shift(rate: Rate) -> float:
-    """The larger of what its levels and its trend change by, as a fraction of the median; 0 where neither shows."""
-    if len(rate.values) < FEWEST:
-        return 0.0
+    """The larger of what its levels and its trend change by, as a fraction of the median; 0 where neither shows, or
+    the run was too short for it to show."""
     found = steadiness(rate.values)
     line = found.trend
     sure = line is not None and line.p_value is not None and line.p_value <= _LEVEL
