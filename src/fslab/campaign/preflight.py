@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
 from fslab.errors import UsageError
-from fslab.machine import tuning
+from fslab.machine import choose, tuning
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
 from fslab.storage import Site, images, stack
@@ -44,6 +44,7 @@ def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
         tuning.check(cell.tuning)
     distinct: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
     for spec in distinct.values():
+        choose.check(spec)
         stack.check(spec, site)
     for place, size_bytes in space_of(
         media_of(cells, Paths(images=site.images, runtime=site.runtime))

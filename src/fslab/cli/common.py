@@ -30,9 +30,34 @@ SetOption = Annotated[
         help="Change one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
     ),
 ]
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="MACHINE",
+        help="Where trials run: 'host', 'uml' or 'qemu' (guests with a kernel of their own, for any user), or "
+        "'auto': the first of these that can build the stack. Default: as the study says, or the host.",
+    ),
+]
+KernelOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The guest's kernel; default: an installed one.")
+]
+ModulesOption = Annotated[
+    str | None,
+    typer.Option(metavar="DIRECTORY", help="The modules of that kernel; default: found beside it."),
+]
+MemoryOption = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a guest; default: 1g.")]
 CampaignArgument = Annotated[
     str, typer.Argument(metavar="[CAMPAIGN]", help="Id of a campaign, the beginning of one, or 'last'.")
 ]
+
+
+def machine_settings(
+    on: str | None, kernel: str | None, modules: str | None, guest_memory: str | None
+) -> list[str]:
+    """What --on and its companions mean as settings of a study."""
+    given = {"on": on, "kernel": kernel, "modules": modules, "guest_memory": guest_memory}
+    return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
 
 
 def print_json(value: Any) -> None:

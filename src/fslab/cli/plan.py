@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, SetOption, console, print_json
+from fslab.cli.common import (
+    JsonOption,
+    KernelOption,
+    MemoryOption,
+    ModulesOption,
+    OnOption,
+    SetOption,
+    console,
+    machine_settings,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +30,10 @@ def plan(
         str, typer.Argument(help="A study file, or the id of a shipped study (fslab list studies).")
     ],
     settings: SetOption = None,
+    on: OnOption = None,
+    kernel: KernelOption = None,
+    modules: ModulesOption = None,
+    guest_memory: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the cells of a study with the exact commands, the devices and room needed, and the time.
@@ -27,13 +41,15 @@ def plan(
     Touches nothing: starts no process, opens no device, writes no file. Stand-ins are in capitals:
     /dev/loopN, CAMPAIGN.
     """
+    from fslab.machine import choose
     from fslab.plan.plan import make_plan
     from fslab.study import load
     from fslab.system import paths
 
+    settings = [*(settings or []), *machine_settings(on, kernel, modules, guest_memory)]
     made = make_plan(
-        load.load(study, settings or []), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN"
-    )
+        load.load(study, settings), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=choose.resolved
+    )  # fmt: skip
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
@@ -74,8 +90,9 @@ def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
 
     from rich.markup import escape
 
+    place = f" in {cell.stack.machine.type}" if cell.stack.machine.type != "host" else ""
     screen.print(
-        f"\n[bold]{escape(cell.workload.name)}[/bold] on [bold]{escape(cell.stack.name)}[/bold]"
+        f"\n[bold]{escape(cell.workload.name)}[/bold] on [bold]{escape(cell.stack.name)}[/bold]{place}"
         f"  [dim]cell {cell.id} · cache {cell.cache} · fresh {cell.fresh}[/dim]"
     )
     if cell.id in made.impossible:

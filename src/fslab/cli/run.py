@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fslab.cli.common import JsonOption, SetOption, StoreOption, console, print_json
+from fslab.cli.common import (
+    JsonOption,
+    KernelOption,
+    MemoryOption,
+    ModulesOption,
+    OnOption,
+    SetOption,
+    StoreOption,
+    console,
+    machine_settings,
+    print_json,
+)
 from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
@@ -59,6 +70,10 @@ def run(
         int | None,
         typer.Option(metavar="N", help="With --precision: leave a cell undecided after so many trials."),
     ] = None,
+    on: OnOption = None,
+    kernel: KernelOption = None,
+    modules: ModulesOption = None,
+    guest_memory: MemoryOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Finish an interrupted campaign; what is measured is kept.")
     ] = False,
@@ -90,6 +105,7 @@ def run(
     limit_s = _seconds(budget)
     repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
     settings = [*(settings or []), *(f"{key}={value}" for key, value in repeats.items() if value is not None)]
+    settings += machine_settings(on, kernel, modules, guest_memory)
     if dry_run or resume:
         _check_together(resume=resume, dry_run=dry_run, settings=settings)
     if dry_run:
@@ -142,7 +158,7 @@ def _check_together(*, resume: bool, dry_run: bool, settings: list[str] | None) 
 def _print_plan(study: str | None, settings: list[str] | None, as_json: bool) -> None:
     from fslab.cli import plan
 
-    plan.plan(_named(study), settings, as_json)
+    plan.plan(_named(study), settings, as_json=as_json)
 
 
 def _named(study: str | None) -> str:
@@ -173,7 +189,7 @@ def _created(
 
     from fslab.campaign import campaign as campaigns
     from fslab.campaign import preflight
-    from fslab.machine import facts
+    from fslab.machine import choose, facts
     from fslab.plan.expand import expand
     from fslab.store.campaign import Campaign
     from fslab.study import load
@@ -190,7 +206,7 @@ def _created(
             "stopping": study.stopping.model_dump(mode="json"),
         },
         seed=study.seed,
-        cells=expand(study),
+        cells=expand(study, choose.resolved),
         trials=study.trials,
         machine=facts.gather(),
         created=datetime.now(UTC),

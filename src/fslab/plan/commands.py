@@ -5,10 +5,11 @@ What only exists at run time has a stand-in in capitals (/dev/loopN, CAMPAIGN); 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fslab.cell import Cache, Cell, Fresh
+from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
 from fslab.storage import making
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -57,7 +58,9 @@ def slots_of(slot: str, disks: int) -> list[str]:
 def medium_plan(cell: Cell, paths: Paths) -> MediumPlan:
     """What one device of the cell's medium would mean."""
     medium = MEDIA.get(cell.stack.medium.type)
-    return medium.plan(medium.parse_options(cell.stack.medium.options), paths.images)
+    planned = medium.plan(medium.parse_options(cell.stack.medium.options), paths.images)
+    machine = MACHINES.get(cell.stack.machine.type)
+    return replace(planned, device=machine.device, commands=()) if machine.guest else planned
 
 
 def disks_of(cell: Cell) -> int:
@@ -71,7 +74,9 @@ def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand,
     planned = medium_plan(cell, paths)
     if not MEDIA.get(cell.stack.medium.type).formatted:
         return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{slot_of(cell)}", seed)
+    boot = MACHINES.get(cell.stack.machine.type).plan(cell.stack.machine)
     return (
+        *((PlannedCommand(stage=Stage.BOOT, argv=boot),) if boot else ()),
         *_stack(cell, paths, planned),
         *_workload(cell, paths, paths.target / "work", seed),
         *_detach(cell, planned, paths),

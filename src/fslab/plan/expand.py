@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from fslab.cell import Cell
+from collections.abc import Callable
+
+from fslab.cell import Cell, StackSpec
 from fslab.study import matrix
 from fslab.study.model import Stack, Study
 
 
-def expand(study: Study) -> tuple[Cell, ...]:
-    """All cells, workload by workload in the order written, each with all of its stacks."""
+def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) -> tuple[Cell, ...]:
+    """All cells, workload by workload in the order written, each with all of its stacks.
+
+    ``place`` decides where a stack runs that may run anywhere (``on: auto``).
+    """
     stacks = matrix.stack_specs(study.stacks, study.media)
+    if place is not None:
+        stacks = [(entry, place(stack)) for entry, stack in stacks]
     return tuple(
         Cell(
             stack=stack,

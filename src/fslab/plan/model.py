@@ -15,6 +15,7 @@ from fslab.cell import Cell, Frozen
 class Stage(StrEnum):
     """What a command is for, in the order of a trial."""
 
+    BOOT = "boot"
     ATTACH = "attach"
     MKFS = "mkfs"
     MOUNT = "mount"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fslab.cell import Cell
+from fslab.cell import Cell, StackSpec
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
@@ -21,13 +21,15 @@ OVERHEAD_S = 0.4
 IMAGE_BYTES_PER_S = 500e6
 
 
-def make_plan(study: Study, *, images: Path, runtime: Path) -> Plan:
+def make_plan(
+    study: Study, *, images: Path, runtime: Path, place: Callable[[StackSpec], StackSpec] | None = None
+) -> Plan:
     """The plan of ``study`` for a campaign that keeps its images and mount points in these directories.
 
-    Commands show the tool's seed of the first block.
+    Commands show the tool's seed of the first block. ``place`` is that of ``expand``.
     """
     paths = Paths(images=images, runtime=runtime)
-    cells = expand(study)
+    cells = expand(study, place)
     media = media_of(cells, paths)
     space = space_of(media)
     seed = tool_seed(study.seed, 0)

@@ -44,11 +44,15 @@ class Boot:
 
 
 class Machine(ABC):
-    """One kind of machine. ``name`` is set by the registry from the file's name; ``guest``: it is booted."""
+    """One kind of machine. ``name`` is set by the registry from the file's name.
+
+    ``guest``: it is booted. ``device`` stands in plans for the disks that it is given.
+    """
 
     name: str
     summary: ClassVar[str]
     guest: ClassVar[bool] = True
+    device: ClassVar[str] = ""
 
     @abstractmethod
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:

@@ -67,6 +67,7 @@ class Uml(kinds.Machine):
     """Boots in about a second, as any user."""
 
     summary = "User-Mode Linux: a kernel in a process, without root"
+    device = "/dev/ubdN"
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """The kernel, its modules."""
