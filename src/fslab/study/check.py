@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.cell import Fresh, StackSpec, WorkloadSpec
+from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
+from fslab.storage import making
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -47,7 +48,7 @@ class _StackCheck:
     def run(self) -> None:
         self._references("medium", self.stack.medium, "media")
         self._references("workloads", self.stack.workloads or (), "workloads")
-        for key in ("medium", "filesystem", "mkfs_options", "mount_options", "workloads"):
+        for key in ("medium", "filesystem", "mkfs_options", "mount_options", "geometry", "workloads"):
             self._twice(key, getattr(self.stack, key) or ())
         self._twice("layout", [layout.model_dump_json() for layout in self.stack.layout])
         for number, name in enumerate(self.stack.filesystem):
@@ -57,6 +58,10 @@ class _StackCheck:
                 )
             else:
                 driver = FILESYSTEMS.get(name)
+                if len(self.stack.geometry) > 1 and not driver.stripe_options:
+                    self._add(
+                        "geometry", None, f"mkfs of {name} is told of no stripes: these would be one stack"
+                    )
                 self._options("mkfs_options", driver.check_mkfs_options)
                 self._options("mount_options", driver.check_mount_options)
         kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
@@ -98,7 +103,7 @@ class _StackCheck:
                 self._add(key, number, brief(str(error)))
 
     def _as_it_is(self, kind: str) -> None:
-        for key in ("filesystem", "mkfs_options", "mount_options"):
+        for key in ("filesystem", "mkfs_options", "mount_options", "geometry"):
             if key in self.node.fields:
                 self._add(
                     key, None, f"has no effect: a '{kind}' medium is never formatted or mounted; leave it out"
@@ -135,7 +140,7 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
     ]
     for use in used:
         applied = stacks[use.entry].workloads
-        use.check_room({name: each for name, each in workloads.items() if applied is None or name in applied})
+        use.check({name: each for name, each in workloads.items() if applied is None or name in applied})
     _check_sharing(used, workloads, stacks)
 
 
@@ -156,7 +161,7 @@ def _size(stack: Stack, media: dict[str, Medium]) -> int:
     mediums = sum(matrix.count(media[name].options) for name in stack.medium)
     layouts = sum(matrix.count(layout.options) for layout in stack.layout)
     variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
-    return mediums * layouts * variants * len(matrix.machines(stack))
+    return mediums * layouts * variants * len(stack.geometry) * len(matrix.machines(stack))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,27 +179,48 @@ class _Use:
         medium = MEDIA.get(self.stack.medium.type)
         return medium.plan(medium.parse_options(self.stack.medium.options), Path())
 
-    def check_room(self, workloads: dict[str, Workload]) -> None:
-        """The file system fits on the medium and the workloads on the file system; a device is one disk."""
+    @property
+    def disks(self) -> int:
+        """How many devices its layout takes."""
         layout = LAYOUTS.get(self.stack.layout)
-        disks, planned = layout.disks(layout.parse_options(self.stack.layout_options)), self.planned
-        if planned.wipes and disks > 1:
-            node = self.root.at(("stacks", self.entry, "layout"))
-            self.mistakes.add(node.place, node.path, f"needs {disks} devices, and a 'device' medium is one")
+        return layout.disks(layout.parse_options(self.stack.layout_options))
+
+    def check(self, workloads: dict[str, Workload]) -> None:
+        """Layout, file system and geometry go together; all of it fits on the medium."""
+        self._check_together()
+        layout, planned = LAYOUTS.get(self.stack.layout), self.planned
+        if planned.wipes and self.disks > len(planned.wipes):
+            what = (
+                f"needs {self.disks} disks, and medium '{self.stack.medium.name}' names {len(planned.wipes)}"
+            )
+            self._add("layout", f"{what}: name more in its 'path', with blanks between")
         if planned.size_bytes is None:
             return
-        size_bytes = planned.size_bytes * disks
+        size_bytes = layout.usable_bytes(layout.parse_options(self.stack.layout_options), planned.size_bytes)
         if self.stack.filesystem is not None:
             self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
         for name, workload in workloads.items():
             for spec in matrix.workload_specs(name, workload):
                 self._check_space(name, spec, size_bytes)
 
+    def _check_together(self) -> None:
+        try:
+            making.check(self.stack)
+        except ValueError as error:
+            geometry = str(error).startswith("geometry")
+            self._add("geometry" if geometry else "layout", brief(str(error)))
+
+    def _add(self, key: str, what: str) -> None:
+        node = self.root.at(("stacks", self.entry, key))
+        self.mistakes.add(node.place, node.path, what)
+
     def _check_smallest(self, driver: FileSystem, size_bytes: int) -> None:
-        if size_bytes < driver.min_size_bytes:
-            node = self.root.at(("stacks", self.entry, "filesystem"))
-            needed = f"{driver.name} needs at least {format_size(driver.min_size_bytes)}"
-            self.mistakes.add(node.place, node.path, f"{needed}, {self._room(size_bytes)}")
+        aligned = self.stack.geometry is Geometry.ALIGNED
+        least_bytes = max(driver.min_size_bytes, driver.aligned_min_size_bytes if aligned else 0)
+        if size_bytes < least_bytes:
+            told = " with geometry 'aligned'" if least_bytes > driver.min_size_bytes else ""
+            needed = f"{driver.name} needs at least {format_size(least_bytes)}{told}"
+            self._add("filesystem", f"{needed}, {self._room(size_bytes)}")
 
     def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int) -> None:
         entry = WORKLOADS.get(spec.tool)
@@ -205,7 +231,9 @@ class _Use:
             self.mistakes.add(node.place, node.path, what)
 
     def _room(self, size_bytes: int) -> str:
-        return f"and medium '{self.stack.medium.name}' of stack '{self.entry}' has {format_size(size_bytes)}"
+        layout = "" if self.stack.layout == "single" else f" with layout '{self.stack.layout}'"
+        medium = f"medium '{self.stack.medium.name}' of stack '{self.entry}'"
+        return f"and {medium} has {format_size(size_bytes)}{layout}"
 
 
 def _check_sharing(used: list[_Use], workloads: dict[str, Workload], stacks: dict[str, Stack]) -> None:
@@ -217,7 +245,7 @@ def _check_sharing(used: list[_Use], workloads: dict[str, Workload], stacks: dic
             if applied is not None and name not in applied:
                 continue
             fresh = workload.fresh or use.draft.values.get("fresh", Fresh.TRIAL)
-            for device in use.planned.wipes:
+            for device in use.planned.wipes[: use.disks]:
                 for spec in matrix.workload_specs(name, workload):
                     lives = {Fresh.TRIAL: "trial", Fresh.CELL: f"{use.stack.name}/{spec.name}"}
                     tenants[device][lives.get(fresh, use.stack.name)] = (use, fresh)

@@ -94,25 +94,28 @@ def _combinations(stack: Stack, media: Mapping[str, Medium]) -> Iterator[tuple[S
     mediums = [spec for name in stack.medium for spec in medium_specs(name, media[name])]
     layouts = [each for layout in stack.layout for each in _layouts(layout, stack.layout)]
     combinations = product(
-        machines(stack), filesystems, stack.mkfs_options, stack.mount_options, layouts, mediums
+        machines(stack),
+        filesystems,
+        stack.mkfs_options,
+        stack.mount_options,
+        stack.geometry,
+        layouts,
+        mediums,
     )
-    for place, filesystem, mkfs_options, mount_options, (
-        layout,
-        options,
-        layout_word,
-    ), medium in combinations:
-        machine, machine_words = place
+    for place, filesystem, mkfs_options, mount_options, geometry, joined, medium in combinations:
+        (machine, machine_words), (layout, options, layout_word) = place, joined
         words = (
             filesystem if len(filesystems) > 1 else None,
             (mkfs_options or "mkfs-defaults") if len(stack.mkfs_options) > 1 else None,
             mount_options if len(stack.mount_options) > 1 else None,
+            f"geometry={geometry}" if len(stack.geometry) > 1 else None,
             layout_word,
             medium.name if len(mediums) > 1 else None,
             *machine_words,
         )
         spec = StackSpec(
             name="", medium=medium, layout=layout, layout_options=options, filesystem=filesystem,
-            mkfs_options=mkfs_options, mount_options=mount_options, machine=machine,
+            mkfs_options=mkfs_options, mount_options=mount_options, geometry=geometry, machine=machine,
         )  # fmt: skip
         yield spec, tuple(word for word in words if word)
 

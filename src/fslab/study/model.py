@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from fslab.cell import Cache, Fresh, Frozen, Scalar
+from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
 from fslab.stopping import Stopping, Until
 from fslab.units import parse_duration
 
@@ -77,6 +77,12 @@ Texts = Annotated[
     ),
 ]
 Values = Annotated[tuple[Scalar, ...], BeforeValidator(_variants)]
+_GEOMETRY = {"enum": [geometry.value for geometry in Geometry]}
+Geometries = Annotated[
+    tuple[Geometry, ...],
+    BeforeValidator(_variants),
+    WithJsonSchema({"anyOf": [_GEOMETRY, {"type": "array", "items": _GEOMETRY, "minItems": 1}]}),
+]
 Tuning = Annotated[
     dict[str, str],
     BeforeValidator(_tuning),
@@ -128,15 +134,21 @@ class Stack(Written):
     )
     mkfs_options: Texts = Field(("",), description="as on mkfs's command line; a list holds variants")
     mount_options: Texts = Field(("defaults",), description="as for `mount -o`; a list holds variants")
+    geometry: Geometries = Field(
+        (Geometry.DEFAULT,),
+        title="`default`, `aligned`, `none` or list",
+        description="what mkfs is told of the layout's stripes: nothing, so that it may ask the device (`default`), "
+        "the layout's chunk and disks (`aligned`), or not to heed any (`none`)",
+    )
     workloads: Texts | None = Field(None, description="names of the workloads that run on it; default: all")
-
-
-class Workload(Written):
-    """A tool with its own keys. A list in any of those is a matrix axis.
     on: Texts = Field((), description="overrides the study's `on`")
     kernel: Texts = Field((), description="overrides the study's `kernel`")
     modules: Texts = Field((), description="overrides the study's `modules`")
     guest_memory: str | None = Field(None, description="overrides the study's `guest_memory`")
+
+
+class Workload(Written):
+    """A tool with its own keys. A list in any of those is a matrix axis.
 
     ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply.
     """
@@ -198,13 +210,6 @@ class StudyFile(Written):
         alias="time_limit",
         description="end a command of a trial that runs longer than this",
     )
-    tuning: Tuning = Field(
-        {},
-        description="settings during each trial, verified and put back afterwards: `vm.*` sysctls, `cpu_governor`, "
-        "`cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use `io_scheduler` and "
-        "`read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
-    )
-
     on: Texts = Field(
         (), description="where trials run: `host`, a guest (`uml`, `qemu`), or `auto`; default: `host`"
     )
@@ -215,6 +220,13 @@ class StudyFile(Written):
         (), description="directory of the kernel's modules, for each `kernel` one; default: found beside it"
     )
     guest_memory: str | None = Field(None, description="memory of a guest, such as 1g")
+    tuning: Tuning = Field(
+        {},
+        description="settings during each trial, verified and put back afterwards: `vm.*` sysctls, `cpu_governor`, "
+        "`cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use `io_scheduler` and "
+        "`read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
+    )
+
 
 class Study(StudyFile):
     """A study, whole and checked: every reference is resolved and every combination is valid.
