@@ -17,7 +17,7 @@ from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
-from fslab.study import matrix
+from fslab.study import machines, matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import DEFAULT_TIME_LIMIT_S, Medium, Stack, Workload
 from fslab.study.options import MAX_COMBINATIONS
@@ -64,6 +64,7 @@ class _StackCheck:
                     )
                 self._options("mkfs_options", driver.check_mkfs_options)
                 self._options("mount_options", driver.check_mount_options)
+        machines.check(self.stack, self.node, self.root, self.mistakes)
         kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
         for kind in sorted(kinds):
             if MEDIA.get(kind).formatted:
@@ -195,6 +196,13 @@ class _Use:
             )
             self._add("layout", f"{what}: name more in its 'path', with blanks between")
         if planned.size_bytes is None:
+            return
+        if planned.size_bytes < layout.least_disk_bytes:
+            medium, least = self.stack.medium.name, format_size(layout.least_disk_bytes)
+            room = format_size(planned.size_bytes)
+            self._add(
+                "layout", f"needs disks of at least {least}, and those of medium '{medium}' have {room}"
+            )
             return
         size_bytes = layout.usable_bytes(layout.parse_options(self.stack.layout_options), planned.size_bytes)
         if self.stack.filesystem is not None:

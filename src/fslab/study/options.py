@@ -55,7 +55,12 @@ def fields_for(
     """
     if model is None or model.model_config.get("extra") == "allow":
         return dict(node.fields)
-    return known_fields(node, own | set(keys_of(model)), mistakes, node)
+    reasons = getattr(model, "without", {})
+    for key in reasons.keys() & node.fields.keys():
+        note(mistakes, node.fields[key], reasons[key], node)
+    kept = {key: child for key, child in node.fields.items() if key not in reasons}
+    left = Node(content=kept, place=node.place, path=node.path)
+    return known_fields(left, own | set(keys_of(model)), mistakes, node)
 
 
 def read_axes(fields: Mapping[str, Node], own: set[str], mistakes: Mistakes, within: Node) -> dict[str, Node]:

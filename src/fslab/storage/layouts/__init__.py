@@ -22,7 +22,12 @@ Argv = tuple[str, ...]
 
 
 class Options(Frozen):
-    """Base of every layout's options (disks, chunk, …)."""
+    """Base of every layout's options (disks, chunk, …).
+
+    ``without`` are keys that others have and this one does not, each with the reason.
+    """
+
+    without: ClassVar[Mapping[str, str]] = {}
 
 
 O = TypeVar("O", bound=Options)  # noqa: E741 - the usual letter for options here
@@ -53,6 +58,7 @@ class Layout(ABC, Generic[O]):
     """One way to join devices. ``name`` is set by the registry from the file's name.
 
     ``modules`` are the kernel modules that it takes, all of them. ``filesystems`` None: any works on it.
+    ``least_disk_bytes`` is the smallest disk it takes.
     ``undo_kind`` is what its objects are called in a campaign's journal, None if it makes none.
     """
 
@@ -61,6 +67,7 @@ class Layout(ABC, Generic[O]):
     tools: ClassVar[tuple[Tool, ...]] = ()
     modules: ClassVar[tuple[str, ...]] = ()
     filesystems: ClassVar[frozenset[str] | None] = None
+    least_disk_bytes: ClassVar[int] = 0
     undo_kind: ClassVar[str | None] = None
     Options: type[O]
 

@@ -15,7 +15,6 @@ from fslab.storage.layouts import Layout, LayoutPlan, O
 from fslab.system.tools import Tool
 
 BTRFS = Tool(program="btrfs", package="btrfs-progs")
-LEAST_DISK_BYTES = 125 << 20  # mkfs.btrfs refuses a smaller one (btrfs-progs 6.2)
 SHORT, LONG = ("-d", "-m", "-M"), ("--data", "--metadata", "--mixed")
 
 
@@ -24,6 +23,7 @@ class OwnLayout(Layout[O]):
 
     tools = (BTRFS,)
     filesystems = frozenset({"btrfs"})
+    least_disk_bytes = 125 << 20  # mkfs.btrfs refuses a smaller one (btrfs-progs 6.2)
     data: ClassVar[str]
 
     def metadata(self, options: O) -> str:  # noqa: ARG002
@@ -68,8 +68,3 @@ class OwnLayout(Layout[O]):
         for word in shlex.split(options):
             if word[:2] in SHORT or word.partition("=")[0] in LONG:
                 raise ValueError(f"mkfs option '{word}' sets a profile, which layout {self.name} does itself")
-
-
-def usable_bytes(disk_bytes: int) -> int:
-    """What a disk gives; nothing where mkfs.btrfs refuses it."""
-    return disk_bytes if disk_bytes >= LEAST_DISK_BYTES else 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +12,10 @@ from fslab.storage.layouts import _btrfs, _options
 
 class BtrfsRaid0Options(_options.Disks):
     """btrfs stripes by 64 KiB, always: there is no chunk to choose."""
+
+    without: ClassVar[Mapping[str, str]] = {
+        "chunk": "btrfs stripes by 64 KiB, which cannot be changed: leave it out"
+    }
 
     metadata: Literal["raid0", "raid1"] = Field(
         "raid1", description="profile of metadata; mkfs.btrfs's own choice on several disks is `raid1`"
@@ -34,4 +39,4 @@ class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
 
     def usable_bytes(self, options: BtrfsRaid0Options, disk_bytes: int) -> int:
         """All disks."""
-        return options.disks * _btrfs.usable_bytes(disk_bytes)
+        return options.disks * disk_bytes

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from fslab.storage.layouts import _btrfs, _options
 
 COPIES = 2
@@ -9,6 +12,8 @@ COPIES = 2
 
 class BtrfsRaid1Options(_options.Disks):
     """Two copies of everything, on however many disks."""
+
+    without: ClassVar[Mapping[str, str]] = {"chunk": "copies have no chunk: leave it out"}
 
 
 class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
@@ -24,4 +29,4 @@ class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
 
     def usable_bytes(self, options: BtrfsRaid1Options, disk_bytes: int) -> int:
         """Half of all disks."""
-        return options.disks * _btrfs.usable_bytes(disk_bytes) // COPIES
+        return options.disks * disk_bytes // COPIES

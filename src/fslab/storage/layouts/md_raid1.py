@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from fslab.storage.layouts import _md
 
 
 class MdRaid1Options(_md.Bitmapped):
     """A mirror has no chunk: each disk holds the same."""
+
+    without: ClassVar[Mapping[str, str]] = {
+        "chunk": "a mirror has no chunk, each disk holds the same: leave it out"
+    }
 
 
 class MdRaid1(_md.Md[MdRaid1Options]):
