@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"machine", "study", "storage", "workloads"},
     "store": {"system"},
     "analysis": {"stats", "workloads"},
-    "report": {"analysis", "machine", "stats", "store", "workloads"},
+    "report": {"analysis", "machine", "stats", "store", "validity", "workloads"},
     "campaign": {"analysis", "plan", "storage", "workloads", "probes", "machine", "store", "system", "validity"},
     "cli": {
         "analysis", "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",

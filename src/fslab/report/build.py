@@ -5,7 +5,7 @@ Sound trials are compared; those in doubt among them are noted; invalid and fail
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
@@ -22,6 +22,7 @@ from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
 from fslab.stats.sequential import Looks
 from fslab.store.campaign import Campaign
+from fslab.validity.campaign import Series, judge
 
 COVERAGE = 0.95
 MEDIAN_COVERAGE = 0.9  # of a median's interval: what the range of five trials can give (93.75 %)
@@ -41,16 +42,14 @@ def build(
     is compared with the best of its row, or with the ``baseline``: a stack's name, label or file system.
     """
     stacks = _stacks(campaign.cells, trials)
-    book = NoteBook({stack.id: stack.label for stack in stacks})
+    together = [*groups(campaign.cells, trials)]
+    found = judge(tuple(_series(together, known)))
+    book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
         stacks=stacks, book=book, coverage=coverage, looks=looks_of(campaign.stopping),
         baseline=_baseline(baseline, stacks),
     )  # fmt: skip
-    rows = [
-        means.row(group, metric)
-        for group in groups(campaign.cells, trials)
-        for metric in metrics_of(group, known)
-    ]
+    rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
     facts = campaign.machine
     return Report(
         campaign=campaign.id,
@@ -88,6 +87,18 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
         )
         for (key, spec), label in zip(specs.items(), lines, strict=True)
     )  # fmt: skip
+
+
+def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
+    """Every field of the table, for the rules that judge all trials together."""
+    for group in together:
+        for number, metric in enumerate(metrics_of(group, known)):
+            for stack in group.trials:
+                values = group.by_block(metric.name, stack)
+                yield Series(
+                    workload=group.label, stack=stack, metric=metric.name, better=metric.better,
+                    headline=number == 0, values=values,
+                )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

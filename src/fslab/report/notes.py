@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis.soundness import is_failed, is_invalid
-from fslab.record import Severity, TrialRecord
+from fslab.record import Severity, TrialRecord, ValidityWarning
 from fslab.report.model import Note, Place
+from fslab.validity.campaign import Found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,9 +34,10 @@ class _Entry:
 class NoteBook:
     """The notes of one report, numbered in the order in which they first come up."""
 
-    def __init__(self, labels: Mapping[str, str]) -> None:
-        """``labels`` maps stack ids to what they are called."""
+    def __init__(self, labels: Mapping[str, str], found: Sequence[Found] = ()) -> None:
+        """``labels`` maps stack ids to what they are called; ``found`` is what all trials together show."""
         self._labels = labels
+        self._found = found
         self._entries: dict[tuple[str, ...], _Entry] = {}
 
     def note(self, workload: str, stack: str, trials: Sequence[TrialRecord], metric: str) -> tuple[int, ...]:
@@ -48,14 +50,27 @@ class NoteBook:
             for reason in {reason.key: reason for reason in _reasons(trial, stack, metric)}.values():
                 self._entries.setdefault(reason.key, _Entry(reason=reason))
                 counts[reason.key] = counts.get(reason.key, 0) + 1
+        for reason in self._of_series(workload, stack, metric):
+            self._entries.setdefault(reason.key, _Entry(reason=reason))
+            counts[reason.key] = len(trials)
         for key, count in counts.items():
             place = Place(workload=workload, stack=self._labels[stack], count=count, of=len(trials))
             self._entries[key].places[(workload, stack)] = place
         order = list(self._entries)
         return tuple(sorted(order.index(key) + 1 for key in counts))
 
+    def _of_series(self, workload: str, stack: str, metric: str) -> Iterator[_Reason]:
+        for found in self._found:
+            series = found.series
+            if series and (series.workload, series.stack, series.metric) == (workload, stack, metric):
+                yield _reason_of(found.warning)
+
     def notes(self) -> tuple[Note, ...]:
-        """All notes, by number."""
+        """All notes, by number; those of the whole campaign, which have no place, come last."""
+        for found in self._found:
+            if found.series is None:
+                reason = _reason_of(found.warning)
+                self._entries.setdefault(reason.key, _Entry(reason=reason))
         return tuple(
             Note(
                 number=number,
@@ -81,11 +96,7 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:
         return
     shown = {Severity.INVALID} if is_invalid(trial) else {Severity.DOUBT, Severity.NOTE}
     warnings = [warning for warning in trial.validity if warning.severity in shown]
-    for warning in warnings:
-        yield _Reason(
-            key=(warning.severity.value, warning.kind), severity=warning.severity.value, kind=warning.kind,
-            message=warning.message, hint=warning.hint,
-        )  # fmt: skip
+    yield from map(_reason_of, warnings)
     if is_invalid(trial) and not warnings:
         message = trial.error or "no reason given"
         yield _Reason(key=("invalid", stack), severity="invalid", kind="invalid", message=message)
@@ -97,3 +108,13 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:
             kind="unknown",
             message=f"the tool did not tell {metric}",
         )
+
+
+def _reason_of(warning: ValidityWarning) -> _Reason:
+    return _Reason(
+        key=(warning.severity.value, warning.kind),
+        severity=warning.severity.value,
+        kind=warning.kind,
+        message=warning.message,
+        hint=warning.hint,
+    )

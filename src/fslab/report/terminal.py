@@ -137,7 +137,8 @@ def _note(note: Note) -> str:
     what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
     message = " ".join(note.message.split())
     hint = f" → {note.hint}" if note.hint else ""
-    return f"{cells.superscripts([note.number])} {what}: {message} ({shown}){hint}"
+    where = f" ({shown})" if shown else ""
+    return f"{cells.superscripts([note.number])} {what}: {message}{where}{hint}"
 
 
 def _options(report: Report) -> Iterator[str]:

@@ -1,0 +1,41 @@
+"""Autocorrelated: each trial of a cell resembles the one before it. Judges only."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity
+from fslab.stats.series import autocorrelation
+from fslab.validity.campaign import CampaignRule, Found, Series
+
+_LEVEL = 0.01
+_SPREAD = 0.02  # what resembles itself within 2 % matters to no comparison
+
+
+class Autocorrelated(CampaignRule):
+    """Intervals take trials for independent. Where they are not, there is less in them than their number says, and
+    the interval is too narrow."""
+
+    summary = "a cell's trials resemble the ones before them"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = (
+        "something carries over: make the file system fresh for each trial, let the device rest"
+    )
+
+    def judge(self, campaign: tuple[Series, ...]) -> Iterator[Found]:
+        """Bartels' rank test at 1 %: needs 8 trials."""
+        for series in campaign:
+            values = [series.values[block] for block in sorted(series.values)]
+            found = autocorrelation(values)
+            if found.p_value is None or found.lag1 is None or found.p_value > _LEVEL:
+                continue
+            middle = statistics.median(values)
+            if middle <= 0 or (max(values) - min(values)) / middle < _SPREAD:
+                continue
+            warning = self.warning(
+                f"each trial resembles the one before (correlation {found.lag1:.2f}): the intervals are too narrow",
+                lag1=found.lag1, p_value=found.p_value, trials=found.n,
+            )  # fmt: skip
+            yield Found(warning=warning, series=series)

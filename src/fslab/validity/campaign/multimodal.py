@@ -1,0 +1,40 @@
+"""Multimodal: the trials of a cell fall into two groups, as if they had met two machines. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity
+from fslab.stats.modes import dip
+from fslab.validity.campaign import CampaignRule, Found, Series
+
+_LEVEL = 0.01
+_APART = 1.05  # levels that are closer than that do not matter
+
+
+class Multimodal(CampaignRule):
+    """The median then is one of the two levels, or neither, by chance. Causes are known: an allocator that
+    takes one of two layouts, a device that collects garbage, memory on another node, a frequency that stays low."""
+
+    summary = "a cell's trials fall into two groups"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = (
+        "look at the single trials (fslab export) and at what the probes saw in either group"
+    )
+
+    def judge(self, campaign: tuple[Series, ...]) -> Iterator[Found]:
+        """Hartigans' dip at 1 %: needs 8 trials."""
+        for series in campaign:
+            values = [series.values[block] for block in sorted(series.values)]
+            found = dip(values)
+            if found.p_value is None or found.p_value > _LEVEL or found.levels is None:
+                continue
+            low, high = found.levels
+            if low <= 0 or high / low < _APART:
+                continue
+            warning = self.warning(
+                f"the trials fall into two groups, {high / low:.2f} × apart: their median is a matter of chance",
+                levels=[low, high], p_value=found.p_value, trials=found.n,
+            )  # fmt: skip
+            yield Found(warning=warning, series=series)
