@@ -1,0 +1,173 @@
+"""Probes of what disturbs a run, on trees made up here: clock, pressure, throttling, other programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.system.proc import Usage
+from fslab.units import Unit
+
+USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
+WORK = Work(
+    read_bytes=0, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
+)
+
+
+def target(root: Path) -> Target:
+    return Target(devices=(), filesystem="ext4", directory=Path("/mnt/x"), sys=root, proc=root)
+
+
+def derive(name: str, before: Snapshot, end: Snapshot) -> Finding:
+    return REGISTRY.get(name).derive({Moment.BEFORE: before, Moment.END: end}, WORK)
+
+
+def values(found: Finding) -> dict[str, float | None]:
+    return {name: value.value for name, value in found.values.items()}
+
+
+def clocks(real_s: float, monotonic_s: float, boot_s: float, source: str | None = "tsc") -> Snapshot:
+    seconds = {"real_ns": real_s, "monotonic_ns": monotonic_s, "boot_ns": boot_s}
+    return {**{name: round(each * 1e9) for name, each in seconds.items()}, "source": source}
+
+
+@pytest.mark.parametrize(
+    ("end", "step_s", "suspended_s"),
+    [
+        (clocks(1010, 20, 30), 0.0, 0.0),
+        (clocks(1013.5, 20, 30), 3.5, 0.0),  # the wall clock was put forward
+        (clocks(1008, 20, 30), -2.0, 0.0),
+        (clocks(1017, 20, 37), 0.0, 7.0),  # asleep for 7 s: the wall clock went on as well
+    ],
+)
+def test_clocks_that_go_apart(end: Snapshot, step_s: float, suspended_s: float) -> None:
+    found = derive("clock", clocks(1000, 10, 20), end)
+    assert values(found) == {"clock_window": 10.0, "clock_step": step_s, "suspended": suspended_s}
+    assert found.texts == {"clocksource": ("tsc", "tsc")}
+
+
+def test_the_name_of_the_clock_source(tmp_path: Path) -> None:
+    probe = REGISTRY.get("clock")
+    assert probe.snapshot(target(tmp_path))["source"] is None
+    directory = tmp_path / "devices/system/clocksource/clocksource0"
+    directory.mkdir(parents=True)
+    (directory / "current_clocksource").write_text("kvm-clock\n")
+    taken = probe.snapshot(target(tmp_path))
+    assert taken["source"] == "kvm-clock"
+    assert taken["boot_ns"] >= taken["monotonic_ns"] > 0
+    assert derive("clock", clocks(1, 1, 1, None), clocks(2, 2, 2, None)).texts == {"clocksource": ()}
+
+
+def pressure(root: Path, cpu: int, io: int, io_full: int) -> Snapshot:
+    directory = root / "pressure"
+    directory.mkdir(exist_ok=True)
+    (directory / "cpu").write_text(f"some avg10=0.66 avg60=1.28 avg300=1.74 total={cpu}\n")
+    (directory / "io").write_text(
+        f"some avg10=0.56 avg60=1.27 avg300=1.97 total={io}\n"
+        f"full avg10=0.54 avg60=1.21 avg300=1.74 total={io_full}\n"
+    )
+    return REGISTRY.get("pressure").snapshot(target(root))
+
+
+def test_shares_of_the_time_that_tasks_waited(tmp_path: Path) -> None:
+    before = {**pressure(tmp_path, 1_000_000, 5_000_000, 700_000), "now_us": 100}
+    end = {**pressure(tmp_path, 1_500_000, 6_900_000, 1_000_000), "now_us": 2_000_100}
+    found = derive("pressure", before, end)
+    # of 2 s: 0.5 s for a CPU, 1.9 s for I/O, 0.3 s of it all of them
+    assert values(found) == {"pressure_cpu_some": 25.0, "pressure_io_some": 95.0, "pressure_io_full": 15.0}
+    assert {value.unit for value in found.values.values()} == {Unit.PERCENT}
+
+
+def test_a_kernel_without_pressure_tells_nothing(tmp_path: Path) -> None:
+    taken = REGISTRY.get("pressure").snapshot(target(tmp_path))
+    assert values(derive("pressure", taken, {**taken, "now_us": taken["now_us"] + 1000})) == {}
+
+
+def test_pressure_that_opens_but_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pressure/cpu").mkdir(parents=True)  # reading a directory fails, too: EISDIR
+    taken = REGISTRY.get("pressure").snapshot(target(tmp_path))
+    assert set(taken) == {"now_us"}
+
+
+def throttled(root: Path, counts: Mapping[str, tuple[int, int]]) -> Snapshot:
+    for cpu, (core, package) in counts.items():
+        directory = root / "devices/system/cpu" / cpu / "thermal_throttle"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "core_throttle_count").write_text(f"{core}\n")
+        (directory / "package_throttle_count").write_text(f"{package}\n")
+    return REGISTRY.get("throttle").snapshot(target(root))
+
+
+def test_events_of_all_cores_and_of_their_package_once(tmp_path: Path) -> None:
+    before = throttled(tmp_path, {"cpu0": (3, 10), "cpu1": (0, 10)})
+    end = throttled(tmp_path, {"cpu0": (5, 14), "cpu1": (1, 14)})
+    assert values(derive("throttle", before, end)) == {"cpu_throttle_events": 2 + 1 + 4}
+    assert values(derive("throttle", end, end)) == {"cpu_throttle_events": 0}
+
+
+def test_a_processor_that_does_not_count_is_unknown(tmp_path: Path) -> None:
+    taken = REGISTRY.get("throttle").snapshot(target(tmp_path))
+    assert derive("throttle", taken, taken) == Finding(values={})
+
+
+def process(
+    pid: int, name: str, ticks: tuple[int, int, int, int], *, flags: int = 0, started: int = 1
+) -> bytes:
+    user, system, children_user, children_system = ticks
+    return (
+        f"{pid} ({name}) S 1 {pid} {pid} 0 -1 {flags} 0 0 0 0 "
+        f"{user} {system} {children_user} {children_system} 20 0 1 0 {started} 0 0\n"
+    ).encode()
+
+
+def programs(*lines: bytes, now_s: float) -> Snapshot:
+    by_pid = {int(line.split()[0]): line for line in lines}
+    return {"lines": by_pid, "now_s": now_s, "tick_s": 0.01, "cpus": 2}
+
+
+def test_time_of_other_programs_and_who_they_are() -> None:
+    kernel = 0x00200040
+    before = programs(
+        process(10, "init", (5, 5, 0, 0)),
+        process(20, "kworker/0:1", (100, 0, 0, 0), flags=kernel),
+        process(30, "make (all)", (10, 0, 100, 0)),
+        process(31, "cc1", (40, 0, 0, 0)),
+        now_s=0.0,
+    )
+    end = programs(
+        process(10, "init", (5, 5, 0, 0)),
+        process(20, "kworker/0:1", (900, 0, 0, 0), flags=kernel),
+        # cc1 had 40 ticks before, used 20 more, ended and was waited for
+        process(30, "make (all)", (12, 0, 160, 0)),
+        process(40, "hog", (50, 30, 0, 0), started=77),
+        now_s=4.0,
+    )
+    found = derive("foreign-cpu", before, end)
+    # 2 of make, 20 of cc1, 80 of hog: 102 of the 800 ticks that two CPUs have in 4 s
+    assert found.values == {"foreign_cpu": Value(value=12.75, unit=Unit.PERCENT)}
+    assert found.texts == {"foreign_cpu": ("hog (40) 0.80 s", "make (all) (30) 0.62 s")}
+
+
+def test_a_number_that_was_given_to_another_process_counts_from_its_start() -> None:
+    before = programs(process(10, "old", (500, 0, 0, 0), started=1), now_s=0.0)
+    end = programs(process(10, "new", (30, 0, 0, 0), started=99), now_s=1.0)
+    assert derive("foreign-cpu", before, end).texts == {"foreign_cpu": ("new (10) 0.30 s",)}
+
+
+def test_where_no_process_can_be_seen_the_load_is_unknown() -> None:
+    assert derive("foreign-cpu", programs(now_s=0.0), programs(now_s=1.0)) == Finding(values={})
+
+
+def test_our_own_process_is_left_out(tmp_path: Path) -> None:
+    for pid in (os.getpid(), 4711):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_bytes(process(pid, "x", (1, 1, 0, 0)))
+    (tmp_path / "4712").mkdir()  # has ended meanwhile
+    (tmp_path / "self").mkdir()
+    taken = REGISTRY.get("foreign-cpu").snapshot(target(tmp_path))
+    assert set(taken["lines"]) == {4711}

@@ -1,0 +1,84 @@
+"""Rules on the values of all trials together, on series made up here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from fslab.record import Severity
+from fslab.units import Direction
+from fslab.validity.campaign import REGISTRY, Series, judge
+
+CALM = (100.0, 101.3, 99.2, 100.6, 98.9, 100.2, 99.6, 101.1, 99.9, 100.8)
+
+
+def series(
+    values: Sequence[float],
+    *,
+    stack: str = "ext4",
+    better: Direction = Direction.HIGHER,
+    headline: bool = True,
+) -> Series:
+    return Series(
+        workload="w", stack=stack, metric="rate", better=better, headline=headline, values=dict(enumerate(values))
+    )  # fmt: skip
+
+
+def kinds(*campaign: Series) -> list[str]:
+    return [found.warning.kind for found in judge(campaign)]
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_every_rule_says_what_it_is_and_nothing_of_nothing(name: str) -> None:
+    rule = REGISTRY.get(name)
+    assert rule.summary
+    assert rule.kind == name
+    assert [*rule.judge(())] == []
+    assert [*rule.judge((series(()), series((1.0,)), series((0.0,) * 12)))] == []
+
+
+def test_calm_trials_are_no_reason_for_doubt() -> None:
+    assert kinds(series(CALM), series(CALM[::-1], stack="xfs")) == []
+
+
+def test_all_becoming_slower_is_drift_and_of_the_whole_campaign() -> None:
+    slower = [100.0, 98.0, 96.0, 93.0, 90.0]
+    latency = [10.0, 10.2, 10.5, 10.9, 11.3]  # lower is better, and it rises
+    (found,) = judge((series(slower), series(latency, stack="xfs", better=Direction.LOWER)))
+    assert (found.warning.kind, found.warning.severity, found.series) == ("drift", Severity.NOTE, None)
+    assert found.warning.data["change"] < -0.05
+    assert "slower" in found.warning.message
+
+
+def test_cells_that_go_different_ways_are_no_drift() -> None:
+    up, down = [100.0, 102.0, 104.0, 107.0, 110.0], [100.0, 98.0, 96.0, 93.0, 90.0]
+    assert "drift" not in kinds(series(up), series(down, stack="xfs"))
+
+
+def test_drift_that_does_not_matter_is_not_told() -> None:
+    assert kinds(series([100.0, 99.5, 99.0, 98.5, 98.0])) == []
+    assert kinds(series([100.0, 98.0, 96.0, 93.0, 90.0], headline=False)) == []
+
+
+def test_two_groups_of_trials() -> None:
+    low = [100.0 + 0.1 * step for step in range(10)]
+    high = [150.0 + 0.1 * step for step in range(10)]
+    # alternating in no regular way, so that neighbours do not resemble each other
+    mixed = [low[0], high[0], high[1], low[1], high[2], low[2], low[3], high[3], low[4], high[4],
+             high[5], low[5], low[6], high[6], high[7], low[7], high[8], low[8], high[9], low[9]]  # fmt: skip
+    (found,) = judge((series(mixed), series(CALM, stack="xfs")))
+    assert (found.warning.kind, found.warning.severity) == ("multimodal", Severity.DOUBT)
+    assert found.series is not None
+    assert found.series.stack == "ext4"
+    near = [value if value < 120 else value - 47 for value in mixed]  # 103 instead of 150
+    assert kinds(series(near)) == []
+
+
+def test_trials_that_resemble_the_ones_before() -> None:
+    wave = [100, 104, 108, 110, 111, 109, 105, 101, 97, 93, 91, 90, 92, 95, 99, 103, 107, 110, 109, 104]
+    (found,) = [each for each in judge((series([*map(float, wave)]),)) if each.warning.kind != "drift"]
+    assert (found.warning.kind, found.warning.severity) == ("autocorrelated", Severity.DOUBT)
+    assert found.warning.data["lag1"] > 0.5
+    small = [100 + (value - 100) * 0.05 for value in wave]
+    assert kinds(series(small)) == []

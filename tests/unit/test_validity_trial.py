@@ -1,0 +1,257 @@
+"""Each rule on facts just inside and just outside its limit; a rule that lacks what it needs says nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab import probes
+from fslab.record import Severity, ValidityWarning, Value
+from fslab.units import Unit
+from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
+from fslab.validity.trial import REGISTRY, judge
+
+MIB = 1 << 20
+GIB = 1 << 30
+INVALID, DOUBT, NOTE = Severity.INVALID, Severity.DOUBT, Severity.NOTE
+
+
+def figures(**values: float | None) -> dict[str, Value]:
+    return {name: Value(value=value, unit=Unit.COUNT) for name, value in values.items()}
+
+
+def facts(work: WorkFacts | None = None, *, cold: bool = True, **more: Any) -> TrialFacts:
+    return TrialFacts(work=work or WorkFacts(), cold=cold, **more)
+
+
+def only(kind: str, given: TrialFacts) -> ValidityWarning:
+    """The one warning of this kind, and the only one there is."""
+    (warning,) = judge(given)
+    assert warning.kind == kind
+    return warning
+
+
+def verdict(given: TrialFacts) -> list[tuple[str, Severity]]:
+    return [(warning.kind, warning.severity) for warning in judge(given)]
+
+
+def test_nothing_known_is_no_reason_for_doubt() -> None:
+    assert judge(facts()) == ()
+    assert judge(facts(cold=False)) == ()
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> None:
+    rule = REGISTRY.get(name)
+    assert rule.kind == name.replace("-", "_")
+    assert rule.summary
+    assert rule.severity in Severity
+    sources = "".join(path.read_text() for path in Path(probes.__file__).parent.glob("*.py"))
+    for needed in rule.needs:
+        written = [f'"{needed}"', f'f"{needed.partition("_")[0]}_{{name}}"']  # one probe makes its names
+        assert any(each in sources for each in written), f"no probe has {needed}"
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "asked_s", "expected"),
+    [
+        (0.94, 1.0, [("too_short", INVALID)]),
+        (0.96, 1.0, [("too_short", NOTE)]),  # 1 s, as near as a tool keeps to it
+        (8.9, 10.0, [("too_short", INVALID)]),  # ended early
+        (9.1, 10.0, [("too_short", NOTE)]),
+        (29.9, 29.9, [("too_short", NOTE)]),
+        (30.0, 30.0, []),
+        (0.5, None, [("too_short", DOUBT)]),  # of a set amount the time is the outcome
+        (1.0, None, [("too_short", NOTE)]),
+        (31.0, None, []),
+        (None, 10.0, []),
+    ],
+)
+def test_too_short(
+    measured_s: float | None, asked_s: float | None, expected: list[tuple[str, Severity]]
+) -> None:
+    assert verdict(facts(WorkFacts(measured_s=measured_s, asked_s=asked_s))) == expected
+
+
+def test_the_parts_that_are_too_short_are_named() -> None:
+    work = WorkFacts(measured_s=60.3, parts_s={"create": 60.0, "delete": 0.3})
+    warning = only("too_short", facts(work))
+    assert warning.severity is DOUBT
+    assert warning.data == {"seconds": {"delete": 0.3}, "shortest_s": 1.0}
+    assert "delete 0.3 s" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("asked", "at_most", "expected"),
+    [
+        (32, 15.9, [("depth_not_reached", INVALID)]),
+        (32, 16.0, [("depth_not_reached", NOTE)]),
+        (32, 28.7, [("depth_not_reached", NOTE)]),
+        (32, 28.8, []),
+        (1, 0.0, []),
+    ],
+)
+def test_depth(asked: int, at_most: float, expected: list[tuple[str, Severity]]) -> None:
+    depth = Depth(asked=asked, at_least=0.0, at_most=at_most)
+    assert verdict(facts(WorkFacts(depth=depth))) == expected
+
+
+def test_a_queue_in_the_tool_is_noted() -> None:
+    depth = Depth(asked=32, at_least=32.0, at_most=32.0)
+    warning = only("queue_in_tool", facts(WorkFacts(depth=depth, queue_in_tool=True)))
+    assert (warning.severity, warning.data) == (NOTE, {"iodepth": 32})
+
+
+@pytest.mark.parametrize(
+    ("passes", "direct", "expected"),
+    [(1.0, False, []), (2.5, False, [("written_again", DOUBT)]), (2.5, True, [("written_again", NOTE)])],
+)
+def test_written_again(passes: float, direct: bool, expected: list[tuple[str, Severity]]) -> None:
+    assert verdict(facts(WorkFacts(passes=passes, direct=direct))) == expected
+
+
+def test_what_the_tool_did_wrong_or_warns_of() -> None:
+    failed = only("operations_failed", facts(WorkFacts(errors={"create": 0, "read": 3})))
+    assert (failed.severity, failed.data) == (INVALID, {"errors": {"read": 3}})
+    wrong = only("wrong_answer", facts(WorkFacts(wrong={"files": (199, 200)})))
+    assert (wrong.severity, wrong.data) == (INVALID, {"answers": {"files": {"found": 199, "truth": 200}}})
+    assert "files: found 199, true is 200" in wrong.message
+    assert verdict(facts(WorkFacts(messages=("a", "b")))) == [("tool_warning", DOUBT)] * 2
+
+
+def read(
+    size: int, moved: int, device: float | None, *, direct: bool = False, written: int | None = 0
+) -> TrialFacts:
+    """Cold reads of ``moved`` bytes in ``size`` bytes of files, on a machine with 1 GiB."""
+    work = WorkFacts(read_bytes=moved, written_bytes=written, direct=direct, working_set_bytes=size)
+    return facts(work, figures=figures(device_read_bytes=device), memory_bytes=GIB)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (read(64 * MIB, 64 * MIB, 64 * MIB), []),
+        (read(64 * MIB, 64 * MIB, MIB), []),
+        (read(64 * MIB, 64 * MIB, MIB - 1), [("cache_served", INVALID)]),
+        (read(512 * MIB, 512 * MIB, 5 * MIB), [("cache_served", INVALID)]),  # less than a hundredth
+        (read(512 * MIB, 512 * MIB, 6 * MIB), []),
+        (read(15 * MIB, 15 * MIB, 0), []),  # too little to tell
+        (read(64 * MIB, 64 * MIB, None), []),
+        (read(64 * MIB, 64 * MIB, 0, written=None), []),  # may have written, for all we know
+        (read(64 * MIB, 64 * MIB, 31 * MIB, direct=True), [("cache_served", INVALID)]),
+        (read(64 * MIB, 64 * MIB, 32 * MIB, direct=True), []),
+        # read ten times over: each byte came from the device once
+        (read(64 * MIB, 640 * MIB, 64 * MIB), [("fits_in_memory", DOUBT)]),
+        (read(64 * MIB, 100 * MIB, 64 * MIB), [("fits_in_memory", NOTE)]),
+        (read(64 * MIB, 100 * MIB, 90 * MIB), []),
+        (read(64 * MIB, 640 * MIB, None), [("fits_in_memory", NOTE)]),
+        (read(2 * GIB, 20 * GIB, GIB), []),  # larger than memory
+    ],
+)
+def test_reads_from_caches(given: TrialFacts, expected: list[tuple[str, Severity]]) -> None:
+    assert verdict(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("flushed", "times", "device", "expected"),
+    [
+        (True, 1, 64 * MIB, []),
+        (False, 1, 64 * MIB, [("fits_in_memory", DOUBT)]),
+        (True, 10, 64 * MIB, [("fits_in_memory", DOUBT)]),  # a final fsync writes the last pass only
+        (True, 10, 640 * MIB, []),  # an fsync after each write
+    ],
+)
+def test_writes_to_memory(
+    flushed: bool, times: int, device: float, expected: list[tuple[str, Severity]]
+) -> None:
+    work = WorkFacts(
+        read_bytes=0, written_bytes=times * 64 * MIB, flushed=flushed, working_set_bytes=64 * MIB
+    )
+    given = facts(work, figures=figures(device_written_bytes_flushed=device), memory_bytes=GIB)
+    assert verdict(given) == expected
+
+
+def test_a_warm_cache_is_what_was_asked_for() -> None:
+    work = WorkFacts(read_bytes=640 * MIB, written_bytes=0, working_set_bytes=64 * MIB)
+    given = facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=0))
+    assert judge(given) == ()
+    evicted = facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=33 * MIB))
+    assert verdict(evicted) == [("cache_not_warm", DOUBT)]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "kind", "severity"),
+    [
+        ("machine_cpu_busy_measured", 97.0, "cpu_saturated", DOUBT),
+        ("machine_cpu_steal", 5.0, "cpu_stolen", DOUBT),
+        ("foreign_cpu", 5.0, "foreign_load", DOUBT),
+        ("pressure_memory_some", 10.0, "memory_pressure", DOUBT),
+        ("cpu_throttle_events", 1.0, "cpu_throttled", DOUBT),
+        ("cache_drops", 1.0, "cache_dropped", INVALID),
+        ("suspended", 0.0011, "suspended", INVALID),
+    ],
+)
+def test_limits_of_figures(name: str, limit: float, kind: str, severity: Severity) -> None:
+    assert verdict(facts(figures=figures(**{name: limit}))) == [(kind, severity)]
+    assert judge(facts(figures=figures(**{name: limit * 0.9 if limit != 1 else 0}))) == ()
+    assert judge(facts(figures=figures(**{name: None}))) == ()
+
+
+def test_a_little_foreign_load_counts_where_tasks_waited_for_a_cpu() -> None:
+    assert judge(facts(figures=figures(foreign_cpu=1.0, pressure_cpu_some=19.0))) == ()
+    given = facts(
+        figures=figures(foreign_cpu=1.0, pressure_cpu_some=20.0), texts={"foreign_cpu": ("cc1 (7) 0.20 s",)}
+    )
+    assert "cc1 (7) 0.20 s" in only("foreign_load", given).message
+
+
+@pytest.mark.parametrize(
+    ("step", "window", "jumped"), [(0.004, 1, False), (0.006, 1, True), (-0.006, 1, True), (0.05, 60, False)]
+)
+def test_a_clock_that_jumped(step: float, window: float, jumped: bool) -> None:
+    given = facts(figures=figures(clock_step=step, clock_window=window))
+    assert verdict(given) == [("clock_stepped", DOUBT)] * jumped
+
+
+def test_another_clock_source() -> None:
+    assert judge(facts(texts={"clocksource": ("tsc", "tsc")})) == ()
+    warning = only("clocksource_changed", facts(texts={"clocksource": ("tsc", "hpet")}))
+    assert warning.data == {"before": "tsc", "after": "hpet"}
+
+
+def steps(*levels: float) -> Rate:
+    """Eight seconds in stretches of equal length, with a little that goes up and down."""
+    each = 40 // len(levels)
+    values = [level * (1 + 0.01 * (index * 7 % 5 - 2)) for level in levels for index in range(each)]
+    return Rate(what="bandwidth", interval_s=0.2, values=tuple(values))
+
+
+@pytest.mark.parametrize(
+    ("rate", "changed"),
+    [
+        (steps(100.0), False),
+        (steps(100.0, 110.0), False),  # a tenth is within what a steady state allows
+        (steps(100.0, 60.0), True),
+        (steps(*(100.0 - 5 * step for step in range(10))), True),  # a slope of 45 %
+        (Rate(what="bandwidth", interval_s=0.2, values=(100.0, 50.0) * 5), False),  # too short to tell
+    ],
+)
+def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) -> None:
+    timed = WorkFacts(measured_s=40.0, asked_s=40.0, rates=(rate,))
+    assert verdict(facts(timed)) == [("not_steady", DOUBT)] * changed
+    amount = WorkFacts(measured_s=40.0, rates=(steps(100.0), rate))
+    assert verdict(facts(amount)) == [("not_steady", NOTE)] * changed
+
+
+def test_what_the_trial_says_of_itself() -> None:
+    assert verdict(facts(remade=True)) == [("filesystem_remade", NOTE)]
+    assert verdict(facts(caches_dropped=False)) == [("cache_not_dropped", DOUBT)]
+    assert verdict(facts(caches_dropped=False, cold=False)) == []
+    assert verdict(facts(medium_buffered=True)) == [("loop_buffered", DOUBT)]
+    small = facts(filesystem="btrfs", volume_bytes=2 * GIB, fair_volume_bytes=16 * GIB)
+    assert only("volume_small", small).message.startswith("btrfs works on 2 GiB")
+    assert judge(facts(filesystem="btrfs", volume_bytes=16 * GIB, fair_volume_bytes=16 * GIB)) == ()
+    failure = ProbeFailure(probe="vmstat", moment="end", error="gone")
+    assert only("probe_failed", facts(probe_failures=(failure,))).data == {"probe": "vmstat", "moment": "end"}
