@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli import clean, doctor, export, listing, plan, results, run, schema
+from fslab.cli import clean, compare, doctor, export, listing, plan, results, run, schema
 
 app = typer.Typer(
     name="fslab",
@@ -26,6 +26,9 @@ app.command("list", short_help="Studies, file systems, media, workloads, probes.
 app.command("plan", short_help="What a study would do; touches nothing.")(plan.plan)
 app.command("run", short_help="Run a study, or finish an interrupted one.")(run.run)
 app.command("results", short_help="The table of a campaign, again.")(results.results)
+app.command("compare", short_help="Two campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
+    compare.compare
+)
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
 app.command("schema", short_help="The study language, for editors and people.")(schema.schema)

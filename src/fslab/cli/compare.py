@@ -1,0 +1,273 @@
+"""``fslab compare``: two campaigns, two machines' exports, two kernels or two stacks, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.errors import RegressionError, UnlikeError, UnsureError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from fslab.report.contrast import Results
+    from fslab.report.contrast_model import Contrast
+    from fslab.report.gate import Verdict
+
+SIDE = "A campaign (id, the beginning of one, 'last', 'last~1') or a JSON file of fslab export."
+EPILOG = """\b
+Examples:
+  fslab compare                                  the last campaign against the one before it
+  fslab compare last~1 last --differing kernel   the same after a kernel update
+  fslab compare base.json last --fail-if-slower 5%
+  fslab compare here.json there.json --differing machine
+  fslab compare last --stack ext4 --stack xfs    two stacks of one campaign
+  fslab compare last --kernel 6.1 --kernel 6.12  two kernels of one campaign
+
+\b
+Exit codes:
+   0  compared; nothing that an option --fail-if-… asks about
+   2  the command line does not fit together, or the two have no cell in common
+   7  no such campaign, or no such export
+   9  facts differ that matter and were not allowed to: nothing was compared
+  10  --fail-if-slower or --fail-if-different: it is so
+  11  --fail-if-unsure: some comparisons can tell neither
+"""
+
+
+def compare(
+    a: Annotated[
+        str | None,
+        typer.Argument(metavar="[A]", help=f"{SIDE} Default: 'last~1', or 'last' if stacks are named."),
+    ] = None,
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="The same; it is told relative to A. Default: 'last'.")
+    ] = None,
+    stack: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this stack, by its name or its file system. Given twice: the first of A against the "
+            "second of B, or of A if no B is named.",
+        ),
+    ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="Given twice: trials on kernels whose releases begin with these, against each other.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Compare this figure instead of the headline ones. Repeatable."),
+    ] = None,
+    differing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACT",
+            help="This may differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings, images, "
+            "device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare whatever differs; it stands above the table.")
+    ] = False,
+    slower: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-if-slower",
+            metavar="PERCENT",
+            help="Exit with 10 if a figure of B is shown to be worse, and measured to be so by at least this much.",
+        ),
+    ] = None,
+    different: Annotated[
+        bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure is shown to differ.")
+    ] = False,
+    unsure: Annotated[
+        bool,
+        typer.Option(
+            "--fail-if-unsure",
+            help="Exit with 11 if some figure could hide what the two options above ask about.",
+        ),
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two sets of results, workload by workload: how many times A is B, and how sure is that.
+
+    Cells belong together when stack, workload and cache are called the same. Each ratio carries a 95 %
+    interval; "no difference" always says from which size on one would have been seen; differences that may be
+    chance among so many comparisons are called "maybe" (Holm's correction). Geometric means are told per
+    stack, direction and block size.
+
+    Results that were measured under unlike conditions are refused, and each fact that differs is named: allow
+    what you mean to compare with --differing, or anything with --force.
+
+    A gate for builds: --fail-if-slower 5% fails when a slowdown is certain among all comparisons and measured
+    to be 5 % or more. Where trials are too few or scatter too much to rule out 5 %, it passes and says so;
+    --fail-if-unsure makes that a failure of its own.
+    """  # fmt: skip
+    from fslab.machine import facts
+
+    limit = None if slower is None else fraction(slower)
+    if unsure and limit is None and not different:
+        raise UsageError(
+            "unsure about what?",
+            where="--fail-if-unsure",
+            hint="give --fail-if-slower 5% or --fail-if-different",
+        )
+    facts.check_names(differing or [])
+    found = _contrast(a, b, stack or [], kernel or [], metric or [], differing or [], force, store)
+    _refuse(found)
+    from fslab.report import gate
+
+    judged = gate.judge(found, slower=limit, different=different) if limit is not None or different else None
+    if as_json:
+        document = found.model_dump(mode="json")
+        print_json({**document, "gate": judged.as_document() if judged else None})
+    else:
+        from fslab.report import contrast_terminal
+
+        contrast_terminal.show(found, console())
+    if judged is not None:
+        _exit(judged, None if different else limit, unsure=unsure)
+
+
+def fraction(text: str) -> float:
+    """0.05 of ``5%`` or ``5``; UsageError otherwise."""
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 100:
+        raise UsageError(f"'{text}' is no percentage", where="--fail-if-slower", hint="write 5%")
+    return value / 100
+
+
+def _contrast(
+    a: str | None, b: str | None, stacks: list[str], kernels: list[str], metrics: list[str],
+    differing: list[str], force: bool, store: str | None,
+) -> Contrast:  # fmt: skip
+    from fslab.report import contrast
+    from fslab.report.match import By
+
+    within = len(stacks) == 2 or len(kernels) == 2
+    _check(b, stacks, kernels)
+    names = (a or "last", b or a or "last") if within else (a or "last~1", b or "last")
+    left, right = _load(*names, store)
+    same = left is right
+    if same and not within:
+        raise UsageError(
+            f"'{names[0]}' and '{names[1]}' are one and the same",
+            hint="name another, or two stacks of it: --stack",
+        )
+    left, right = _narrowed(left, stacks[:1]), _narrowed(right, stacks[-1:])
+    left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
+    by = By.WORKLOAD if len(stacks) == 2 else By.MACHINE if len(kernels) == 2 else By.STACK
+    _check_metrics(metrics, left, right)
+    # Side by side in one campaign whatever differs belongs to what is compared.
+    allowed = [contrast.ALL] if force or same else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
+    found = contrast.contrast(left, right, by=by, paired=same, allowed=allowed, metrics=metrics)
+    if not found.lines:
+        raise UsageError(
+            "the two have no cell with a figure in common", where="fslab compare",
+            hint=f"A has {_some(found.only_a)}; B has {_some(found.only_b)}",
+        )  # fmt: skip
+    return found
+
+
+def _check(b: str | None, stacks: list[str], kernels: list[str]) -> None:
+    for option, values in (("--stack", stacks), ("--kernel", kernels)):
+        if len(values) > 2:
+            raise UsageError("two at most are compared", where=option)
+        if len(set(values)) < len(values) and b is None:
+            raise UsageError(f"'{values[0]}' is compared with itself", where=option)
+    if len(kernels) == 1:
+        raise UsageError("one kernel is compared with which?", where="--kernel", hint="give it twice")
+
+
+def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
+    """Both sides; one and the same object if both are one campaign."""
+    loaded = {name: _results(name, store) for name in dict.fromkeys((a, b))}
+    left, right = loaded[a], loaded[b]
+    return (left, left) if left.name == right.name else (left, right)
+
+
+def _results(name: str, store: str | None) -> Results:
+    from fslab.report.contrast import Results
+    from fslab.store import exported
+    from fslab.store.store import Store
+
+    if name.endswith(".json") or "/" in name:
+        return Results.of_trials(name, exported.read(Path(name)))
+    with Store.open(store, create=False) as opened:
+        campaign = opened.campaign(name)
+        return Results.of_campaign(campaign, opened.trials(campaign.id))
+
+
+def _narrowed(results: Results, stacks: list[str]) -> Results:
+    from fslab.report.match import chosen
+
+    if not stacks:
+        return results
+    return results.only(chosen(results.cells, stacks[0]), f"{results.name} {stacks[0]}")
+
+
+def _of_kernel(results: Results, kernels: list[str]) -> Results:
+    if not kernels:
+        return results
+    kept = {
+        trial.cell.id: trial.cell
+        for trial in results.trials
+        if str(trial.provenance.machine.get("kernel", "")).startswith(kernels[0])
+    }
+    if not kept:
+        known = sorted({str(trial.provenance.machine.get("kernel")) for trial in results.trials})
+        raise UsageError(
+            f"no trial ran on a kernel '{kernels[0]}'",
+            where="--kernel",
+            hint=f"there are: {', '.join(known)}",
+        )
+    return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
+
+
+def _check_metrics(metrics: list[str], *sides: Results) -> None:
+    known = {name for side in sides for trial in side.trials for name in (*trial.metrics, *trial.probes)}
+    for name in metrics:
+        if name not in known:
+            raise UsageError(f"no figure is called '{name}'", where="--metric", hint=nearest(name, known))
+
+
+def _refuse(found: Contrast) -> None:
+    from fslab.report.contrast import refused
+    from fslab.report.contrast_terminal import difference_lines
+
+    if unlike := refused(found):
+        groups = dict.fromkeys(each.group for each in unlike)
+        allow = " ".join(f"--differing {group}" for group in groups)
+        raise UnlikeError(
+            "measured under unlike conditions, not compared\n  " + "\n  ".join(difference_lines(unlike)),
+            where=f"{found.a.name} and {found.b.name}", hint=f"if that is what you compare: {allow}; or --force",
+        )  # fmt: skip
+
+
+def _some(cells: tuple[str, ...]) -> str:
+    return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing else"
+
+
+def _exit(judged: Verdict, limit: float | None, *, unsure: bool) -> None:
+    """Leave with the gate's code, or say what it could not tell."""
+    from fslab.report import gate
+
+    hint = f"{judged.needed} trials of each could show it" if judged.needed else "more trials narrow it down"
+    words = gate.unsure_words(judged, limit) if judged.unsure else ""
+    if judged.fails:
+        if words:
+            typer.echo(words, err=True)
+        raise RegressionError(gate.failed_words(judged, limit))
+    if judged.unsure and unsure:
+        raise UnsureError(words, hint=hint)
+    if judged.unsure:
+        typer.echo(f"{words}\n  → {hint}", err=True)

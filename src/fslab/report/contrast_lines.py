@@ -1,0 +1,184 @@
+"""One line of a comparison of two sets of results: the figures of a cell in both, their ratio, the verdict. Pure.
+
+The statistics are ``stats``'s; this only decides what is compared with what, and says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from fslab.analysis.soundness import is_sound
+from fslab.cell import Cell, WorkloadSpec
+from fslab.errors import FslabError
+from fslab.record import Metric, TrialRecord
+from fslab.report.contrast_model import Line, Outcome, Sample
+from fslab.report.model import Span
+from fslab.stats import Reason
+from fslab.stats.compare import RatioEstimate, compare_ratio, holm
+from fslab.stats.detect import detectable, excluded
+from fslab.stats.interval import half_range, median
+from fslab.stats.paired import compare_blocks
+from fslab.stats.sequential import Looks, compare_at_look
+from fslab.units import Direction, Unit
+from fslab.workloads import REGISTRY
+
+# Parameters of workloads that say how much is moved at a time: nothing is averaged across them.
+BLOCK_SIZES = ("bs", "block_size", "record_size", "record", "chunk")
+SPEEDS = frozenset(
+    {
+        Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
+        Unit.SECONDS,
+    }
+)  # fmt: skip
+
+
+def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
+    """Every metric that this program knows of a workload; empty if it does not know the workload."""
+    try:
+        tool = REGISTRY.get(workload.tool)
+        return tool.metrics(tool.parse_parameters(workload.parameters))
+    except (FslabError, ValidationError):
+        return ()
+
+
+def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
+    """The known values of a cell's sound trials by block; a probe's value where no metric is called that."""
+    found: dict[int, float] = {}
+    for trial in trials:
+        if trial.cell.id == cell.id and is_sound(trial):
+            figure = trial.metrics.get(metric) or trial.probes.get(metric)
+            if figure is not None and figure.value is not None:
+                found[trial.key.block] = figure.value
+    return found
+
+
+def line(
+    cell: Cell, other: Cell, metric: Metric, a: Sequence[float], b: Sequence[float], estimate: RatioEstimate
+) -> Line:
+    """B ÷ A for one metric of a cell and its partner, still without its family and its verdict."""
+    interval = estimate.interval
+    outcome = _outcome(estimate, metric.better)
+    return Line(
+        stack=cell.stack.name,
+        workload=cell.workload.name,
+        cache=cell.cache.value,
+        block_size=" → ".join(dict.fromkeys(filter(None, map(_block_size, (cell, other))))) or None,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        a=_sample(a),
+        b=_sample(b),
+        ratio=estimate.ratio,
+        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        p_value=estimate.p_value,
+        p_family=None,
+        holds_together=None,
+        ruled_out=excluded(estimate),
+        detectable=detectable(estimate),
+        outcome=outcome,
+        verdict="",
+        method=estimate.method.value,
+        needed=estimate.needed,
+    )
+
+
+def estimate_of(
+    a: Mapping[int, float], b: Mapping[int, float], *, paired: bool, looks: Looks | None, coverage: float
+) -> RatioEstimate:
+    """How many times A is B. ``paired``: equal blocks were measured side by side; ``looks``: when they were
+    looked at, if trials went on until the answer was sure."""
+    if not paired:
+        return compare_ratio(list(b.values()), list(a.values()), coverage=coverage)
+    if looks is None:
+        return compare_blocks(b, a, coverage=coverage)
+    return compare_at_look(b, a, looks=looks)
+
+
+def with_family(found: Sequence[Line], alpha: float) -> tuple[Line, ...]:
+    """Add what Holm's correction over all lines leaves, and the verdict in words."""
+    adjusted = iter(holm([each.p_value for each in found if each.p_value is not None]))
+    finished = []
+    for each in found:
+        p_family = None if each.p_value is None else next(adjusted)
+        differs = each.interval is not None and not each.interval.low <= 1 <= each.interval.high
+        holds = None if p_family is None else differs and p_family <= alpha
+        known = each.model_copy(update={"p_family": p_family, "holds_together": holds})
+        finished.append(known.model_copy(update={"verdict": verdict(known)}))
+    return tuple(finished)
+
+
+def change_for_worse(ratio: float, better: Direction) -> float:
+    """How much worse B is, as a fraction of A: 0.05 for 5 % less of a rate or 5 % more of a time."""
+    return ratio - 1 if better is Direction.LOWER else 1 - ratio
+
+
+def percent(fraction: float) -> str:
+    """``3.4 %``, ``12 %``: two significant digits, never 0 for what is not."""
+    value = abs(fraction) * 100
+    for limit, decimals in ((9.95, 0), (0.095, 1), (0.0095, 2)):
+        if value >= limit:
+            return f"{value:.{decimals}f} %"
+    return f"{value:.2g} %"
+
+
+def verdict(each: Line) -> str:
+    """``12 % slower``, ``maybe 4.0 % faster``, ``no difference ≥ 3.1 %``."""
+    match each.outcome:
+        case Outcome.MISSING:
+            missing = [name for name, side in (("A", each.a), ("B", each.b)) if not side.values]
+            return f"no sound trial in {' and '.join(missing)}"
+        case Outcome.NO_RATIO:
+            return "no ratio: not all values are positive"
+        case Outcome.TOO_FEW:
+            return f"too few trials ({each.needed} each are enough)"
+        case Outcome.NOT_SEEN:
+            seen = each.detectable if each.detectable is not None else each.ruled_out
+            if seen is None:
+                return "no difference seen"
+            return f"no difference ≥ {percent(seen)}" if seen < 1 else f"no difference ≥ {1 + seen:.1f} ×"
+        case Outcome.BETTER | Outcome.WORSE | Outcome.HIGHER | Outcome.LOWER:
+            return ("" if each.holds_together else "maybe ") + _change(each)
+
+
+def _change(each: Line) -> str:
+    word = each.outcome.value
+    if each.unit in SPEEDS and each.better is not Direction.NEITHER:
+        word = "faster" if each.outcome is Outcome.BETTER else "slower"
+    ratio = each.ratio or 1.0
+    if ratio > 2:  # beyond that, factors are read more easily than percents
+        long = {Direction.LOWER: "long", Direction.HIGHER: "fast", Direction.NEITHER: "much"}[each.better]
+        return f"{ratio:.2f} × as {long if each.unit in SPEEDS else 'much'}"
+    return f"{percent(ratio - 1)} {word}"
+
+
+def _outcome(estimate: RatioEstimate, better: Direction) -> Outcome:
+    match estimate.reason:
+        case Reason.NO_SAMPLES:
+            return Outcome.MISSING
+        case Reason.NOT_POSITIVE | Reason.NOT_FINITE:
+            return Outcome.NO_RATIO
+        case Reason.TOO_FEW_SAMPLES:
+            return Outcome.TOO_FEW
+        case None:
+            pass
+    if not estimate.differs or estimate.ratio is None:
+        return Outcome.NOT_SEEN
+    larger = estimate.ratio > 1
+    match better:
+        case Direction.NEITHER:
+            return Outcome.HIGHER if larger else Outcome.LOWER
+        case Direction.HIGHER:
+            return Outcome.BETTER if larger else Outcome.WORSE
+        case Direction.LOWER:
+            return Outcome.WORSE if larger else Outcome.BETTER
+
+
+def _block_size(cell: Cell) -> str | None:
+    sizes = (cell.workload.parameters.get(name) for name in BLOCK_SIZES)
+    return next((str(size) for size in sizes if size is not None), None)
+
+
+def _sample(values: Sequence[float]) -> Sample:
+    return Sample(values=tuple(values), median=median(values), spread=half_range(values))

@@ -1,0 +1,174 @@
+"""Shows a comparison of two sets of results in a terminal. Computes nothing: it stands in the contrast."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.machine._differences import words
+from fslab.report.contrast_model import Contrast, FactChange, Line, Mean, Outcome, Sample, Side
+from fslab.report.words import ratio_text
+from fslab.units import Direction, Unit, format_value
+
+STYLE = {
+    Outcome.BETTER: "green", Outcome.WORSE: "red", Outcome.HIGHER: "yellow", Outcome.LOWER: "yellow",
+    Outcome.MISSING: "yellow",
+}  # fmt: skip
+
+
+def show(found: Contrast, console: Console) -> None:
+    """Print a comparison."""
+    for part in parts(found, console.width):
+        console.print(part, soft_wrap=False)
+
+
+def parts(found: Contrast, width: int) -> Iterator[RenderableType]:
+    """From top to bottom: the two sides, what differs between them, the table, the means, what it means."""
+    for letter, side in (("A", found.a), ("B", found.b)):
+        yield wrapped(f"{letter}  {_side(side)}", width, style="bold")
+    yield from _differences(found.differences, width)
+    yield Text("")
+    yield from _tables(found, width)
+    yield Text("")
+    for mean in found.means:
+        yield wrapped(_mean(mean), width)
+    for name, cells in (("A", found.only_a), ("B", found.only_b)):
+        if cells:
+            yield wrapped(f"only in {name}: {'; '.join(cells)}", width, style="yellow")
+    yield wrapped(_legend(found), width, style="dim")
+
+
+def _tables(found: Contrast, width: int) -> Iterator[RenderableType]:
+    """For each workload and metric a heading and its stacks; all in the same columns."""
+    cached = len({line.cache for line in found.lines}) > 1
+    by_heading: dict[str, list[Line]] = {}
+    for line in found.lines:
+        by_heading.setdefault(_heading(line, cached=cached), []).append(line)
+    header = ("", "A", "B", f"B ÷ A ({found.coverage * 100:g} %)", "B is")
+    rows = {name: [_fields(line, spread=True) for line in lines] for name, lines in by_heading.items()}
+    widths = _widths([header, *(row for each in rows.values() for row in each)])
+    if sum(widths) + 2 * len(widths) > width:  # first the spreads go, then the verdicts are folded
+        rows = {name: [_fields(line, spread=False) for line in lines] for name, lines in by_heading.items()}
+        widths = _widths([header, *(row for each in rows.values() for row in each)])
+    yield _table([header], widths, style="dim")
+    for name, lines in by_heading.items():
+        yield Text(name, style="bold")
+        yield _table(rows[name], widths, styles=[_style(line) for line in lines])
+
+
+def _fields(line: Line, *, spread: bool) -> tuple[str, ...]:
+    a, b = (_sample(sample, line.unit, spread=spread) for sample in (line.a, line.b))
+    return (f"  {line.stack}", a, b, _ratio(line), line.verdict)
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _table(
+    rows: Sequence[Sequence[str]], widths: Sequence[int], *, style: str = "", styles: Sequence[str] = ()
+) -> Table:
+    """Rows in columns of given widths; the last one folds where the terminal is too narrow."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0), style=style)
+    for number, wide in enumerate(widths):
+        last = number == len(widths) - 1
+        justify: Literal["left", "right"] = "left" if last or number == 0 else "right"
+        table.add_column(justify=justify, no_wrap=not last, min_width=None if last else wide)
+    for row, verdict_style in zip_longest(rows, styles, fillvalue=""):
+        table.add_row(*row[:-1], Text(row[-1], style=verdict_style))
+    return table
+
+
+def _style(line: Line) -> str:
+    """Colour only for what holds among all lines, and for what is missing."""
+    shown = line.holds_together or line.outcome is Outcome.MISSING
+    return STYLE.get(line.outcome, "") if shown else "dim"
+
+
+def wrapped(text: str, width: int, *, style: str = "") -> Text:
+    """Text in lines of at most that width."""
+    lines = textwrap.wrap(
+        text, max(width, 20), subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
+    )
+    return Text("\n".join(lines), style=style)
+
+
+def difference_lines(differences: Iterable[FactChange]) -> list[str]:
+    """``kernel: 6.1.0-25 → 6.1.0-26``."""
+    return [f"{each.fact}: {words(each.a)} → {words(each.b)}" for each in differences]
+
+
+def _side(side: Side) -> str:
+    campaigns = [name for name in side.campaigns if name not in side.name]
+    begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
+    doubt = f" ({side.doubt} in doubt)" if side.doubt else ""
+    told = (
+        side.name, *campaigns, side.study or "", begun, "kernel " + " or ".join(side.kernels) if side.kernels else "",
+        f"{side.trials} trials: {side.sound} sound{doubt}",
+    )  # fmt: skip
+    return " · ".join(filter(None, told))
+
+
+def _differences(all_of_them: Iterable[FactChange], width: int) -> Iterator[Text]:
+    known = [each for each in all_of_them if each.a and each.b]
+    unknown = [each.fact for each in all_of_them if each.decisive and not (each.a and each.b)]
+    decisive = [each for each in known if each.decisive]
+    for title, chosen, style in (
+        ("NOT ALLOWED TO DIFFER", [each for each in decisive if not each.allowed], "red"),
+        ("differs", [each for each in decisive if each.allowed], "yellow"),
+        ("also differs", [each for each in known if not each.decisive], "dim"),
+    ):
+        for line in difference_lines(chosen):
+            yield wrapped(f"{title}: {line}", width, style=style)
+    if unknown:
+        yield wrapped(f"known of one side only: {', '.join(unknown)}", width, style="dim")
+
+
+def _heading(line: Line, *, cached: bool) -> str:
+    arrow = " ↓" if line.better is Direction.LOWER else ""
+    cache = f" ({line.cache})" if cached else ""
+    return f"{line.workload}{cache}, {line.metric.replace('_', ' ')}{arrow}"
+
+
+def _sample(sample: Sample, unit: Unit, *, spread: bool) -> str:
+    told = f" ± {sample.spread * 100:.0f} %" if spread and sample.spread is not None else ""
+    return f"{format_value(sample.median, unit)}{told}"
+
+
+def _ratio(line: Line) -> str:
+    if line.ratio is None:
+        return "–"
+    if line.interval is None:
+        return ratio_text(line.ratio)[0]
+    ratio, low, high = ratio_text(line.ratio, line.interval.low, line.interval.high)
+    return f"{ratio} ({low}–{high})"
+
+
+def _mean(mean: Mean) -> str:
+    better = "lower is better" if mean.better is Direction.LOWER else "higher is better"
+    size = f", blocks of {mean.block_size}" if mean.block_size else ""
+    ratio = f"{mean.ratio:.3f}"
+    span = (
+        f" ({mean.interval.low:.3f}–{mean.interval.high:.3f})"
+        if mean.interval
+        else " (too few trials for an interval)"
+    )
+    return f"geometric mean of {mean.of} workloads on {mean.stack} ({better}{size}): {ratio}{span}"
+
+
+def _legend(found: Contrast) -> str:
+    count = len({(line.stack, line.workload, line.metric, line.cache) for line in found.lines})
+    said = ["medians of the sound trials (± half their range, where there is room)"]
+    if any(line.better is Direction.LOWER for line in found.lines):
+        said.append("↓ lower is better")
+    if any(line.outcome is Outcome.NOT_SEEN for line in found.lines):
+        said.append("no difference ≥ x %: one of x % would have been seen 4 times out of 5")
+    if any(line.verdict.startswith("maybe") for line in found.lines):
+        said.append(f"maybe: seen, but may be chance among {count} comparisons (Holm)")
+    return " · ".join(said)

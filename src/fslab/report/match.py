@@ -1,0 +1,157 @@
+"""Finds for each cell of one set of results its partner in another, and what differs between the two. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fslab.cell import Cell, MachineSpec
+from fslab.errors import UsageError
+from fslab.machine import facts
+from fslab.machine._differences import Difference, between
+from fslab.machine._fact import Group
+
+PLACES = frozenset({"path", "image", "directory"})
+
+
+class By(StrEnum):
+    """What partners have in common besides workload and cache: their stack by name, all of the stack but the
+    machine, or nothing (two stacks are compared)."""
+
+    STACK = "stack"
+    MACHINE = "machine"
+    WORKLOAD = "workload"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partners:
+    """Two cells that are compared, and what differs between them although it should not."""
+
+    a: Cell
+    b: Cell
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Matched:
+    """Partners in the order of A, and cells that have none."""
+
+    partners: tuple[Partners, ...]
+    only_a: tuple[Cell, ...]
+    only_b: tuple[Cell, ...]
+
+
+def match(a: Iterable[Cell], b: Iterable[Cell], by: By) -> Matched:
+    """Cells of the same content belong together, then those of the same names."""
+    left = {cell.id: cell for cell in a}
+    right = {cell.id: cell for cell in b}
+    keys: list[Callable[[Cell], Hashable]] = [_names(by), _workload(by)]
+    if by is not By.WORKLOAD:
+        keys.insert(0, lambda cell: cell.id)
+    partner: dict[str, Cell] = {}
+    for key in keys:
+        partner |= _paired(
+            [cell for cell in left.values() if cell.id not in partner],
+            [cell for cell in right.values() if cell not in partner.values()],
+            key,
+        )
+    taken = {cell.id for cell in partner.values()}
+    return Matched(
+        partners=tuple(
+            Partners(a=cell, b=partner[name], differences=_between(cell, partner[name], by))
+            for name, cell in left.items()
+            if name in partner
+        ),
+        only_a=tuple(cell for name, cell in left.items() if name not in partner),
+        only_b=tuple(cell for name, cell in right.items() if name not in taken),
+    )
+
+
+def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
+    """Cells whose stack is called that, or else has that file system; UsageError if there is none."""
+    found = [cell for cell in cells if cell.stack.name == name]
+    found = found or [cell for cell in cells if cell.stack.filesystem == name]
+    if not found:
+        known = ", ".join(f"'{each}'" for each in dict.fromkeys(cell.stack.name for cell in cells))
+        raise UsageError(f"no stack is called '{name}'", where="--stack", hint=f"there are: {known}")
+    stacks = list(dict.fromkeys(cell.stack.name for cell in found))
+    if len(stacks) > 1:
+        raise UsageError(
+            f"'{name}' could be {len(stacks)} stacks",
+            where="--stack",
+            hint=f"name one of: {', '.join(stacks)}",
+        )
+    return found
+
+
+def _names(by: By) -> Callable[[Cell], Hashable]:
+    def key(cell: Cell) -> Hashable:
+        return (_stack(cell, by), cell.workload.name, cell.cache)
+
+    return key
+
+
+def _workload(by: By) -> Callable[[Cell], Hashable]:
+    """For studies that call the same things by other names."""
+
+    def key(cell: Cell) -> Hashable:
+        return (
+            _stack(cell, by),
+            cell.workload.tool,
+            repr(sorted(cell.workload.parameters.items())),
+            cell.cache,
+        )
+
+    return key
+
+
+def _stack(cell: Cell, by: By) -> Hashable:
+    match by:
+        case By.STACK:
+            return cell.stack.name
+        case By.MACHINE:
+            alike = cell.stack.model_copy(update={"name": "", "machine": MachineSpec()})
+            return alike.model_dump_json()
+        case By.WORKLOAD:
+            return None
+
+
+def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Callable[[Cell], Hashable]) -> dict[str, Cell]:
+    """Partners by a key that is unique on both sides."""
+    counts = (Counter(map(key, left)), Counter(map(key, right)))
+    by_key = {key(cell): cell for cell in right}
+    return {cell.id: by_key[key(cell)] for cell in left if all(count[key(cell)] == 1 for count in counts)}
+
+
+def _between(a: Cell, b: Cell, by: By) -> tuple[Difference, ...]:
+    left, right = _parts(a, by), _parts(b, by)
+    return tuple(each for group in left for each in between(group, left[group], right[group]))
+
+
+def _parts(cell: Cell, by: By) -> dict[Group, dict[str, Any]]:
+    """What a cell is made of, by the group that a difference in it belongs to."""
+    covered = facts.tuned_by()
+    study: dict[str, Any] = {
+        "tool": cell.workload.tool,
+        **{f"parameters.{name}": value for name, value in sorted(cell.workload.parameters.items())},
+        "cache": cell.cache.value,
+        "fresh": cell.fresh.value,
+        **{f"tuning.{name}": value for name, value in cell.tuning.items() if name not in covered},
+    }
+    parts = {Group.STUDY: study, Group.DEVICE: {}, Group.KERNEL: {}}
+    if by is By.WORKLOAD:
+        return parts
+    stack = cell.stack
+    study |= {"medium": stack.medium.type, "layout": stack.layout, "filesystem": stack.filesystem}
+    study |= {"mkfs_options": stack.mkfs_options, "mount_options": stack.mount_options}
+    study |= {"geometry": stack.geometry.value}
+    study |= {f"layout.{name}": value for name, value in sorted(stack.layout_options.items())}
+    for name, value in sorted(stack.medium.options.items()):
+        parts[Group.DEVICE if name in PLACES else Group.STUDY][f"medium.{name}"] = value
+    if by is By.STACK:
+        machine = stack.machine.model_dump(exclude_none=True)
+        parts[Group.KERNEL] |= {f"machine.{name}": value for name, value in machine.items()}
+    return parts
