@@ -129,5 +129,5 @@ def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
     target = Target(devices=("loop0",), filesystem="ext4", directory=Path("/mnt/x"))
     probe = REGISTRY.get("kernel-log")
     taken = {moment: probe.snapshot(target) for moment in probe.moments}
-    assert taken[Moment.BEFORE]["records"] is None
+    assert taken[Moment.BEFORE]["log"] is None
     assert probe.derive(taken, WORK) == Finding(values={})
