@@ -78,7 +78,8 @@ def check(spec: StackSpec) -> None:
 
 def _check_told_twice(spec: StackSpec, driver: FileSystem) -> None:
     for name in driver.stripe_options:
-        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", spec.mkfs_options):
+        # At the beginning of a word, of a list's item, or right after its flag: -Estride=16
+        if re.search(rf"(?:^|[\s,]|-\w){re.escape(name)}(?![\w-])", spec.mkfs_options):
             raise ValueError(
                 f"geometry '{spec.geometry}': the mkfs options '{spec.mkfs_options}' say '{name}' themselves; "
                 "leave one of the two out"

@@ -105,7 +105,7 @@ class ExtFileSystem(FileSystem):
 
 def _block_bytes(words: list[str]) -> int:
     """The block size that mke2fs will use; ValueError where a usage type decides it."""
-    for word, value in zip(words, [*words[1:], ""], strict=True):
+    for word, value in zip(words, [*words[1:], ""], strict=False):
         if word.startswith("-b"):
             return parse_size((word[2:] or value).removeprefix("-"))
     if any(word[:2] in {"-T", "-C"} for word in words):

@@ -1,0 +1,197 @@
+"""Every layout's options → commands, room and refusals. Real ones are built in tests/root and tests/guest."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.storage import Stripe
+from fslab.storage.layouts import REGISTRY, LayoutPlan, _lvm
+
+ALL = REGISTRY.names()
+JOINING = [name for name in ALL if name != "single"]
+MIB = 1 << 20
+
+
+def plan(name: str, campaign: str = "c1", **options: Any) -> LayoutPlan:
+    layout = REGISTRY.get(name)
+    parsed = layout.parse_options(options)
+    return layout.plan(parsed, [f"/dev/x{index}" for index in range(layout.disks(parsed))], campaign)
+
+
+def lines(argvs: tuple[tuple[str, ...], ...]) -> list[str]:
+    """The command lines, LVM's without its configuration."""
+    return [re.sub(r"--config .*? --yes", "--yes", " ".join(argv)) for argv in argvs]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_contract_is_kept(name: str) -> None:
+    layout = REGISTRY.get(name)
+    options = layout.parse_options({})
+    assert layout.name == name
+    assert layout.summary
+    assert layout.disks(options) >= 1
+    made = plan(name)
+    assert made.device.startswith("/dev/")
+    assert 0 < layout.usable_bytes(options, 1 << 30) <= layout.disks(options) << 30
+
+
+@pytest.mark.parametrize("name", JOINING)
+def test_every_device_is_used_and_left_without_a_trace(name: str) -> None:
+    made = plan(name, disks=4)
+    for argvs in (made.create, made.remove):
+        words = [word for argv in argvs for word in argv]
+        assert {f"/dev/x{index}" for index in range(4)} <= set(words)
+    assert made.create[0] == ("wipefs", "--all", "--quiet", "/dev/x0", "/dev/x1", "/dev/x2", "/dev/x3")
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if REGISTRY.get(name).undo_kind])
+def test_what_it_makes_carries_the_campaign(name: str) -> None:
+    made = plan(name, campaign="20261121-010203-ab12")
+    for argv in (*made.create[1:], *made.deactivate):
+        assert any("fslab-20261121-010203-ab12" in word for word in argv), argv
+
+
+def test_lvm_makes_one_striped_volume_of_all_extents() -> None:
+    made = plan("lvm-stripe", disks=3, chunk="256k")
+    assert lines(made.create)[1:] == [
+        "env LVM_SYSTEM_DIR= lvm vgcreate --yes -qq --setautoactivation n --physicalextentsize 4m fslab-c1"
+        " /dev/x0 /dev/x1 /dev/x2",
+        "env LVM_SYSTEM_DIR= lvm lvcreate --yes -qq --zero n --wipesignatures n --stripes 3 --stripesize 256k"
+        " --extents 100%FREE --name lv fslab-c1",
+    ]
+    assert made.device == "/dev/mapper/fslab--c1-lv"
+    assert made.stripe == Stripe(chunk_bytes=256 << 10, data_disks=3)
+    assert lines(made.deactivate) == ["env LVM_SYSTEM_DIR= lvm vgchange --yes -qq --activate n fslab-c1"]
+
+
+def test_lvm_sees_our_devices_and_no_others() -> None:
+    config = _lvm.command("vgs", ["/dev/loop1", "/dev/md.5"])[5]
+    accepted = '["a|^/dev/loop1$|","a|^/dev/md\\.5$|","r|.*|"]'
+    assert f"filter={accepted}" in config
+    assert f"global_filter={accepted}" in config
+    for setting in (
+        "use_devicesfile=0",
+        "udev_sync=0",
+        "udev_rules=0",
+        "backup=0",
+        "archive=0",
+        "event_activation=0",
+    ):
+        assert setting in config
+    assert "types=" not in config
+    assert 'types=["ubd",16]' in _lvm.command("vgs", ["/dev/ubdb"])[5]
+
+
+def test_md_is_made_without_the_machine_s_configuration() -> None:
+    made = plan("md-raid0", disks=2, chunk="1m")
+    assert lines(made.create)[1:] == [
+        "mdadm --create --config=none /dev/md/fslab-c1 --homehost=none --name=fslab-c1 --metadata=1.2 --run"
+        " --level=0 --raid-devices=2 --chunk=1024 /dev/x0 /dev/x1"
+    ]
+    assert lines(made.activate) == [
+        "mdadm --assemble --config=none /dev/md/fslab-c1 --homehost=none --run /dev/x0 /dev/x1"
+    ]
+    assert lines(made.remove) == [
+        "mdadm --stop --config=none /dev/md/fslab-c1", "mdadm --zero-superblock /dev/x0 /dev/x1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("md-raid1", {}, "--level=1 --raid-devices=2 --assume-clean --bitmap=none"),
+        (
+            "md-raid5",
+            {"bitmap": "internal"},
+            "--level=5 --raid-devices=3 --chunk=64 --assume-clean --bitmap=internal",
+        ),
+        (
+            "md-raid10",
+            {"chunk": "16k"},
+            "--level=10 --raid-devices=4 --chunk=16 --assume-clean --bitmap=none",
+        ),
+    ],
+)
+def test_redundant_arrays_are_not_synchronised_beneath_a_trial(
+    name: str, options: dict[str, str], words: str
+) -> None:
+    assert words in lines(plan(name, **options).create)[1]
+
+
+def test_btrfs_gets_all_devices_at_mkfs_and_at_mount() -> None:
+    made = plan("btrfs-raid0", disks=3)
+    assert (made.device, made.members) == ("/dev/x0", ("/dev/x1", "/dev/x2"))
+    assert made.mkfs_options == "-d raid0 -m raid1"
+    assert made.mount_options == "device=/dev/x1,device=/dev/x2"
+    assert plan("btrfs-raid0", metadata="raid0").mkfs_options == "-d raid0 -m raid0"
+    assert plan("btrfs-raid1").mkfs_options == "-d raid1 -m raid1"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "stripe"),
+    [
+        ("md-raid0", {"disks": 5, "chunk": "16k"}, (16 << 10, 5)),
+        ("md-raid5", {"disks": 5, "chunk": "64k"}, (64 << 10, 4)),
+        ("md-raid10", {"disks": 4, "chunk": "64k"}, (64 << 10, 2)),
+        ("md-raid10", {"disks": 3, "chunk": "64k"}, (64 << 10, 3)),
+        ("md-raid1", {}, None), ("btrfs-raid0", {}, None), ("btrfs-raid1", {}, None), ("single", {}, None),
+    ],
+)  # fmt: skip
+def test_how_data_is_spread(name: str, options: dict[str, Any], stripe: tuple[int, int] | None) -> None:
+    expected = Stripe(chunk_bytes=stripe[0], data_disks=stripe[1]) if stripe else None
+    assert plan(name, **options).stripe == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "disks", "expected"),
+    [
+        ("single", None, 160 * MIB),
+        ("lvm-stripe", 3, 3 * 156 * MIB),  # 1 MiB of metadata, then 39 whole extents of 4 MiB
+        ("btrfs-raid0", 3, 480 * MIB),
+        ("btrfs-raid1", 3, 240 * MIB),
+    ],
+)
+def test_room_of_disks_of_160_mib(name: str, disks: int | None, expected: int) -> None:
+    layout = REGISTRY.get(name)
+    options = layout.parse_options({"disks": disks} if disks else {})
+    assert layout.usable_bytes(options, 160 * MIB) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "disks", "shares"),
+    [("md-raid0", 3, 3), ("md-raid1", 3, 1), ("md-raid5", 3, 2), ("md-raid10", 4, 2)],
+)
+def test_room_of_arrays_is_at_most_what_mdadm_gave(name: str, disks: int, shares: int) -> None:
+    # mdadm 4.2 made 159 MiB of each disk of 160 MiB usable.
+    layout = REGISTRY.get(name)
+    usable = layout.usable_bytes(layout.parse_options({"disks": disks}), 160 * MIB)
+    assert shares * 158 * MIB <= usable <= shares * 159 * MIB
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("lvm-stripe", {"disks": 1}, "greater than or equal to 2"),
+        ("lvm-stripe", {"chunk": "48k"}, "power of two"), ("lvm-stripe", {"chunk": "2k"}, "at least 4 KiB"),
+        ("lvm-stripe", {"chunk": "8m"}, "larger than an LVM extent"), ("md-raid0", {"chunk": "0"}, "power of two"),
+        ("md-raid5", {"disks": 2}, "greater than or equal to 3"),
+        ("md-raid10", {"disks": 2}, "greater than or equal to 3"),
+        ("md-raid1", {"chunk": "64k"}, "not permitted"), ("btrfs-raid0", {"chunk": "64k"}, "not permitted"),
+        ("md-raid1", {"bitmap": "external"}, "'none' or 'internal'"), ("single", {"disks": 2}, "not permitted"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(name: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        REGISTRY.get(name).parse_options(options)
+
+
+@pytest.mark.parametrize("options", ["-m single", "-dsingle", "--data=dup", "-M", "-n 16k --metadata raid10"])
+def test_btrfs_profiles_are_the_layout_s_own(options: str) -> None:
+    with pytest.raises(ValueError, match="sets a profile, which layout btrfs-raid1 does itself"):
+        REGISTRY.get("btrfs-raid1").check_mkfs_options(options)
+    REGISTRY.get("md-raid1").check_mkfs_options(options)
+    REGISTRY.get("btrfs-raid1").check_mkfs_options("-n 16k --csum xxhash")
