@@ -1,7 +1,7 @@
 """The stopping rule against a fixed number of trials and against rerunning until the spread is small. By simulation.
 
 Two cells whose true ratio is known are measured in blocks; each rule says when to stop and what it concludes. Prints
-the tables that stand in docs/methods.md; ``--write`` puts them there. Fixed seeds; about 3 minutes.
+the tables that stand in docs/methods.md; ``--write`` puts them there. Fixed seeds; about 2 minutes.
 
     python benches/stopping_rule.py [--repetitions 200] [--write docs/methods.md]
 """
@@ -17,6 +17,10 @@ from math import exp, log, sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean, stdev
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benches.stopping_data import MOST, SHAPES, Cell, Shape, measure
+
 from fslab.stats.compare import RatioEstimate
 from fslab.stats.goal import Compared, Goal, State, settled, state_of
 from fslab.stats.interval import Interval
@@ -26,12 +30,10 @@ from fslab.stats.student import mean_and_error, two_sided_quantile
 
 SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)
 RATIOS = (1.0, 1.02, 1.05, 1.2, 2.0)
-PRECISION, MOST, FIRST = 0.05, 40, 5
+PRECISION, FIRST = 0.05, 5
 LOOKS = Looks(first=FIRST)
 COMMAND = "python benches/stopping_rule.py --write docs/methods.md"
 BEGIN, END = "<!-- stopping-rule: begin -->", "<!-- stopping-rule: end -->"
-
-Cell = list[float]  # a value for each block
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,69 +47,6 @@ class Outcome:
 
 Rule = Callable[[Cell, Cell, float], Outcome]
 Look = Callable[[dict[int, float], dict[int, float], int], RatioEstimate]
-
-
-# -- data: the logarithm of each value has standard deviation `spread` about its cell's level, of whatever shape
-
-
-def normal(rng: random.Random, _block: int, _before: float) -> float:
-    return rng.gauss(0, 1)
-
-
-def heavy_tailed(rng: random.Random, _block: int, _before: float) -> float:
-    """Student's t with 3 degrees of freedom, scaled to a standard deviation of 1."""
-    return rng.gauss(0, 1) / sqrt(rng.gammavariate(1.5, 2) / 3) / sqrt(3)
-
-
-def spiky(rng: random.Random, _block: int, _before: float) -> float:
-    """One trial in ten is slower by a Pareto-distributed factor; only the others have the stated spread."""
-    return rng.gauss(0, 1) - (3 * rng.paretovariate(1.5) if rng.random() < 0.1 else 0)
-
-
-def bimodal(rng: random.Random, _block: int, _before: float) -> float:
-    """Three trials in ten are on a lower level."""
-    return rng.gauss(0, 0.2) + 0.98 * (-1.528 if rng.random() < 0.3 else 0.655)
-
-
-def autocorrelated(rng: random.Random, block: int, before: float) -> float:
-    """AR(1) with 0.5, each cell on its own."""
-    return rng.gauss(0, 1) if block == 0 else 0.5 * before + sqrt(0.75) * rng.gauss(0, 1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
-    """``drift`` is a share per block, common to both cells."""
-
-    name: str
-    a: Callable[[random.Random, int, float], float]
-    b: Callable[[random.Random, int, float], float]
-    drift: float = 0.0
-
-
-SHAPES = (
-    Shape(name="log-normal", a=normal, b=normal),
-    Shape(name="heavy-tailed (t₃)", a=heavy_tailed, b=heavy_tailed),
-    Shape(name="spikes (Pareto, 10 %)", a=spiky, b=spiky),
-    Shape(name="spikes in one cell only", a=normal, b=spiky),
-    Shape(name="bimodal (70 : 30)", a=bimodal, b=bimodal),
-    Shape(name="drifting, −1 % a block", a=normal, b=normal, drift=-0.01),
-    Shape(name="autocorrelated (AR 0.5)", a=autocorrelated, b=autocorrelated),
-)
-
-
-def measure(rng: random.Random, shape: Shape, spread: float, ratio: float) -> tuple[Cell, Cell]:
-    """Values of the two cells for as many blocks as a rule may ask for; a is ``ratio`` times b."""
-    cells = []
-    for noise, level in ((shape.a, ratio), (shape.b, 1.0)):
-        cell, last = [], 0.0
-        for block in range(MOST):
-            last = noise(rng, block, last)
-            cell.append(1000 * level * exp(spread * last + shape.drift * block))
-        cells.append(cell)
-    return cells[0], cells[1]
-
-
-# -- rules
 
 
 def repeat(a: Cell, b: Cell, ratio: float, *, goal: Goal, look: Look) -> Outcome:
