@@ -25,15 +25,18 @@ ALLOWED: dict[str, set[str]] = {
     "validity": {"stats"},
     "workloads": {"system", "validity"},
     "probes": {"system"},
+    "features": {"system"},
     "machine": {"system", "storage"},
     "study": {"machine", "storage", "workloads"},
     "plan": {"machine", "study", "storage", "workloads"},
     "store": {"system"},
     "analysis": {"stats", "workloads"},
     "report": {"analysis", "machine", "stats", "store", "validity", "workloads"},
-    "campaign": {"analysis", "plan", "storage", "workloads", "probes", "machine", "store", "system", "validity"},
+    "campaign": {
+        "analysis", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system", "validity",
+    },
     "cli": {
-        "analysis", "campaign", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
+        "analysis", "campaign", "features", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
         "system",
     },
     "__main__": {"cli", "system"},
@@ -46,6 +49,7 @@ REGISTERED = {
     "storage/media": 120,
     "workloads": 260,
     "probes": 180,
+    "features": 110,
     "validity/trial": 120,
     "validity/campaign": 120,
 }
