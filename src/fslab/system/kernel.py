@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import platform
-import re
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from fslab.system import proc, sysfs
 
 FILESYSTEMS = Path("/proc/filesystems")
-MODULES = Path("/lib/modules")
-# kernel/fs/ext4/ext4.ko, perhaps compressed; in modules.dep followed by a colon and what it needs.
-_MODULE = re.compile(r"([^/]+)\.ko(?:\.\w+)?$")
 
 
 def known_filesystems(table: Path = FILESYSTEMS) -> frozenset[str]:
@@ -35,20 +30,3 @@ def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
 def release() -> str:
     """The running kernel's version, such as ``6.12.41-amd64``."""
     return platform.uname().release
-
-
-def modules_in(directory: Path) -> frozenset[str] | None:
-    """Names of the modules, built in or loadable, of the kernel whose modules lie there; None if none do.
-
-    From modules.builtin and modules.dep, see depmod(8); dashes are written as underscores, as the kernel does.
-    """
-    texts = [sysfs.text(directory / name) for name in ("modules.builtin", "modules.dep")]
-    if not any(texts):
-        return None
-    return module_names(line for text in texts for line in (text or "").splitlines())
-
-
-def module_names(lines: Iterable[str]) -> frozenset[str]:
-    """The module that each line of modules.builtin or modules.dep is about."""
-    found = (_MODULE.search(line.partition(":")[0]) for line in lines)
-    return frozenset(match[1].replace("-", "_") for match in found if match)

@@ -37,13 +37,11 @@ ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 class Kernels:
     """Which Linux versions have a file system: from ``since`` up to and with ``last``; None is no bound.
 
-    ``modules``: any of these kernel modules brings it, built in or not; empty: one called like its mount type.
     ``outside``: who maintains it, where Linux itself never had it.
     """
 
     since: tuple[int, int] | None = None
     last: tuple[int, int] | None = None
-    modules: tuple[str, ...] = ()
     outside: str | None = None
 
     def why_missing(self, release: str) -> str | None:
@@ -125,11 +123,6 @@ class FileSystem(ABC):
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str] | None:  # noqa: ARG002
         """Shrink it, mounted at ``target``, to ``size_bytes``; None: there is no such command."""
         return None
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """The kernel modules of which any brings it."""
-        return self.kernels.modules or (self.mount_type,)
 
     def check_mkfs_options(self, options: str) -> None:
         """ValueError for an option that this mkfs does not have. Catches typing mistakes, not all errors."""

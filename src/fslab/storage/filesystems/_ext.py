@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, Kernels, Switch
+from fslab.storage.filesystems import FileSystem, Switch
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -111,11 +111,6 @@ def _block_bytes(words: list[str]) -> int:
     if any(word[:2] in {"-T", "-C"} for word in words):
         raise ValueError("a stride is counted in blocks: with -T or -C say their size too, such as -b 4096")
     return BLOCK_BYTES
-
-
-def modules(name: str) -> Kernels:
-    """Its own module, or ext4's, which serves all three (CONFIG_EXT4_USE_FOR_EXT2)."""
-    return Kernels(modules=(name, "ext4"))
 
 
 def tool(name: str) -> Tool:

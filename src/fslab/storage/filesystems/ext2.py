@@ -8,7 +8,6 @@ class Ext2(_ext.ExtFileSystem):
 
     summary = "ext family without journal"
     mount_type = "ext2"
-    kernels = _ext.modules("ext2")
     limits = _ext.BLOCK_MAPPED
     tools = (_ext.tool("ext2"),)
     mount_options = _ext.EXT2_MOUNT_OPTIONS

@@ -8,7 +8,6 @@ class Ext3(_ext.ExtFileSystem):
 
     summary = "ext2 with a journal"
     mount_type = "ext3"
-    kernels = _ext.modules("ext3")
     limits = _ext.BLOCK_MAPPED
     tools = (_ext.tool("ext3"),)
     extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")

@@ -1,0 +1,139 @@
+"""The contract of a feature: what a mounted file system can do, found out by trying. One file per feature.
+
+A feature looks at the scratch file system that it is given and touches nothing else. What it cannot tell is
+``unknown`` with the reason, never a guess and never a quotation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import ClassVar
+
+from fslab.cell import Frozen
+from fslab.registry import Registry
+from fslab.system import proc
+
+
+class Answer(StrEnum):
+    """What trying said."""
+
+    YES = "yes"
+    NO = "no"
+    VALUE = "value"
+    UNKNOWN = "unknown"
+
+
+class Finding(Frozen):
+    """One feature of one file system.
+
+    ``value`` has ``unit`` (``B``, ``ns``, ``%``) or is a word; ``at_least``: the trying ended there, not the file
+    system. ``detail`` says what was seen; ``switch`` the options without which the answer is no.
+    """
+
+    answer: Answer
+    value: int | float | str | None = None
+    unit: str | None = None
+    at_least: bool = False
+    detail: str | None = None
+    switch: str | None = None
+
+
+def yes(detail: str | None = None) -> Finding:
+    """It can."""
+    return Finding(answer=Answer.YES, detail=detail)
+
+
+def no(detail: str | None = None) -> Finding:
+    """It cannot."""
+    return Finding(answer=Answer.NO, detail=detail)
+
+
+def value(
+    found: float | str, unit: str | None = None, *, at_least: bool = False, detail: str | None = None
+) -> Finding:
+    """How much, or which."""
+    return Finding(answer=Answer.VALUE, value=found, unit=unit, at_least=at_least, detail=detail)
+
+
+def unknown(why: str) -> Finding:
+    """Trying did not tell."""
+    return Finding(answer=Answer.UNKNOWN, detail=why)
+
+
+class Group(StrEnum):
+    """What a feature is about, in the order of the table."""
+
+    DATA = "data"
+    LIMITS = "limits"
+    NAMES = "names and rights"
+    CALLS = "system calls"
+    SPACE = "space"
+
+
+class Volume(StrEnum):
+    """What a feature needs to be tried on.
+
+    ``shared``: a directory of its own on a file system with others. ``own``: a file system made for it, which it
+    may fill, unmount and damage. ``small``: the same, on the smallest device that the file system takes.
+    """
+
+    SHARED = "shared"
+    OWN = "own"
+    SMALL = "small"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a feature is tried: its own empty directory on a mounted scratch file system.
+
+    ``unmount`` and ``mount`` take it away and bring it back; ``run`` runs a command and does not raise for its
+    exit code; ``also_mounted`` mounts the same device a second time with options of its own. ``grow_argv`` and
+    ``shrink_argv`` are the file system's commands, None where it has none; ``enlarge`` makes the device larger
+    and says by how many bytes, None if it cannot.
+    """
+
+    directory: Path
+    device: Path
+    size_bytes: int
+    unmount: Callable[[], object]
+    mount: Callable[[], None]
+    run: Callable[[Sequence[str]], proc.Completed]
+    also_mounted: Callable[[str], AbstractContextManager[Path]]
+    grow_argv: Sequence[str] | None
+    shrink_argv: Callable[[int], Sequence[str] | None]
+    enlarge: Callable[[], int | None]
+
+    def remount(self) -> None:
+        """Unmount and mount again: what comes back was on the device."""
+        self.unmount()
+        self.mount()
+
+
+class Feature(ABC):
+    """One feature. ``name`` is set by the registry from the file's name; ``title`` is its line in the table."""
+
+    name: str
+    title: ClassVar[str]
+    summary: ClassVar[str]
+    group: ClassVar[Group]
+    volume: ClassVar[Volume] = Volume.SHARED
+
+    @abstractmethod
+    def probe(self, place: Place) -> Finding:
+        """Try it. An OSError means unknown: what means "no" is caught where it is tried."""
+
+
+REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature)
+
+
+def in_order() -> list[Feature]:
+    """All features, as the table shows them."""
+    groups = list(Group)
+    return sorted(
+        (feature for _, feature in REGISTRY), key=lambda feature: (groups.index(feature.group), feature.title)
+    )

@@ -1,0 +1,39 @@
+"""Names that ignore case: always, or by directory (chattr +F, Documentation/admin-guide/ext4.rst)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+from fslab.system import syscalls
+
+
+class CaseFolding(features.Feature):
+    """Makes "File" and looks for "fILE"."""
+
+    title = "case folding"
+    summary = "names that differ in case only are one name"
+    group = Group.NAMES
+
+    def probe(self, place: Place) -> Finding:
+        """By itself, or in a directory that was told to."""
+        (place.directory / "File").touch()
+        if (place.directory / "fILE").exists():
+            return features.yes("always")
+        folded = place.directory / "folded"
+        folded.mkdir()
+        descriptor = os.open(folded, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            syscalls.add_flag(descriptor, syscalls.CASEFOLD_FLAG)
+        except OSError as error:
+            if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
+                return features.no(f"chattr +F: {error.strerror}")
+            raise
+        finally:
+            os.close(descriptor)
+        (folded / "File").touch()
+        if (folded / "fILE").exists():
+            return features.yes("by directory (chattr +F)")
+        return features.no("chattr +F is taken, but case still counts")

@@ -1,0 +1,67 @@
+"""Checksums of data: is it noticed when a byte on the device changes behind the file system's back?"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.system import cache, mounts
+
+BYTES = 256 << 10
+MARK = 128 << 10
+WINDOW = 8 << 20
+NEEDLE_BYTES = 64
+
+
+class Checksums(features.Feature):
+    """Writes random bytes, unmounts, finds them on the device, flips one in every copy, mounts and reads."""
+
+    title = "flipped data detected"
+    summary = "whether data that changed on the device is noticed when it is read"
+    group = Group.DATA
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """An I/O error is a yes; other bytes than those written are a no."""
+        file, content = place.directory / "file", os.urandom(BYTES)
+        file.write_bytes(content)
+        mounts.flush(place.directory)
+        place.unmount()
+        copies = flip(place.device, content[MARK : MARK + NEEDLE_BYTES])
+        cache.drop_all()
+        place.mount()
+        if not copies:
+            return features.unknown("what was written is not found on the device as it is")
+        try:
+            found = file.read_bytes()
+        except OSError as error:
+            if error.errno in {errno.EIO, errno.EUCLEAN, errno.EILSEQ}:
+                return features.yes(f"reading it ends with '{error.strerror}'")
+            raise
+        if found == content:
+            return features.unknown("what was flipped is not what is read")
+        return features.no("the wrong bytes are read as if nothing had happened")
+
+
+def flip(device: Path, needle: bytes) -> int:
+    """Flip the bits of the first byte of every occurrence of ``needle`` on a device; returns how many."""
+    overlap = len(needle) - 1
+    descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        places, offset, tail = [], 0, b""
+        while block := os.pread(descriptor, WINDOW, offset):
+            window, start = tail + block, offset - len(tail)
+            at = window.find(needle)
+            while at >= 0:
+                places.append(start + at)
+                at = window.find(needle, at + 1)
+            tail, offset = window[-overlap:], offset + len(block)
+        for place in places:
+            os.pwrite(descriptor, bytes([needle[0] ^ 0xFF]), place)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return len(places)

@@ -1,0 +1,61 @@
+"""Transparent compression, asked for file by file: chattr(1), +c."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.system import mounts, syscalls
+
+BYTES = 8 << 20
+BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1024
+
+
+class Compression(features.Feature):
+    """Writes text that repeats itself into a file with the compression flag, and looks at what it takes."""
+
+    title = "compression"
+    summary = "files that the file system compresses by itself"
+    group = Group.DATA
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """Compressed extents, or less than half of the room."""
+        directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
+        except OSError as error:
+            if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
+                return features.no(f"chattr +c: {error.strerror}")
+            raise
+        finally:
+            os.close(directory)
+        mounts.flush(place.directory)
+        before = _free(place)
+        file = place.directory / "file"
+        with file.open("wb") as out:
+            for _ in range(BYTES // len(BLOCK)):
+                out.write(BLOCK)
+            out.flush()
+            os.fsync(out.fileno())
+        mounts.flush(place.directory)
+        taken = before - _free(place)
+        with file.open("rb") as found:
+            encoded = _encoded(found.fileno())
+        if encoded or taken < BYTES // 2:
+            return features.yes(f"chattr +c: {BYTES} bytes of text took {max(taken, 0)}")
+        return features.no(f"chattr +c is taken, but {BYTES} bytes of text took {taken}")
+
+
+def _encoded(descriptor: int) -> bool:
+    try:
+        return any(flag & syscalls.FIEMAP_EXTENT_ENCODED for flag in syscalls.extent_flags(descriptor))
+    except OSError:
+        return False
+
+
+def _free(place: Place) -> int:
+    found = os.statvfs(place.directory)
+    return found.f_bfree * found.f_frsize

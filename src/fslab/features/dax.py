@@ -1,0 +1,32 @@
+"""DAX: files in persistent memory, mapped without a page cache: Documentation/filesystems/dax.rst."""
+
+from __future__ import annotations
+
+import errno
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+from fslab.system import syscalls, sysfs
+
+
+class Dax(features.Feature):
+    """Maps a file with MAP_SYNC, which works with DAX only."""
+
+    title = "DAX"
+    summary = "files mapped straight from persistent memory"
+    group = Group.CALLS
+
+    def probe(self, place: Place) -> Finding:
+        """Unknown on a device that has none."""
+        queue = sysfs.queue_directory(sysfs.block_directory(place.device))
+        if sysfs.number(queue / "dax") != 1:
+            return features.unknown("the device is no persistent memory")
+        file = place.directory / "file"
+        file.write_bytes(b"x" * syscalls.PAGE_BYTES)
+        try:
+            syscalls.map_synchronously(file)
+        except OSError as error:
+            if error.errno in {errno.EOPNOTSUPP, errno.EINVAL}:
+                return features.no(error.strerror)
+            raise
+        return features.yes()

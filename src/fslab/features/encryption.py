@@ -1,0 +1,57 @@
+"""Encryption by directory: Documentation/filesystems/fscrypt.rst."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.system import mounts, syscalls
+
+NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
+KEY_BYTES = 64
+BYTES = 1 << 20
+WINDOW = 8 << 20
+
+
+class Encryption(features.Feature):
+    """Gives a directory a key, writes into it, and looks for what was written on the device."""
+
+    title = "encryption"
+    summary = "directories with a key of their own (fscrypt)"
+    group = Group.DATA
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """The text must not stand on the device."""
+        directory = place.directory / "secret"
+        directory.mkdir()
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
+        except OSError as error:
+            if error.errno in NO:
+                return features.no(error.strerror)
+            raise
+        finally:
+            os.close(descriptor)
+        needle = os.urandom(64)
+        (directory / "file").write_bytes(needle * (BYTES // len(needle)))
+        mounts.flush(place.directory)
+        if (directory / "file").read_bytes()[:64] != needle:
+            return features.no("what is read is not what was written")
+        place.unmount()
+        found = _on_device(place, needle)
+        place.mount()
+        return features.no("the text stands on the device") if found else features.yes()
+
+
+def _on_device(place: Place, needle: bytes) -> bool:
+    with place.device.open("rb", buffering=0) as device:
+        tail = b""
+        while block := device.read(WINDOW):
+            if needle in tail + block:
+                return True
+            tail = block[-len(needle) :]
+    return False

@@ -1,0 +1,56 @@
+"""fallocate(2): which of its modes work."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+from fslab.system import syscalls
+from fslab.system.syscalls import Fallocate
+
+STEP = 64 << 10
+BYTES = 16 * STEP
+MODES = {
+    "allocate": Fallocate.ALLOCATE,
+    "keep-size": Fallocate.KEEP_SIZE,
+    "punch-hole": Fallocate.PUNCH_HOLE | Fallocate.KEEP_SIZE,
+    "zero": Fallocate.ZERO_RANGE,
+    "collapse": Fallocate.COLLAPSE_RANGE,
+    "insert": Fallocate.INSERT_RANGE,
+    "unshare": Fallocate.UNSHARE_RANGE,
+    "write-zeroes": Fallocate.WRITE_ZEROES,
+}
+NOT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV}
+
+
+class FallocateModes(features.Feature):
+    """Each mode on a file of its own."""
+
+    title = "fallocate modes"
+    summary = f"of {', '.join(MODES)}"
+    group = Group.CALLS
+
+    def probe(self, place: Place) -> Finding:
+        """How many, and in the detail which."""
+        able = [name for name, mode in MODES.items() if _works(place, name, mode)]
+        if not able:
+            return features.no()
+        return features.value(f"{len(able)} of {len(MODES)}", detail=", ".join(able))
+
+
+def _works(place: Place, name: str, mode: Fallocate) -> bool:
+    file = place.directory / name
+    file.write_bytes(b"x" * BYTES)
+    descriptor = os.open(file, os.O_RDWR)
+    beyond = BYTES if mode in {Fallocate.ALLOCATE, Fallocate.KEEP_SIZE} else STEP
+    try:
+        syscalls.fallocate(descriptor, mode, beyond, STEP)
+    except OSError as error:
+        if error.errno in NOT:
+            return False
+        raise
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,38 @@
+"""Growing a mounted file system after its device became larger."""
+
+from __future__ import annotations
+
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+
+
+class Grow(features.Feature):
+    """Makes the device larger, runs the file system's command, and looks at the size."""
+
+    title = "grow online"
+    summary = "becomes larger while mounted"
+    group = Group.SPACE
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """Larger by at least half of what the device gained."""
+        if place.grow_argv is None:
+            return features.no("there is no command for it")
+        before = _size(place)
+        gained = place.enlarge()
+        if gained is None:
+            return features.unknown("this device cannot be made larger")
+        done = place.run(place.grow_argv)
+        if _size(place) - before >= gained // 2:
+            return features.yes()
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        if any("ermission denied" in line or "not permitted" in line for line in said):
+            return features.unknown(f"we lack a right for it (CAP_SYS_RESOURCE): {said[-1]}")
+        return features.no(f"{place.grow_argv[0]}: {said[-1] if said else 'nothing changed'}")
+
+
+def _size(place: Place) -> int:
+    found = os.statvfs(place.directory)
+    return found.f_blocks * found.f_frsize

@@ -1,0 +1,40 @@
+"""Hard links: how many names one file can have: link(2)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+
+BOUND = 66_000
+PER_DIRECTORY = 1000  # where directories are lists, one with all of them would take quadratic time
+
+
+class HardLinks(features.Feature):
+    """Links one file until it is refused, or often enough."""
+
+    title = "hard links to a file"
+    summary = f"names that one file can have (tried up to {BOUND})"
+    group = Group.LIMITS
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """The count of names, the first one included."""
+        file = place.directory / "file"
+        file.touch()
+        for count in range(1, BOUND):
+            directory = place.directory / f"d{count // PER_DIRECTORY}"
+            directory.mkdir(exist_ok=True)
+            try:
+                os.link(file, directory / str(count))
+            except OSError as error:
+                if error.errno == errno.EMLINK:
+                    return features.value(count)
+                if count == 1 and error.errno in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+                    return features.no(error.strerror)
+                if error.errno == errno.ENOSPC:
+                    return features.value(count, at_least=True, detail="then the volume was full")
+                raise
+        return features.value(BOUND, at_least=True)

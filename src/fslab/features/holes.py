@@ -1,0 +1,41 @@
+"""Holes: files with parts that take no room, and SEEK_HOLE that finds them: lseek(2)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+from fslab.system import mounts
+
+BYTES = 16 << 20
+DATA = 64 << 10
+
+
+class Holes(features.Feature):
+    """Writes the two ends of a file and asks for what lies between."""
+
+    title = "holes, SEEK_HOLE"
+    summary = "sparse files, and a call that finds the holes"
+    group = Group.CALLS
+
+    def probe(self, place: Place) -> Finding:
+        """Both are needed for a yes."""
+        descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.pwrite(descriptor, b"x" * DATA, 0)
+            os.pwrite(descriptor, b"x" * DATA, BYTES - DATA)
+            mounts.flush(place.directory)
+            sparse = os.fstat(descriptor).st_blocks * 512 < BYTES // 2
+            try:
+                hole = os.lseek(descriptor, 0, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENXIO}:
+                    raise
+                hole = BYTES
+        finally:
+            os.close(descriptor)
+        if not sparse:
+            return features.no("what was never written takes room")
+        return features.yes() if hole < BYTES - DATA else features.no("sparse, but SEEK_HOLE does not see it")

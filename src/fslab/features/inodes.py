@@ -1,0 +1,60 @@
+"""Inodes: does the file system run out of them while there is room left? Empty files until it is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+
+BOUND = 40_000
+LIMIT_S = 20.0
+PER_DIRECTORY = 1000
+ROOM_LEFT = 0.1
+
+
+class Inodes(features.Feature):
+    """Makes empty files on the smallest volume until it refuses, or often enough."""
+
+    title = "inodes"
+    summary = "a fixed number of files, or as many as there is room for"
+    group = Group.LIMITS
+    volume = Volume.SMALL
+
+    def probe(self, place: Place) -> Finding:
+        """ "fixed" when it is full of files and not of data."""
+        ends = time.monotonic() + LIMIT_S
+        for count in range(BOUND):
+            if time.monotonic() > ends:
+                return features.value("dynamic", at_least=True, detail=f"{count} files and no end in sight")
+            directory = place.directory / f"d{count // PER_DIRECTORY}"
+            try:
+                directory.mkdir(exist_ok=True)
+                os.close(os.open(directory / str(count), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    return _full(place, count)
+                raise
+        return _never_full(place)
+
+
+def _full(place: Place, count: int) -> Finding:
+    found = os.statvfs(place.directory)
+    left = found.f_bfree / found.f_blocks
+    per = place.size_bytes // max(count, 1)
+    if left > ROOM_LEFT:
+        return features.value(
+            "fixed", detail=f"{count} files, one for each {per} bytes, with {left:.0%} left"
+        )
+    return features.value("dynamic", detail=f"{count} files, then no room was left")
+
+
+def _never_full(place: Place) -> Finding:
+    found = os.statvfs(place.directory)
+    if found.f_files and found.f_files - found.f_ffree >= BOUND:
+        return features.value(
+            "dynamic", at_least=True, detail=f"{BOUND} files; {found.f_ffree} more are offered"
+        )
+    return features.value("dynamic", at_least=True, detail=f"{BOUND} files and no end in sight")

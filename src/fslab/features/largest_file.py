@@ -1,0 +1,52 @@
+"""The largest file: the size that a sparse one can be given, ftruncate(2)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.features._bisect import largest
+
+MOST = (1 << 63) - 1
+NOT = {errno.EFBIG, errno.EINVAL, errno.EOVERFLOW}
+
+
+class LargestFile(features.Feature):
+    """Asks first how far one may seek, which takes no room, then gives a file that size."""
+
+    title = "largest file"
+    summary = "bytes that one file can have"
+    group = Group.LIMITS
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """The size that was given; where that is full of blocks, how far one may seek."""
+        descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            far = largest(lambda size: _works(os.lseek, descriptor, size, os.SEEK_SET), low=1, high=MOST)
+            if far is None:
+                return features.unknown("no file can be made larger than nothing")
+            try:
+                given = largest(lambda size: _works(os.ftruncate, descriptor, size), low=1, high=far)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                return features.value(far, "B", detail="as far as one may seek: files have no holes here")
+            os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+        return features.value(given or 0, "B")
+
+
+def _works(call: object, *arguments: int) -> bool:
+    if not callable(call):
+        raise TypeError
+    try:
+        call(*arguments)
+    except OSError as error:
+        if error.errno in NOT:
+            return False
+        raise
+    return True

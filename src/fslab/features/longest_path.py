@@ -1,0 +1,39 @@
+"""How deep directories can be nested, as bytes of the path; beyond the 4096 that one system call takes."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+
+NAME = "d" * 200
+DEPTH = 200
+NOT = {errno.ENAMETOOLONG, errno.EMLINK, errno.ELOOP, errno.EINVAL, errno.ENOSPC}
+
+
+class LongestPath(features.Feature):
+    """Goes down one directory after the other, each made relative to the one above."""
+
+    title = "longest path"
+    summary = f"bytes of the deepest path (tried up to {DEPTH * (len(NAME) + 1)})"
+    group = Group.LIMITS
+
+    def probe(self, place: Place) -> Finding:
+        """Depth reached, times the length of a name."""
+        at = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for depth in range(DEPTH):
+                try:
+                    os.mkdir(NAME, dir_fd=at)
+                except OSError as error:
+                    if error.errno in NOT:
+                        return features.value(depth * (len(NAME) + 1), "B", detail=error.strerror)
+                    raise
+                below = os.open(NAME, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+                os.close(at)
+                at = below
+        finally:
+            os.close(at)
+        return features.value(DEPTH * (len(NAME) + 1), "B", at_least=True)

@@ -1,0 +1,55 @@
+"""Quotas: does the file system account what each user (or each subvolume) holds? quotactl(2)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.system import mounts, syscalls
+
+USER = 54321
+BYTES = 4 << 20
+NO = {errno.ESRCH, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOTBLK, errno.ENODEV}
+
+
+class Quotas(features.Feature):
+    """Gives a file to a user that nobody else is, and asks what that user holds."""
+
+    title = "quotas"
+    summary = "space accounted by user, or by subvolume"
+    group = Group.SPACE
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """Accounted by user, or else by btrfs's quota groups."""
+        file = place.directory / "file"
+        file.write_bytes(os.urandom(BYTES))
+        try:
+            os.chown(file, USER, USER)
+        except PermissionError as error:
+            return features.no(f"files have no owners: {error.strerror}")
+        mounts.flush(place.directory)
+        try:
+            held = syscalls.used_by_user(place.device, USER)
+        except OSError as error:
+            if error.errno not in NO:
+                raise
+            return _groups(place, error)
+        if held >= BYTES:
+            return features.yes("by user")
+        return features.no(f"the user is said to hold {held} bytes of {BYTES}")
+
+
+def _groups(place: Place, why: OSError) -> Finding:
+    directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        syscalls.enable_qgroups(directory)
+    except OSError as error:
+        if error.errno in NO:
+            return features.no(f"quotactl: {why.strerror}")
+        raise
+    finally:
+        os.close(directory)
+    return features.yes("by subvolume (quota groups)")

@@ -1,0 +1,50 @@
+"""Reflinks: one file made to share all blocks of another, ioctl_ficlone(2)."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.system import mounts, syscalls
+
+BYTES = 8 << 20
+
+
+class Reflink(features.Feature):
+    """Clones a file, checks that it reads the same, takes no room, and that a change in it stays its own."""
+
+    title = "reflink"
+    summary = "copies that share blocks until one is changed (FICLONE)"
+    group = Group.DATA
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """Room before and after tells a clone from a copy."""
+        original, copy = place.directory / "original", place.directory / "copy"
+        content = os.urandom(BYTES)
+        original.write_bytes(content)
+        mounts.flush(place.directory)
+        before = _free(place)
+        with original.open("rb") as source, copy.open("wb") as target:
+            try:
+                syscalls.clone(source.fileno(), target.fileno())
+            except OSError as error:
+                if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EXDEV}:
+                    return features.no(error.strerror)
+                raise
+        mounts.flush(place.directory)
+        taken = before - _free(place)
+        with copy.open("r+b") as file:
+            file.write(b"changed")
+        if copy.read_bytes()[7:] != content[7:] or original.read_bytes() != content:
+            return features.no("the clone and its original are mixed up")
+        if taken > BYTES // 2:
+            return features.no(f"the clone took {taken} bytes of its own")
+        return features.yes()
+
+
+def _free(place: Place) -> int:
+    found = os.statvfs(place.directory)
+    return found.f_bfree * found.f_frsize

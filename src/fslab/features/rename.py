@@ -1,0 +1,58 @@
+"""Atomic renames: renameat2(2) with its flags."""
+
+from __future__ import annotations
+
+import errno
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+from fslab.system import syscalls
+from fslab.system.syscalls import Rename
+
+NOT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+class AtomicRename(features.Feature):
+    """Exchange two files, and refuse to replace one; each is checked by what then lies where."""
+
+    title = "atomic rename"
+    summary = "of exchange, noreplace and whiteout"
+    group = Group.CALLS
+
+    def probe(self, place: Place) -> Finding:
+        """Which flags work."""
+        able = [name for name, works in TRIES.items() if works(place)]
+        if len(able) == len(TRIES):
+            return features.yes(", ".join(able))
+        return features.value("+".join(able)) if able else features.no()
+
+
+def _pair(place: Place, name: str, flag: Rename) -> tuple[bool, bytes, bytes]:
+    old, new = place.directory / f"{name}-old", place.directory / f"{name}-new"
+    old.write_bytes(b"old")
+    new.write_bytes(b"new")
+    try:
+        syscalls.rename(old, new, flag)
+    except OSError as error:
+        if error.errno in NOT:
+            return False, b"", b""
+        if error.errno != errno.EEXIST:
+            raise
+    return True, old.read_bytes() if old.is_file() else b"", new.read_bytes()
+
+
+def _exchange(place: Place) -> bool:
+    return _pair(place, "exchange", Rename.EXCHANGE) == (True, b"new", b"old")
+
+
+def _noreplace(place: Place) -> bool:
+    return _pair(place, "noreplace", Rename.NOREPLACE) == (True, b"old", b"new")
+
+
+def _whiteout(place: Place) -> bool:
+    done, _, new = _pair(place, "whiteout", Rename.WHITEOUT)
+    old = place.directory / "whiteout-old"
+    return done and new == b"old" and old.is_char_device()
+
+
+TRIES = {"exchange": _exchange, "noreplace": _noreplace, "whiteout": _whiteout}

@@ -1,0 +1,66 @@
+"""Snapshots: an earlier state that can be read while the file system goes on.
+
+Tried with the two kernel interfaces that need no tool: btrfs's subvolumes and NILFS2's checkpoints.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+from fslab.system import mounts, syscalls
+
+NOT_THERE = {errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
+OLD, NEW = b"as it was", b"as it is now"
+
+
+class Snapshots(features.Feature):
+    """Writes a file, takes a snapshot, changes the file, and reads it in both."""
+
+    title = "snapshots"
+    summary = "an earlier state of all files, kept and readable"
+    group = Group.DATA
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """The first interface that the kernel answers on this file system counts."""
+        descriptor = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for mechanism in (_subvolume, _checkpoint):
+                try:
+                    return mechanism(place, descriptor)
+                except OSError as error:
+                    if error.errno not in NOT_THERE:
+                        raise
+        finally:
+            os.close(descriptor)
+        return features.no("neither btrfs's subvolumes nor NILFS2's checkpoints")
+
+
+def _subvolume(place: Place, directory: int) -> Finding:
+    syscalls.create_subvolume(directory, "volume")
+    file = place.directory / "volume" / "file"
+    file.write_bytes(OLD)
+    source = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        syscalls.snapshot_subvolume(source, directory, "snapshot")
+    finally:
+        os.close(source)
+    file.write_bytes(NEW)
+    kept = (place.directory / "snapshot" / "file").read_bytes() == OLD and file.read_bytes() == NEW
+    return features.yes("subvolumes, writable") if kept else features.no("the snapshot changed as well")
+
+
+def _checkpoint(place: Place, directory: int) -> Finding:
+    file = place.directory / "file"
+    file.write_bytes(OLD)
+    mounts.flush(place.directory)
+    number = syscalls.keep_checkpoint(directory)
+    file.write_bytes(NEW)
+    mounts.flush(place.directory)
+    with place.also_mounted(f"ro,cp={number}") as root:
+        found = root / file.relative_to(mounts.containing(file).target)
+        kept = found.read_bytes() == OLD and file.read_bytes() == NEW
+    return features.yes("checkpoints, read-only") if kept else features.no("the checkpoint changed as well")

@@ -1,0 +1,25 @@
+"""Room for data on an empty volume, as a share of the device: statvfs(3)."""
+
+from __future__ import annotations
+
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place, Volume
+
+
+class Space(features.Feature):
+    """What an unprivileged user may fill, right after mkfs."""
+
+    title = "room for data"
+    summary = "share of an empty device that files can take"
+    group = Group.SPACE
+    volume = Volume.OWN
+
+    def probe(self, place: Place) -> Finding:
+        """As the file system says; reserves for root are not counted."""
+        found = os.statvfs(place.directory)
+        free = found.f_bavail * found.f_frsize
+        return features.value(
+            round(100 * free / place.size_bytes, 1), "%", detail=f"{free} of {place.size_bytes} bytes"
+        )

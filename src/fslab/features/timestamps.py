@@ -1,0 +1,43 @@
+"""The smallest step of a modification time that is still there after a remount: utimensat(2)."""
+
+from __future__ import annotations
+
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+
+STEPS_NS = (
+    1,
+    10,
+    100,
+    1000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+    1_000_000_000,
+    2_000_000_000,
+)
+BASE_NS = 1_600_000_000 * 1_000_000_000
+
+
+class Timestamps(features.Feature):
+    """One file for each step; the smallest step that comes back as it was set."""
+
+    title = "timestamp step"
+    summary = "the smallest difference between two times of files"
+    group = Group.LIMITS
+
+    def probe(self, place: Place) -> Finding:
+        """Read back from the device."""
+        for step in STEPS_NS:
+            file = place.directory / str(step)
+            file.touch()
+            os.utime(file, ns=(BASE_NS, BASE_NS + step))
+        place.remount()
+        for step in STEPS_NS:
+            if (place.directory / str(step)).stat().st_mtime_ns == BASE_NS + step:
+                return features.value(step, "ns")
+        return features.unknown("no time comes back as it was set")

@@ -1,0 +1,39 @@
+"""fs-verity: files that are checked against a hash tree on every read, and never change again."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fslab import features
+from fslab.features import Finding, Group, Place
+from fslab.system import syscalls
+
+NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
+
+
+class Verity(features.Feature):
+    """Turns it on for a file, which then must not open for writing."""
+
+    title = "fs-verity"
+    summary = "read-only files checked against a hash (Documentation/filesystems/fsverity.rst)"
+    group = Group.DATA
+
+    def probe(self, place: Place) -> Finding:
+        """Afterwards writing is forbidden and reading goes on."""
+        file = place.directory / "file"
+        file.write_bytes(b"x" * 100_000)
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            syscalls.enable_verity(descriptor)
+        except OSError as error:
+            if error.errno in NO:
+                return features.no(error.strerror)
+            raise
+        finally:
+            os.close(descriptor)
+        try:
+            file.open("r+b").close()
+        except PermissionError:
+            return features.yes() if len(file.read_bytes()) == 100_000 else features.no("it reads wrong")
+        return features.no("the file can still be written")

@@ -1,0 +1,205 @@
+"""System calls and ioctls that Python does not offer: thin, typed, raising OSError. Decides nothing.
+
+Numbers are those of the generic ABI (x86-64, arm64, riscv): include/uapi/linux/{fs,fiemap,fscrypt,fsverity,btrfs,
+nilfs2_api,stat,falloc}.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from enum import IntFlag
+from pathlib import Path
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_longlong]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+
+AT_FDCWD = -100
+PAGE_BYTES = mmap.PAGESIZE
+
+FICLONE = 0x40049409
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
+FS_IOC_FIEMAP = 0xC020660B
+FS_IOC_ENABLE_VERITY = 0x40806685
+FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_SET_ENCRYPTION_POLICY = 0xC0506617, 0x800C6613
+BTRFS_IOC_SUBVOL_CREATE, BTRFS_IOC_SNAP_CREATE_V2 = 0x5000940E, 0x50009417
+BTRFS_IOC_QUOTA_CTL = 0xC0109428
+NILFS_IOCTL_CHANGE_CPMODE, NILFS_IOCTL_SYNC = 0x40106E80, 0x80086E8A
+
+COMPRESS_FLAG, CASEFOLD_FLAG = 0x4, 0x40000000
+FIEMAP_EXTENT_ENCODED = 0x8
+MAP_SHARED_VALIDATE, MAP_SYNC = 0x3, 0x80000
+_STATX_DIOALIGN = 0x2000
+_STATX_BYTES = 256
+_NAME_BYTES = 4088
+
+
+class Fallocate(IntFlag):
+    """Modes of fallocate(2)."""
+
+    ALLOCATE = 0x0
+    KEEP_SIZE = 0x1
+    PUNCH_HOLE = 0x2
+    COLLAPSE_RANGE = 0x8
+    ZERO_RANGE = 0x10
+    INSERT_RANGE = 0x20
+    UNSHARE_RANGE = 0x40
+    WRITE_ZEROES = 0x80
+
+
+class Rename(IntFlag):
+    """Flags of renameat2(2)."""
+
+    NOREPLACE = 0x1
+    EXCHANGE = 0x2
+    WHITEOUT = 0x4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectAlignment:
+    """What direct I/O must be a multiple of, in bytes, as statx(2) says; 0: not possible on this file."""
+
+    memory_bytes: int
+    offset_bytes: int
+
+
+def _checked(result: int, what: str | Path) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(what))
+
+
+def fallocate(descriptor: int, mode: Fallocate, offset: int, length: int) -> None:
+    """fallocate(2)."""
+    arguments = (ctypes.c_longlong(offset), ctypes.c_longlong(length))
+    _checked(_libc.fallocate(descriptor, int(mode), *arguments), f"fallocate {mode!r}")
+
+
+def rename(old: Path, new: Path, flags: Rename) -> None:
+    """renameat2(2)."""
+    names = (AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new))
+    _checked(_libc.renameat2(*names, ctypes.c_uint(flags)), old)
+
+
+def direct_alignment(path: Path) -> DirectAlignment | None:
+    """STATX_DIOALIGN of a file (Linux 6.1); None where kernel or file system does not say."""
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    _checked(_libc.statx(AT_FDCWD, os.fsencode(path), 0, ctypes.c_uint(_STATX_DIOALIGN), buffer), path)
+    (mask,) = struct.unpack_from("=I", buffer, 0)
+    if not mask & _STATX_DIOALIGN:
+        return None
+    memory, offset = struct.unpack_from("=II", buffer, 0x98)
+    return DirectAlignment(memory_bytes=memory, offset_bytes=offset)
+
+
+def cached_pages(path: Path) -> int:
+    """How many of a file's pages are in the page cache: mincore(2) on a mapping that nobody touched."""
+    size_bytes = path.stat().st_size
+    pages = (ctypes.c_ubyte * -(-size_bytes // PAGE_BYTES))()
+    with path.open("rb") as file:
+        address = _libc.mmap(None, size_bytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+    if address == ctypes.c_void_p(-1).value:
+        _checked(-1, path)
+    try:
+        _checked(_libc.mincore(address, size_bytes, pages), path)
+    finally:
+        _libc.munmap(address, size_bytes)
+    return sum(page & 1 for page in pages)
+
+
+def map_synchronously(path: Path) -> None:
+    """mmap(2) with MAP_SYNC, which only files in persistent memory (DAX) allow; undone at once."""
+    size_bytes = path.stat().st_size
+    with path.open("r+b") as file:
+        flags = MAP_SHARED_VALIDATE | MAP_SYNC
+        address = _libc.mmap(None, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, file.fileno(), 0)
+    if address == ctypes.c_void_p(-1).value:
+        _checked(-1, path)
+    _libc.munmap(address, size_bytes)
+
+
+def flags(descriptor: int) -> int:
+    """Inode flags, as of chattr(1)."""
+    (found,) = struct.unpack_from("=I", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(8)))
+    return int(found)
+
+
+def add_flag(descriptor: int, flag: int) -> None:
+    """Set one more inode flag."""
+    fcntl.ioctl(descriptor, FS_IOC_SETFLAGS, struct.pack("=Q", flags(descriptor) | flag))
+
+
+def clone(source: int, target: int) -> None:
+    """Make the file ``target`` share all blocks of ``source``: ioctl_ficlone(2)."""
+    fcntl.ioctl(target, FICLONE, source)
+
+
+def extent_flags(descriptor: int) -> list[int]:
+    """Flags of a file's first extents (Documentation/filesystems/fiemap.rst); written back first."""
+    count, sync = 32, 0x1
+    # A buffer of more than 1024 bytes must be one that the kernel may write to.
+    buffer = bytearray(struct.pack("=QQIIII", 0, (1 << 64) - 1, sync, 0, count, 0) + bytes(56 * count))
+    fcntl.ioctl(descriptor, FS_IOC_FIEMAP, buffer)
+    (mapped,) = struct.unpack_from("=I", buffer, 20)
+    return [struct.unpack_from("=I", buffer, 32 + 56 * index + 40)[0] for index in range(mapped)]
+
+
+def enable_verity(descriptor: int, block_bytes: int = 4096) -> None:
+    """FS_IOC_ENABLE_VERITY with SHA-256, on a descriptor open for reading only."""
+    version, sha256 = 1, 1
+    fcntl.ioctl(
+        descriptor, FS_IOC_ENABLE_VERITY, struct.pack("=III", version, sha256, block_bytes).ljust(128, b"\0")
+    )
+
+
+def encrypt_directory(directory: int, key: bytes) -> None:
+    """Give an empty directory the policy AES-256-XTS/CTS with ``key`` (64 bytes): fscrypt.rst, version 2."""
+    by_identifier, xts, cts, pad_32 = 2, 1, 4, 3
+    request = struct.pack("=II32sII32s", by_identifier, 0, b"", len(key), 0, b"") + key
+    answer = fcntl.ioctl(directory, FS_IOC_ADD_ENCRYPTION_KEY, request)
+    identifier = answer[8:24]
+    policy = struct.pack("=BBBB4s16s", 2, xts, cts, pad_32, b"", identifier)
+    fcntl.ioctl(directory, FS_IOC_SET_ENCRYPTION_POLICY, policy)
+
+
+def create_subvolume(parent: int, name: str) -> None:
+    """BTRFS_IOC_SUBVOL_CREATE in the open directory ``parent``."""
+    request = bytearray(struct.pack(f"=q{_NAME_BYTES}s", 0, os.fsencode(name)))
+    fcntl.ioctl(parent, BTRFS_IOC_SUBVOL_CREATE, request)
+
+
+def snapshot_subvolume(source: int, parent: int, name: str) -> None:
+    """BTRFS_IOC_SNAP_CREATE_V2: a snapshot of the open subvolume ``source`` called ``name`` in ``parent``."""
+    request = bytearray(struct.pack("=qQQ32s4040s", source, 0, 0, b"", os.fsencode(name)))
+    fcntl.ioctl(parent, BTRFS_IOC_SNAP_CREATE_V2, request)
+
+
+def enable_qgroups(directory: int) -> None:
+    """BTRFS_IOC_QUOTA_CTL: account space per subvolume."""
+    enable = 1
+    fcntl.ioctl(directory, BTRFS_IOC_QUOTA_CTL, struct.pack("=QQ", enable, 0))
+
+
+def keep_checkpoint(directory: int) -> int:
+    """Write a checkpoint of a NILFS2 and keep it as a snapshot; returns its number."""
+    (number,) = struct.unpack("=Q", fcntl.ioctl(directory, NILFS_IOCTL_SYNC, bytes(8)))
+    snapshot = 1
+    fcntl.ioctl(directory, NILFS_IOCTL_CHANGE_CPMODE, struct.pack("=QII", number, snapshot, 0))
+    return int(number)
+
+
+def used_by_user(device: Path, user: int) -> int:
+    """Bytes that a user's files hold, as quota accounting says: quotactl(2), Q_GETQUOTA; OSError where it is off."""
+    get_quota, of_user = 0x800007, 0
+    buffer = ctypes.create_string_buffer(72)
+    command = ctypes.c_uint((get_quota << 8) | of_user)
+    _checked(_libc.quotactl(command, os.fsencode(device), user, buffer), device)
+    (space,) = struct.unpack_from("=Q", buffer, 16)
+    return int(space)
