@@ -58,10 +58,14 @@ def test_what_it_makes_carries_the_campaign(name: str) -> None:
 def test_lvm_makes_one_striped_volume_of_all_extents() -> None:
     made = plan("lvm-stripe", disks=3, chunk="256k")
     assert lines(made.create)[1:] == [
-        "env LVM_SYSTEM_DIR= lvm vgcreate --yes -qq --setautoactivation n --physicalextentsize 4m fslab-c1"
-        " /dev/x0 /dev/x1 /dev/x2",
-        "env LVM_SYSTEM_DIR= lvm lvcreate --yes -qq --zero n --wipesignatures n --stripes 3 --stripesize 256k"
-        " --extents 100%FREE --name lv fslab-c1",
+        (
+            "env LVM_SYSTEM_DIR= lvm vgcreate --yes -qq --setautoactivation n --physicalextentsize 4m fslab-c1"
+            " /dev/x0 /dev/x1 /dev/x2"
+        ),
+        (
+            "env LVM_SYSTEM_DIR= lvm lvcreate --yes -qq --zero n --wipesignatures n --stripes 3 --stripesize 256k"
+            " --extents 100%FREE --name lv fslab-c1"
+        ),
     ]
     assert made.device == "/dev/mapper/fslab--c1-lv"
     assert made.stripe == Stripe(chunk_bytes=256 << 10, data_disks=3)
@@ -89,8 +93,10 @@ def test_lvm_sees_our_devices_and_no_others() -> None:
 def test_md_is_made_without_the_machine_s_configuration() -> None:
     made = plan("md-raid0", disks=2, chunk="1m")
     assert lines(made.create)[1:] == [
-        "mdadm --create --config=none /dev/md/fslab-c1 --homehost=none --name=fslab-c1 --metadata=1.2 --run"
-        " --level=0 --raid-devices=2 --chunk=1024 /dev/x0 /dev/x1"
+        (
+            "mdadm --create --config=none /dev/md/fslab-c1 --homehost=none --name=fslab-c1 --metadata=1.2 --run"
+            " --level=0 --raid-devices=2 --chunk=1024 /dev/x0 /dev/x1"
+        )
     ]
     assert lines(made.activate) == [
         "mdadm --assemble --config=none /dev/md/fslab-c1 --homehost=none --run /dev/x0 /dev/x1"
