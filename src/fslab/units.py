@@ -61,11 +61,11 @@ def parse_duration(text: str | float) -> float:
 def format_size(size_bytes: float) -> str:
     """``1.5 GiB``: powers of 1024, three significant digits."""
     value = float(size_bytes)
-    for prefix in ("", "Ki", "Mi", "Gi"):
+    for prefix in ("", "Ki", "Mi", "Gi", "Ti", "Pi"):
         if abs(value) < 1024:
             return f"{_digits(value)} {prefix}B"
         value /= 1024
-    return f"{_digits(value)} TiB"
+    return f"{_digits(value)} EiB"
 
 
 def format_duration(seconds: float) -> str:
