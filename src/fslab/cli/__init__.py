@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli import clean, compare, doctor, export, listing, plan, results, run, schema
+from fslab.cli import clean, compare, doctor, export, history, listing, plan, results, run, schema
 
 app = typer.Typer(
     name="fslab",
@@ -28,6 +28,9 @@ app.command("run", short_help="Run a study, or finish an interrupted one.")(run.
 app.command("results", short_help="The table of a campaign, again.")(results.results)
 app.command("compare", short_help="Two campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
     compare.compare
+)
+app.command("history", short_help="A study over time: levels and their changes.", epilog=history.EPILOG)(
+    history.history
 )
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)

@@ -7,7 +7,7 @@ caller's decision.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from fslab.report.contrast_model import Contrast, FactChange, Line, Side
 from fslab.report.match import By, Matched, Partners, match
 from fslab.stats.sequential import Looks
 from fslab.store.campaign import Campaign
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 ALL = "all"  # among the allowed names: whatever differs
 
@@ -89,7 +89,8 @@ def contrast(
     found = [
         line
         for partners in matched.partners
-        for metric in _metrics(partners.a.workload, [*a.trials, *b.trials], metrics, metrics_of)
+        for figures in [figures_of(partners.a, [(a, a.trials)]) | figures_of(partners.b, [(b, b.trials)])]
+        for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of)
         for line in [_line(partners, metric, a, b, paired=paired, coverage=coverage)]
     ]
     compared = lines.with_family(found, 1 - coverage)
@@ -112,25 +113,31 @@ def refused(found: Contrast) -> tuple[FactChange, ...]:
     )
 
 
-def _metrics(
-    workload: WorkloadSpec, trials: Iterable[TrialRecord], wanted: Collection[str], metrics_of: MetricsOf
+def metrics_for(
+    workload: WorkloadSpec, figures: Mapping[str, Unit], wanted: Collection[str], metrics_of: MetricsOf
 ) -> list[Metric]:
-    """The headline metrics, or those asked for that trials of this workload have."""
+    """The headline metrics, or those of the stored ``figures`` that are wanted; of a workload that this program
+    does not know any more, its first figure."""
     headline = list(metrics_of(workload))
     if headline and not wanted:
         return headline
     declared = {metric.name: metric for metric in lines.declared(workload)}
-    figures = {
-        name: value.unit
-        for trial in trials
-        if trial.cell.workload == workload
-        for name, value in (trial.probes | trial.metrics).items()
-    }
     names = [name for name in wanted if name in figures] if wanted else list(figures)[:1]
     return [
         declared.get(name) or Metric(name=name, unit=figures[name], better=Direction.NEITHER)
         for name in names
     ]
+
+
+def figures_of(cell: Cell, measured: Iterable[tuple[object, Iterable[TrialRecord]]]) -> dict[str, Unit]:
+    """Names and units of all metrics and probes that trials of a cell's workload have."""
+    return {
+        name: value.unit
+        for _, trials in measured
+        for trial in trials
+        if trial.cell.workload == cell.workload
+        for name, value in (trial.metrics | trial.probes).items()
+    }
 
 
 def _line(
@@ -168,10 +175,11 @@ def _differences(
     found = [each for partners in matched.partners for each in partners.differences]
     sides = (_circumstances(a, matched, by, 0), _circumstances(b, matched, by, 1))
     distinct = {(each.fact, each.a, each.b): each for each in [*found, *facts.differing(*sides)]}
-    return tuple(_change(each, allowed) for each in distinct.values())
+    return tuple(change_of(each, allowed) for each in distinct.values())
 
 
-def _change(each: Difference, allowed: Collection[str]) -> FactChange:
+def change_of(each: Difference, allowed: Collection[str]) -> FactChange:
+    """A difference as a report says it."""
     return FactChange(
         fact=each.fact, group=each.group.value, decisive=each.weight is Weight.DECISIVE,
         allowed=ALL in allowed or each.allowed(allowed), a=each.a, b=each.b,
@@ -186,16 +194,16 @@ def _circumstances(results: Results, matched: Matched, by: By, side: int) -> Cir
     for trial in trials if by is not By.WORKLOAD else ():
         devices.setdefault(kept[trial.cell.id], []).append(trial.provenance.device)
     return Circumstances(
-        machine=_each_once([trial.provenance.machine for trial in trials]) or [results.machine or {}],
+        machine=each_once([trial.provenance.machine for trial in trials]) or [results.machine or {}],
         tuning=cells[0].tuning if cells else {},
-        tools=_each_once([trial.provenance.tools for trial in trials]),
-        devices={name: _each_once(each) for name, each in devices.items()},
+        tools=each_once([trial.provenance.tools for trial in trials]),
+        devices={name: each_once(each) for name, each in devices.items()},
         media=frozenset(cell.stack.medium.type for cell in cells),
     )
 
 
-def _each_once(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the repetitions of trial after trial, whose comparison would take long."""
+def each_once(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the repetitions of trial after trial, whose comparison would take long, and without empty ones."""
     return list({json.dumps(each, sort_keys=True, default=str): each for each in dicts if each}.values())
 
 

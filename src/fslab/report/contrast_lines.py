@@ -26,6 +26,7 @@ from fslab.workloads import REGISTRY
 
 # Parameters of workloads that say how much is moved at a time: nothing is averaged across them.
 BLOCK_SIZES = ("bs", "block_size", "record_size", "record", "chunk")
+FACTOR = 2.0
 SPEEDS = frozenset(
     {
         Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
@@ -143,13 +144,38 @@ def verdict(each: Line) -> str:
 
 
 def _change(each: Line) -> str:
-    word = each.outcome.value
-    if each.unit in SPEEDS and each.better is not Direction.NEITHER:
-        word = "faster" if each.outcome is Outcome.BETTER else "slower"
-    ratio = each.ratio or 1.0
-    if ratio > 2:  # beyond that, factors are read more easily than percents
-        long = {Direction.LOWER: "long", Direction.HIGHER: "fast", Direction.NEITHER: "much"}[each.better]
-        return f"{ratio:.2f} × as {long if each.unit in SPEEDS else 'much'}"
+    return _size(each.ratio or 1.0, each.unit, each.better)
+
+
+def change_words(ratio: float | None, interval: Span | None, unit: Unit, better: Direction) -> str:
+    """``12 % slower (8.0 %–16 %)``, ``2.41 × as long (2.20–2.60)``; without an interval where there is none."""
+    if ratio is None:
+        return "changed"
+    words = _size(ratio, unit, better)
+    if interval is None:
+        return words
+    ends = (interval.low, interval.high)
+    if ratio > FACTOR:
+        return f"{words} ({ends[0]:.2f}–{ends[1]:.2f})"
+    # In the order of size; an end on the other side of 1 has its sign.
+    sign = -1 if ratio < 1 else 1
+    changes = sorted(sign * (end - 1) for end in ends)
+    low, high = (f"{'−' if change < 0 else ''}{percent(change)}" for change in changes)
+    return f"{words} ({low} to {high})"
+
+
+def _size(ratio: float, unit: Unit, better: Direction) -> str:
+    speed = unit in SPEEDS and better is not Direction.NEITHER
+    if ratio > FACTOR:  # beyond that, factors are read more easily than percents
+        word = {Direction.LOWER: "long", Direction.HIGHER: "fast"}.get(better, "much") if speed else "much"
+        return f"{ratio:.2f} × as {word}"
+    improved = (ratio > 1) is (better is Direction.HIGHER)
+    if better is Direction.NEITHER:
+        word = "higher" if ratio > 1 else "lower"
+    elif speed:
+        word = "faster" if improved else "slower"
+    else:
+        word = "better" if improved else "worse"
     return f"{percent(ratio - 1)} {word}"
 
 

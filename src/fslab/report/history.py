@@ -1,0 +1,180 @@
+"""One study over time on one machine: each campaign a point, changes of level, and what changed with them. Pure.
+
+The statistics are ``stats``'s, the meaning of facts ``machine.facts``'s; this only puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from fslab.analysis.groups import MetricsOf, headline_metrics
+from fslab.cell import Cell
+from fslab.machine import facts
+from fslab.machine._differences import Circumstances
+from fslab.record import Metric, TrialRecord
+from fslab.report.contrast import change_of, each_once, figures_of, metrics_for
+from fslab.report.contrast_lines import change_words, values_of
+from fslab.report.contrast_model import FactChange
+from fslab.report.history_model import Change, History, Point, Series, Step
+from fslab.report.model import Span
+from fslab.stats.changes import change_points
+from fslab.stats.compare import compare_ratio
+from fslab.stats.interval import median_interval
+from fslab.store.campaign import Campaign
+
+MEDIAN_COVERAGE = 0.9
+ALPHA = 0.01
+LEAST = 3  # campaigns on a level: one odd campaign is no change
+ENOUGH = 10  # with fewer campaigns no change can reach ALPHA
+
+Past = Sequence[tuple[Campaign, Sequence[TrialRecord]]]
+
+
+def history(
+    campaigns: Past,
+    *,
+    metrics: Collection[str] = (),
+    stacks: Collection[str] = (),
+    workloads: Collection[str] = (),
+    metrics_of: MetricsOf = headline_metrics,
+) -> History:
+    """The campaigns of one study, oldest first; the last one says which machine and which cells are shown.
+
+    ``metrics``, ``stacks`` and ``workloads`` leave only what is called that.
+    """
+    latest = campaigns[-1][0]
+    here = [(campaign, trials) for campaign, trials in campaigns if _machine(campaign) == _machine(latest)]
+    measured = [(campaign, trials) for campaign, trials in here if trials]
+    steps = _steps([campaign for campaign, _ in measured], {each.id: trials for each, trials in measured})
+    series = [
+        _series(cell, metric, measured, steps)
+        for cell in latest.cells
+        if (not stacks or {cell.stack.name, cell.stack.filesystem} & set(stacks))
+        and (not workloads or cell.workload.name in workloads)
+        for metric in metrics_for(cell.workload, figures_of(cell, measured), metrics, metrics_of)
+    ]
+    known = {_content(cell) for cell in latest.cells}
+    former = {_content(cell) for campaign, _ in here for cell in campaign.cells} - known
+    return History(
+        study=latest.study_id,
+        machine=_machine(latest),
+        campaigns=tuple(campaign.id for campaign, _ in measured),
+        series=tuple(each for each in series if each.points),
+        steps=tuple(steps.values()),
+        elsewhere=len(campaigns) - len(here),
+        former=len(former),
+        enough=ENOUGH,
+    )
+
+
+def _machine(campaign: Campaign) -> str | None:
+    name = campaign.machine.get("hostname")
+    return None if name is None else str(name)
+
+
+def _content(cell: Cell) -> str:
+    """What makes it the same measurement: all but its time limit. Another content is another series."""
+    return cell.model_dump_json(exclude={"time_limit_s"})
+
+
+def _series(
+    cell: Cell,
+    metric: Metric,
+    measured: Past,
+    steps: Mapping[str, Step],
+) -> Series:
+    points = []
+    for campaign, trials in measured:
+        same = next((other for other in campaign.cells if _content(other) == _content(cell)), None)
+        values = [] if same is None else list(values_of(trials, same, metric.name).values())
+        if values:
+            points.append(_point(campaign, values))
+    return Series(
+        stack=cell.stack.name,
+        workload=cell.workload.name,
+        cache=cell.cache.value,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        points=tuple(points),
+        changes=tuple(_changes(points, metric, [each for each, _ in measured], steps)),
+    )
+
+
+def _point(campaign: Campaign, values: Sequence[float]) -> Point:
+    estimate = median_interval(values, coverage=MEDIAN_COVERAGE)
+    if estimate.median is None:
+        raise ValueError("a point has values")
+    return Point(
+        campaign=campaign.id, created=campaign.created, median=estimate.median, n=len(values),
+        interval=_span(estimate.interval),
+    )  # fmt: skip
+
+
+def _span(interval: Any) -> Span | None:
+    if interval is None:
+        return None
+    return Span(low=interval.low, high=interval.high, coverage=interval.coverage)
+
+
+def _changes(
+    points: Sequence[Point], metric: Metric, campaigns: Sequence[Campaign], steps: Mapping[str, Step]
+) -> list[Change]:
+    """Each with the ratio of the levels on both sides of it."""
+    medians = [point.median for point in points]
+    found = change_points(medians, alpha=ALPHA, least=LEAST)
+    bounds = [0, *(change.index for change in found), len(medians)]
+    changes = []
+    for number, change in enumerate(found, start=1):
+        earlier, later = (
+            medians[bounds[number - 1] : change.index],
+            medians[change.index : bounds[number + 1]],
+        )
+        estimate = compare_ratio(later, earlier)
+        before, since = points[change.index - 1].campaign, points[change.index].campaign
+        ratio, interval = estimate.ratio, _span(estimate.interval)
+        changes.append(
+            Change(
+                since=since, before=before, ratio=ratio, interval=interval, p_value=change.p_value,
+                facts=_changed_between(before, since, campaigns, steps),
+                words=change_words(ratio, interval, metric.unit, metric.better),
+            )
+        )  # fmt: skip
+    return changes
+
+
+def _changed_between(
+    before: str, since: str, campaigns: Sequence[Campaign], steps: Mapping[str, Step]
+) -> tuple[FactChange, ...]:
+    """A series may lack campaigns that lie between its points: their steps count as well."""
+    ids = [campaign.id for campaign in campaigns]
+    between = ids[ids.index(before) + 1 : ids.index(since) + 1]
+    return tuple(fact for name in between if name in steps for fact in steps[name].facts)
+
+
+def _steps(campaigns: Sequence[Campaign], trials: Mapping[str, Sequence[TrialRecord]]) -> dict[str, Step]:
+    """By the later campaign: the facts of all weights that changed since the one before it."""
+    found: dict[str, Step] = {}
+    known = {campaign.id: _circumstances(campaign, trials[campaign.id]) for campaign in campaigns}
+    for one, two in pairwise(campaigns):
+        differing = facts.differing(known[one.id], known[two.id])
+        changed = tuple(change_of(each, ()) for each in differing if each.known)
+        if changed:
+            found[two.id] = Step(before=one.id, after=two.id, facts=changed)
+    return found
+
+
+def _circumstances(campaign: Campaign, trials: Sequence[TrialRecord]) -> Circumstances:
+    """The facts that its trials carry: those of trials in a guest are the guest's."""
+    devices: dict[str, list[dict[str, Any]]] = {}
+    for trial in trials:
+        devices.setdefault(_content(trial.cell), []).append(trial.provenance.device)
+    return Circumstances(
+        machine=each_once([trial.provenance.machine for trial in trials]) or [campaign.machine],
+        tuning=campaign.cells[0].tuning if campaign.cells else {},
+        tools=each_once([trial.provenance.tools for trial in trials]),
+        devices={name: each_once(each) for name, each in devices.items()},
+        media=frozenset(cell.stack.medium.type for cell in campaign.cells),
+    )

@@ -1,0 +1,98 @@
+"""Shows the history of a study in a terminal. Computes nothing: it stands in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.report.contrast_terminal import difference_lines, wrapped
+from fslab.report.history_model import Change, History, Point, Series
+from fslab.units import Direction, format_value
+
+BARS = "▁▂▃▄▅▆▇█"
+LISTED = 3  # of so many series each campaign has a line; of more only a curve
+
+
+def show(found: History, console: Console) -> None:
+    """Print a history."""
+    for part in parts(found, console.width):
+        console.print(part, soft_wrap=False)
+
+
+def parts(found: History, width: int) -> Iterator[RenderableType]:
+    """What it is of, what changed on the machine, then each series with its changes."""
+    span = f"{found.campaigns[0]} … {found.campaigns[-1]}" if found.campaigns else "none"
+    title = f"{found.study} on {found.machine or 'this machine'}: {len(found.campaigns)} campaigns, {span}"
+    yield wrapped(title, width, style="bold")
+    for step in found.steps:
+        for line in difference_lines(step.facts):
+            yield wrapped(f"{step.before} → {step.after}: {line}", width, style="yellow")
+    for series in found.series:
+        yield Text("")
+        yield from _series(series, listed=len(found.series) <= LISTED, width=width)
+    yield Text("")
+    yield wrapped(_legend(found), width, style="dim")
+
+
+def curve(values: Sequence[float]) -> str:
+    """One bar for each value, from the smallest to the largest."""
+    low, high = min(values), max(values)
+    if high == low:
+        return BARS[len(BARS) // 2] * len(values)
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in values)
+
+
+def _series(series: Series, *, listed: bool, width: int) -> Iterator[RenderableType]:
+    arrow = " ↓" if series.better is Direction.LOWER else ""
+    name = f"{series.workload} on {series.stack} ({series.cache}), {series.metric.replace('_', ' ')}{arrow}"
+    yield wrapped(name, width, style="bold")
+    if listed:
+        yield _points(series)
+    medians = [point.median for point in series.points]
+    first, last = (format_value(value, series.unit) for value in (medians[0], medians[-1]))
+    yield wrapped(f"  {curve(medians)}  {first} … {last}", max(width, len(medians) + 40))
+    for change in series.changes:
+        yield wrapped(f"  {_change(change)}", width)
+    if not series.changes:
+        yield wrapped(f"  no change of level seen in {len(medians)} campaigns", width, style="dim")
+
+
+def _points(series: Series) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    since = {change.since for change in series.changes}
+    for number in range(4):
+        table.add_column(justify="right" if number in {1, 2} else "left", no_wrap=True)
+    for point in series.points:
+        mark = "←" if point.campaign in since else ""
+        table.add_row(
+            f"  {point.campaign}", format_value(point.median, series.unit), _interval(point, series), mark
+        )
+    return table
+
+
+def _interval(point: Point, series: Series) -> str:
+    trials = f"{point.n} trials" if point.n > 1 else "1 trial"
+    if point.interval is None:
+        return trials
+    low, high = (format_value(value, series.unit) for value in (point.interval.low, point.interval.high))
+    return f"{low} – {high}, {trials}"
+
+
+def _change(change: Change) -> str:
+    changed = ", ".join(difference_lines(change.facts))
+    with_it = f", {changed} changed between them" if changed else ", no known fact changed with it"
+    return f"since {change.since}: {change.words}{with_it}"
+
+
+def _legend(found: History) -> str:
+    said = ["medians of each campaign's sound trials with 90 % intervals"]
+    if len(found.campaigns) < found.enough:
+        said.append(f"a change can be told from {found.enough} campaigns on: fslab compare tells two apart")
+    if found.elsewhere:
+        said.append(f"{found.elsewhere} campaigns of other machines are left out")
+    if found.former:
+        said.append(f"{found.former} cells that the last campaign does not have any more are left out")
+    return " · ".join(said)

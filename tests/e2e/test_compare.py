@@ -1,0 +1,81 @@
+"""Two real campaigns on a directory, compared as a user would: also from exports, and refused when they are unlike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import Fslab
+
+STUDY = """
+title: twice the same
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads:
+  write: {tool: dd, op: write, bs: 64k, count: 64}
+  files: {tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}
+trials: 4
+"""
+
+
+@pytest.fixture
+def twice(fslab: Fslab, tmp_path: Path) -> Fslab:
+    """A store with two campaigns of one small study."""
+    (tmp_path / "twice.yaml").write_text(STUDY)
+    for _ in range(2):
+        fslab("run", "--quiet", "twice.yaml")
+    return fslab
+
+
+def test_two_campaigns_side_by_side(twice: Fslab, tmp_path: Path) -> None:
+    said = twice("compare").stdout
+    for words in ("A  ", "B  ", "8 trials: ", "write, ", "files, ", "B ÷ A (95 %)"):
+        assert words in said
+    document = twice.json("compare", "last~1", "last", "--json")
+    assert {line["workload"] for line in document["lines"]} == {"write", "files"}
+    assert all(len(line["a"]["values"]) == len(line["b"]["values"]) == 4 for line in document["lines"])
+    assert [
+        each["fact"] for each in document["differences"] if each["decisive"] and each["a"] and each["b"]
+    ] == []
+    for number, name in enumerate(("last~1", "last")):
+        twice("export", name, "--output", f"{number}.json")
+    from_files = twice.json("compare", "0.json", "1.json", "--json")
+    assert [line["ratio"] for line in from_files["lines"]] == [line["ratio"] for line in document["lines"]]
+    # A tenth of every figure is a regression that four trials each show; and what is told is told of B.
+    slow = json.loads((tmp_path / "1.json").read_text())
+    for trial in slow:
+        for name, figure in trial["metrics"].items():
+            if figure["value"] is not None and figure["unit"] in {"B/s", "files/s"}:
+                trial["metrics"][name]["value"] = figure["value"] / 10
+    (tmp_path / "slow.json").write_text(json.dumps(slow))
+    only = ("--metric", "write_bandwidth", "--json")
+    failed = twice("compare", "0.json", "slow.json", "--fail-if-slower", "5%", *only, code=10)
+    assert "1 of 1 comparisons are slower by 5.0 % or more" in failed.stderr
+    twice("compare", "slow.json", "0.json", "--fail-if-slower", "5%", *only)
+
+
+def test_another_study_or_setting_is_refused_and_named(twice: Fslab) -> None:
+    twice("run", "--quiet", "twice.yaml", "--set", "workloads.write.bs=128k")
+    refused = twice("compare", code=9)
+    assert "parameters.bs: 64k → 128k" in refused.stderr
+    assert "--differing study" in refused.stderr
+    assert "differs: parameters.bs: 64k → 128k" in twice("compare", "--differing", "study").stdout
+    assert "differs: parameters.bs" in twice("compare", "--force").stdout
+
+
+def test_history_shows_both_and_says_what_it_cannot_tell_yet(twice: Fslab) -> None:
+    document = twice.json("history", "twice", "--json")
+    assert [len(series["points"]) for series in document["series"]] == [2] * len(document["series"])
+    assert document["series"]
+    said = twice("history", "--workload", "write").stdout
+    assert "twice on " in said
+    assert "2 campaigns" in said
+    assert "from 10 campaigns on" in " ".join(said.split())
+
+
+def test_help_names_the_exit_codes(fslab: Fslab) -> None:
+    for verb in ("compare", "history"):
+        said = fslab(verb, "--help").stdout
+        assert "Examples:" in said
+        assert "Exit codes:" in said

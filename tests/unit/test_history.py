@@ -1,0 +1,176 @@
+"""A study over time: levels and their changes, what changed with them, what is left out; on real stores."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cli.history import history as verb
+from fslab.errors import StoreError, UsageError
+from fslab.record import Metric, Provenance, Status, TrialRecord, Value
+from fslab.report import history_terminal
+from fslab.report.contrast_lines import change_words
+from fslab.report.history import history
+from fslab.report.history_model import History
+from fslab.report.model import Span
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+from fslab.units import Direction, Unit
+
+BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
+IOPS = Metric(name="write_iops", unit=Unit.IOPS)
+CELL = Cell(
+    stack=StackSpec(name="ext4", medium=MediumSpec(name="memory", type="ram"), filesystem="ext4"),
+    workload=WorkloadSpec(name="commit", tool="fio", parameters={"bs": "4k"}),
+)
+STEPS = (0.98, 0.99, 1.0, 1.01, 1.02)
+# Twelve nights: six on one level and six 12 % below it, each night a little off.
+OFF = (1.0, 1.003, 0.998, 1.001, 0.997, 1.002)
+LEVELS = [100.0 * off for off in OFF] + [88.0 * off for off in OFF]
+
+
+def night(
+    number: int, middle: float, *, cells: Sequence[Cell] = (CELL,), **facts: Any
+) -> tuple[Campaign, list[TrialRecord]]:
+    name = f"202611{number + 1:02d}-a"
+    machine = {"hostname": "lab", "kernel": "6.1.0-25", "boot_id": str(number), **facts}
+    campaign = Campaign(
+        id=name, study_id="nightly", study_title="N", study_source="", seed=1, cells=tuple(cells), trials=5,
+        created=BEGUN + timedelta(days=number), machine=machine,
+    )  # fmt: skip
+    trials = [
+        TrialRecord(
+            key=TrialKey(campaign=name, block=block, seed=block), cell=cells[0], status=Status.OK,
+            started=campaign.created, duration_s=1.0,
+            metrics={"write_iops": Value(value=middle * step, unit=Unit.IOPS)}, provenance=Provenance(machine=machine, tools={"fio": "3.33"}),
+        )
+        for block, step in enumerate(STEPS)
+    ]  # fmt: skip
+    return campaign, trials
+
+
+def kernel_of(number: int) -> str:
+    return "6.1.0-26" if number >= 6 else "6.1.0-25"
+
+
+def told(past: Sequence[tuple[Campaign, list[TrialRecord]]], **more: Any) -> History:
+    return history(past, metrics_of=lambda _: (IOPS,), **more)
+
+
+def shown(found: History) -> str:
+    console = Console(width=100, color_system=None, file=io.StringIO(), record=True)
+    history_terminal.show(found, console)
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+
+
+def test_a_change_of_level_is_found_measured_and_named_with_what_changed_there() -> None:
+    found = told([night(number, value, kernel=kernel_of(number)) for number, value in enumerate(LEVELS)])
+    (series,) = found.series
+    assert [point.median for point in series.points] == pytest.approx(LEVELS)
+    (change,) = series.changes
+    assert (change.before, change.since) == ("20261106-a", "20261107-a")
+    assert change.ratio == pytest.approx(0.88, rel=0.005)
+    assert change.interval is not None
+    assert 0.87 < change.interval.low < 0.88 < change.interval.high < 0.89
+    assert [(fact.fact, fact.a, fact.b) for fact in change.facts] == [
+        ("kernel", ("6.1.0-25",), ("6.1.0-26",))
+    ]
+    assert [(step.before, step.after) for step in found.steps] == [("20261106-a", "20261107-a")]
+    said = " ".join(shown(found).split())
+    assert "since 20261107-a: 12 % slower (1" in said
+    assert "kernel: 6.1.0-25 → 6.1.0-26 changed between them" in said
+    assert "no change" not in said
+
+
+def test_without_a_change_of_facts_it_says_so() -> None:
+    said = " ".join(shown(told([night(number, value) for number, value in enumerate(LEVELS)])).split())
+    assert "no known fact changed with it" in said
+
+
+def test_noise_and_one_odd_night_are_no_change() -> None:
+    quiet = told([night(number, 100 * off) for number, off in enumerate(OFF * 2)])
+    assert quiet.series[0].changes == ()
+    odd = told([night(number, 50 if number == 8 else 100 * off) for number, off in enumerate(OFF * 2)])
+    assert odd.series[0].changes == ()
+    assert "no change of level seen in 12 campaigns" in shown(quiet)
+
+
+def test_few_campaigns_say_that_they_are_few() -> None:
+    found = told([night(number, value) for number, value in enumerate(LEVELS[4:8])])
+    assert found.series[0].changes == ()
+    assert "from 10 campaigns on" in " ".join(shown(found).split())
+
+
+def test_other_machines_and_other_contents_are_left_out() -> None:
+    former = CELL.model_copy(
+        update={"workload": WorkloadSpec(name="commit", tool="fio", parameters={"bs": "8k"})}
+    )
+    past = [night(0, 1, cells=[former]), night(1, 2, hostname="other"), night(2, 3), night(3, 4)]
+    found = told(past)
+    assert [point.median for point in found.series[0].points] == [3, 4]
+    assert (found.elsewhere, found.former) == (1, 1)
+    # A longer time limit is the same measurement.
+    patient = CELL.model_copy(update={"time_limit_s": 1200.0})
+    found = told([night(0, 1, cells=[patient]), night(1, 2)])
+    assert [point.median for point in found.series[0].points] == [1, 2]
+
+
+def test_campaigns_without_trials_are_no_points() -> None:
+    empty, _ = night(1, 1)
+    found = told([night(0, 1), (empty, []), night(2, 3)])
+    assert found.campaigns == ("20261101-a", "20261103-a")
+
+
+def test_curve() -> None:
+    assert history_terminal.curve([1, 8, 4.5]) == "▁█▅"
+    assert history_terminal.curve([2, 2]) == "▅▅"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "better", "words"),
+    [
+        (0.88, 0.84, 0.92, Direction.HIGHER, "12 % slower (8.0 % to 16 %)"),
+        (1.2, 0.9, 1.3, Direction.LOWER, "20 % slower (−10 % to 30 %)"),
+        (3.0, 2.5, 3.5, Direction.LOWER, "3.00 × as long (2.50–3.50)"),
+        (1.1, 1.05, 1.2, Direction.NEITHER, "10 % higher (5.0 % to 20 %)"),
+    ],
+)
+def test_changes_in_words(ratio: float, low: float, high: float, better: Direction, words: str) -> None:
+    span = Span(low=low, high=high, coverage=0.95)
+    assert change_words(ratio, span, Unit.NANOSECONDS, better) == words
+    assert change_words(None, None, Unit.IOPS, better) == "changed"
+
+
+class TestCommand:
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> str:
+        path = str(tmp_path / "store.sqlite")
+        with Store.open(path) as opened:
+            for number, value in enumerate(LEVELS):
+                campaign, trials = night(number, value, kernel=kernel_of(number))
+                opened.create_campaign(campaign)
+                for trial in trials:
+                    opened.add_trial(trial)
+        return path
+
+    def test_json_has_points_and_changes(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
+        verb(None, None, None, ["write_iops"], store, as_json=True)
+        document = json.loads(capsys.readouterr().out)
+        assert len(document["series"][0]["points"]) == 12
+        assert [change["since"] for change in document["series"][0]["changes"]] == ["20261107-a"]
+
+    def test_mistaken_names(self, store: str) -> None:
+        with pytest.raises(StoreError, match="did you mean 'nightly'"):
+            verb("nigthly.yaml", None, None, None, store)
+        with pytest.raises(UsageError, match="--workload"):
+            verb(None, None, ["comit"], None, store)
+        with pytest.raises(UsageError, match="--stack"):
+            verb(None, ["zfs"], None, None, store)
