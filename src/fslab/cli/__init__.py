@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli import clean, compare, doctor, export, history, listing, plan, results, run, schema
+from fslab.cli import clean, compare, doctor, export, features, history, listing, plan, results, run, schema
 
 app = typer.Typer(
     name="fslab",
@@ -34,6 +34,7 @@ app.command("history", short_help="A study over time: levels and their changes."
 )
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
+app.command("features", short_help="What file systems can do, tried on scratch volumes.")(features.features)
 app.command("schema", short_help="The study language, for editors and people.")(schema.schema)
 
 
