@@ -1,0 +1,127 @@
+"""Trials that are bad on purpose, on real devices: each is marked as it should be, and the honest one is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from fslab.campaign.trial import run_trial
+from fslab.campaign.watch import Watch
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.machine import facts
+from fslab.probes import Moment, Work
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning
+from fslab.storage import Site, stack
+from fslab.system import cache
+from fslab.system.proc import Usage
+from fslab.validity.facts import TrialFacts, WorkFacts
+from fslab.validity.trial import judge
+
+MIB = 1 << 20
+READ: dict[str, Any] = {"rw": "randread", "bs": "64k", "size": "32m", "runtime": "1s"}
+USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, involuntary_switches=0)
+
+
+def spec() -> StackSpec:
+    medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
+    return StackSpec(name="ext4", medium=medium, filesystem="ext4")
+
+
+def run(site: Site, parameters: dict[str, Any]) -> TrialRecord:
+    cell = Cell(stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
+    key = TrialKey(campaign=site.campaign, block=0, seed=7)
+    record = run_trial(cell, key, site, machine=facts.gather())
+    assert record.metrics, record.error
+    return record
+
+
+def of_kind(record: TrialRecord, kind: str) -> list[ValidityWarning]:
+    return [warning for warning in record.validity if warning.kind == kind]
+
+
+@contextmanager
+def hog() -> Iterator[int]:
+    """A program that does nothing but use a CPU, and before all others; its process id."""
+    endless = "import os\nos.nice(-15)\nprint(flush=True)\nwhile True: pass"
+    process = subprocess.Popen([sys.executable, "-c", endless], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("runtime", "severity"), [("300ms", Severity.INVALID), ("1s", Severity.NOTE)])
+def test_a_timed_run_that_is_too_short_is_invalid(site: Site, runtime: str, severity: Severity) -> None:
+    record = run(site, {**READ, "direct": True, "runtime": runtime})
+    (warning,) = of_kind(record, "too_short")
+    assert warning.severity is severity
+    assert (record.status is Status.INVALID) is (severity is Severity.INVALID)
+
+
+def test_a_program_that_uses_a_cpu_meanwhile_is_named(site: Site) -> None:
+    with hog() as pid:
+        record = run(site, {**READ, "direct": True})
+    (warning,) = of_kind(record, "foreign_load")
+    assert warning.severity is Severity.DOUBT
+    assert any(f"({pid})" in program for program in warning.data["programs"])
+    assert warning.data["foreign_percent"] > 5
+
+
+def test_reads_that_go_round_in_memory_are_in_doubt(site: Site) -> None:
+    # fio drops its files from the cache each time that it starts over; this job does not within its second.
+    round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
+    record = run(site, round_and_round)
+    read_bytes = int(record.metrics["read_bandwidth"].value or 0)
+    assert read_bytes > 64 * MIB, "several times over, or the test says nothing"
+    (warning,) = of_kind(record, "fits_in_memory")
+    assert warning.severity is Severity.DOUBT
+    assert not of_kind(run(site, {**round_and_round, "direct": True}), "fits_in_memory")
+    assert not of_kind(run(site, READ), "fits_in_memory")
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_cached_reads_that_claim_to_be_cold_are_invalid(site: Site, cold: bool) -> None:
+    with ExitStack() as undo:
+        up = stack.build(spec(), site, undo, slot="m", make=True)
+        (up.work / "file").write_bytes(b"x" * 32 * MIB)
+        up.flush()
+        if cold:
+            up.unmount()
+            cache.drop_all()
+            up.mount()
+        watch = Watch(up)
+        watch.snapshot(Moment.BEFORE)
+        assert len((up.work / "file").read_bytes()) == 32 * MIB
+        for moment in (Moment.END, Moment.FLUSHED):
+            watch.snapshot(moment)
+    done = WorkFacts(read_bytes=32 * MIB, written_bytes=0, working_set_bytes=32 * MIB)
+    work = Work(
+        read_bytes=32 * MIB, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
+    )  # fmt: skip
+    found = watch.derive(work)
+    warnings = judge(TrialFacts(work=done, cold=True, figures=found.values))
+    served = [warning.severity for warning in warnings if warning.kind == "cache_served"]
+    assert served == ([] if cold else [Severity.INVALID])
+
+
+def test_a_calm_machine_has_no_probe_that_failed_and_no_clock_that_jumped(site: Site) -> None:
+    record = run(site, {**READ, "direct": True})
+    kinds = {warning.kind for warning in record.validity}
+    assert not kinds & {"probe_failed", "clock_stepped", "suspended", "clocksource_changed"}
+    for name in ("clock_step", "suspended", "foreign_cpu", "machine_cpu_busy_measured", "cache_drops"):
+        assert record.probes[name].value is not None, name
+
+
+@pytest.mark.slow
+def test_the_rate_of_a_long_run_is_judged(site: Site) -> None:
+    record = run(site, {**READ, "direct": True, "runtime": "8s", "rate": "20m"})
+    assert len(record.raw["fio_bw.log"].splitlines()) >= 32
+    assert not of_kind(record, "not_steady"), "a rate that fio itself holds at 20 MiB/s is steady"
