@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"machine", "study", "storage", "workloads"},
     "store": {"system"},
     "analysis": {"stats", "workloads"},
-    "report": {"analysis", "machine", "stats", "store", "validity", "workloads"},
+    "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
     "campaign": {
         "analysis", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system", "validity",
     },
