@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fslab.cell import Frozen, MediumSpec, StackSpec
+from fslab.campaign.guests import Guests
+from fslab.cell import Frozen, MachineSpec, MediumSpec, StackSpec
 from fslab.errors import (
     FslabError,
     InterruptedBySignal,
@@ -20,7 +21,7 @@ from fslab.errors import (
     MountError,
     UnsupportedError,
 )
-from fslab.features import Answer, Feature, Finding, Place, Volume, in_order, unknown
+from fslab.features import Answer, Examination, Feature, Finding, Place, Volume, in_order, unknown
 from fslab.storage import Site, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import kernel, mounts, proc, sysfs
@@ -30,6 +31,7 @@ SLOT = "features"
 SMALL_SLOT = "features-small"
 SMALLEST_BYTES = 32 << 20
 GAIN_BYTES = 64 << 20
+GUEST_LIMIT_S = 900.0
 COMMAND_LIMIT_S = 120.0
 
 
@@ -42,22 +44,26 @@ class Request(Frozen):
     only: tuple[str, ...] = ()
 
 
-class Examination(Frozen):
-    """What trying said, by feature; ``not_possible`` where there was nothing to try on."""
-
-    filesystem: str
-    machine: str = "host"
-    kernel: str
-    size_bytes: int
-    findings: dict[str, Finding] = {}
-    not_possible: str | None = None
-
-
 def inside(request: dict[str, Any], site: Site) -> dict[str, Any]:
     """The same in a guest, which has media of its own: values in, values out."""
     proc.run(["modprobe", "--quiet", "loop"], check=False)
-    asked = Request.model_validate(request)
-    return examine(asked, replace(site, attached=None)).model_dump(mode="json")
+    asked, own = Request.model_validate(request), replace(site, attached=None)
+    with own.exit:
+        return examine(asked, own).model_dump(mode="json")
+
+
+def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examination:
+    """The same from the host's side: GuestError and its kin when the guest does not answer."""
+    medium = MediumSpec(name=SLOT, type="ram")
+    spec = StackSpec(name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=machine)
+    asked = {
+        "do": "call",
+        "function": "fslab.campaign.examine:inside",
+        "arguments": {"request": request.model_dump(mode="json")},
+        "site": True,
+    }
+    answer = guests.ask(spec, SLOT, asked, timeout_s=GUEST_LIMIT_S, disks=0)
+    return Examination.model_validate(answer).model_copy(update={"machine": machine.type})
 
 
 def examine(request: Request, site: Site) -> Examination:

@@ -1,4 +1,4 @@
-"""``fslab list``: studies, file systems, layouts, media, workloads and probes that there are."""
+"""``fslab list``: studies, file systems, layouts, media, workloads, probes and features that there are."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Kind(StrEnum):
     MEDIA = "media"
     WORKLOADS = "workloads"
     PROBES = "probes"
+    FEATURES = "features"
 
 
 def listing(
@@ -46,6 +47,7 @@ def listing(
 def _entries(kind: Kind) -> list[dict[str, Any]]:
     if kind is Kind.STUDIES:
         return _studies()
+    from fslab.features import REGISTRY as FEATURES
     from fslab.probes import REGISTRY as PROBES
     from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
     from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -58,6 +60,7 @@ def _entries(kind: Kind) -> list[dict[str, Any]]:
         Kind.MEDIA: MEDIA,
         Kind.WORKLOADS: WORKLOADS,
         Kind.PROBES: PROBES,
+        Kind.FEATURES: FEATURES,
     }[kind]
     return [{"name": name, "summary": entry.summary} for name, entry in registry]
 

@@ -43,6 +43,20 @@ class Finding(Frozen):
     switch: str | None = None
 
 
+class Examination(Frozen):
+    """What trying said of one file system, by feature; ``not_possible`` where there was nothing to try on.
+
+    ``machine`` and ``kernel`` say where: another kernel may well answer otherwise.
+    """
+
+    filesystem: str
+    machine: str = "host"
+    kernel: str
+    size_bytes: int
+    findings: dict[str, Finding] = {}
+    not_possible: str | None = None
+
+
 def yes(detail: str | None = None) -> Finding:
     """It can."""
     return Finding(answer=Answer.YES, detail=detail)

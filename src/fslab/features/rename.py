@@ -24,7 +24,9 @@ class AtomicRename(features.Feature):
         able = [name for name, works in TRIES.items() if works(place)]
         if len(able) == len(TRIES):
             return features.yes(", ".join(able))
-        return features.value("+".join(able)) if able else features.no()
+        if not able:
+            return features.no()
+        return features.value(f"{len(able)} of {len(TRIES)}", detail=", ".join(able))
 
 
 def _pair(place: Place, name: str, flag: Rename) -> tuple[bool, bytes, bytes]:

@@ -1,0 +1,160 @@
+"""``fslab features``: what file systems can do, tried on scratch volumes of their own."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import (
+    JsonOption,
+    KernelOption,
+    MemoryOption,
+    ModulesOption,
+    console,
+    print_json,
+)
+from fslab.errors import UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from fslab.campaign.examine import Request
+    from fslab.campaign.guests import Guests
+    from fslab.cell import MachineSpec
+    from fslab.features import Examination
+
+DEFAULT_SIZE = "384m"
+
+
+def features(
+    filesystems: Annotated[
+        list[str], typer.Argument(metavar="FILESYSTEM…", help="Names as in: fslab list filesystems.")
+    ],
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="MACHINE",
+            help="Where to try them: host, uml, qemu, or auto: for each the first of these that has it.",
+        ),
+    ] = "auto",
+    kernel: KernelOption = None,
+    modules: ModulesOption = None,
+    guest_memory: MemoryOption = None,
+    medium: Annotated[
+        str, typer.Option(metavar="loop|ram", help="On the host: images on a disk, or in memory.")
+    ] = "ram",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the volumes.")] = DEFAULT_SIZE,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help="Only these features (fslab list features).")
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Say what was seen, feature by feature.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Try what file systems can do, and print a table with the documented features beside it.
+
+    Nothing is quoted: each feature is tried on a file system that is made for it and gone afterwards. What could
+    not be found out is a question mark with the reason. Without root, in a guest with a kernel of its own.
+
+    Exits 4 when none of the file systems can be made on any machine.
+    """
+    from fslab.cell import MachineSpec
+    from fslab.machine import facts
+
+    requests = [_request(name, medium, size, only) for name in filesystems]
+    machines = _Machines(MachineSpec(type=on, kernel=kernel, modules=modules, memory=guest_memory))
+    screen = console(stderr=True)
+    with machines:
+        found = []
+        for request in requests:
+            if not as_json:
+                screen.print(f"trying {request.filesystem} …", style="dim")
+            found.append(machines.examine(request))
+    if as_json:
+        _print_json(found, facts.gather())
+    else:
+        from fslab.report import features as report
+
+        report.show(found, console(), details=details)
+    if not any(each.findings for each in found):
+        raise typer.Exit(UnsupportedError.exit_code)
+
+
+def _request(filesystem: str, medium: str, size: str, only: str | None) -> Request:
+    from fslab.campaign.examine import Request
+    from fslab.features import REGISTRY as FEATURES
+    from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+    from fslab.units import parse_size
+
+    FILESYSTEMS.get(filesystem)
+    wanted = tuple(FEATURES.get(name).name for name in (only or "").split(",") if name)
+    if medium not in {"loop", "ram"}:
+        raise UsageError(f"no medium '{medium}' to try features on", where="--medium", hint="loop or ram")
+    try:
+        size_bytes = parse_size(size)
+    except ValueError as error:
+        raise UsageError(str(error), where="--size") from error
+    smallest = FILESYSTEMS.get(filesystem).min_size_bytes
+    if size_bytes < smallest:
+        raise UsageError(f"{filesystem} needs {smallest} bytes or more", where="--size", hint="leave it out")
+    return Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=wanted)
+
+
+def _print_json(found: list[Examination], machine: dict[str, object]) -> None:
+    from fslab.report.features import documented
+
+    examined = [each.model_dump(mode="json") for each in found]
+    print_json({"machine": machine, "examinations": examined, "documented": documented()})
+
+
+class _Machines(ExitStack):
+    """The host, and the guest that is booted when the first file system needs it."""
+
+    def __init__(self, wish: MachineSpec) -> None:
+        super().__init__()
+        self._wish = wish
+        self._guests: Guests | None = None
+
+    def examine(self, request: Request) -> Examination:
+        """Where the wish says; with auto, where the file system is."""
+        from fslab.campaign import examine, site
+        from fslab.campaign.campaign import new_id
+        from fslab.cell import MediumSpec, StackSpec
+        from fslab.machine import choose
+
+        medium = MediumSpec(name=examine.SLOT, type=request.medium)
+        stack = StackSpec(
+            name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=self._wish
+        )
+        try:
+            machine = choose.resolved(stack).machine
+        except UnsupportedError as error:
+            return _not_possible(request, error.what)
+        if machine.type == "host":
+            with site.opened(new_id(), frozenset()) as opened:
+                return examine.examine(request, opened)
+        return examine.in_guest(request, machine, self._booted())
+
+    def _booted(self) -> Guests:
+        from fslab.campaign import site
+        from fslab.campaign.campaign import new_id
+        from fslab.campaign.guests import Guests
+        from fslab.machine import facts
+
+        if self._guests is None:
+            opened = self.enter_context(site.opened(new_id(), frozenset()))
+            self._guests = Guests(site=opened, machine=facts.gather())
+        return self._guests
+
+
+def _not_possible(request: Request, why: str) -> Examination:
+    from fslab.features import Examination
+    from fslab.system import kernel
+
+    return Examination(
+        filesystem=request.filesystem,
+        kernel=kernel.release(),
+        size_bytes=request.size_bytes,
+        not_possible=why,
+    )

@@ -1,0 +1,177 @@
+"""The table of features in a terminal: features down, file systems across, and what needs a word of explanation.
+
+Tries nothing: what was found stands in the examinations, what is documented in a data file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.features import Answer, Examination, Feature, Finding, in_order
+from fslab.units import format_size
+
+DOCUMENTED = "ext-generations.documented.json"
+TITLE_WIDTH = 21
+COLUMN_WIDTH = 14
+SECOND_NS = 1_000_000_000
+# What is documented is rounded, or counts what surrounds a value.
+ABOUT = 0.05
+
+
+def documented() -> dict[str, Any]:
+    """What the documentation says of the file systems of the study ``ext-generations``, each with its source."""
+    text = files("fslab").joinpath("studies", DOCUMENTED).read_text("utf-8")
+    return dict(json.loads(text))
+
+
+def word(finding: Finding) -> str:
+    """The finding in a few letters."""
+    match finding.answer:
+        case Answer.YES | Answer.NO:
+            return finding.answer.value
+        case Answer.UNKNOWN:
+            return "?"
+        case Answer.VALUE:
+            return f"{'≥ ' if finding.at_least else ''}{amount(finding.value, finding.unit)}"
+
+
+def amount(value: float | str | None, unit: str | None) -> str:
+    """A value with its unit, as people write it."""
+    if isinstance(value, str) or value is None:
+        return str(value)
+    match unit:
+        case "B":
+            # One byte less than a power of two is how a limit is stored, not how it is called.
+            return format_size(value + 1 if value > 1 << 30 and value % 2 else value)
+        case "ns" if value >= SECOND_NS:
+            return f"{value / SECOND_NS:g} s"
+        case "ns" | "%":
+            return f"{value:g} {unit}"
+        case None:
+            return f"{value:,}"
+        case _:
+            return f"{value:,} {unit}"
+
+
+def show(found: Sequence[Examination], console: Console, *, details: bool) -> None:
+    """Print everything."""
+    for part in parts(found, console.width, details=details):
+        console.print(part, soft_wrap=False)
+
+
+def parts(found: Sequence[Examination], width: int, *, details: bool) -> Iterator[RenderableType]:
+    """Tables of as many file systems as fit, then the notes, then what is documented."""
+    across = max((width - TITLE_WIDTH) // COLUMN_WIDTH, 1)
+    for start in range(0, len(found), across):
+        yield from _table(found[start : start + across])
+        yield Text("")
+    yield from _notes(found, details=details)
+    yield from _beside_the_documentation(found)
+
+
+def _table(found: Sequence[Examination]) -> Iterator[RenderableType]:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
+    for each in found:
+        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH, no_wrap=True)
+    table.add_row(Text("kernel", style="dim"), *(Text(_kernel(each), style="dim") for each in found))
+    group = None
+    for feature in in_order():
+        if not any(feature.name in each.findings for each in found):
+            continue
+        if feature.group is not group:
+            group = feature.group
+            table.add_row(Text(group.value, style="bold"))
+        table.add_row(f" {feature.title}", *(_cell(each, feature) for each in found))
+    yield table
+
+
+def _kernel(each: Examination) -> str:
+    release = each.kernel.split("-")[0]
+    return release if each.machine == "host" else f"{release} {each.machine}"
+
+
+def _cell(each: Examination, feature: Feature) -> Text:
+    finding = each.findings.get(feature.name)
+    if finding is None:
+        return Text("–", style="dim")
+    style = {Answer.YES: "green", Answer.NO: "red", Answer.UNKNOWN: "yellow", Answer.VALUE: ""}[
+        finding.answer
+    ]
+    return Text(f"{word(finding)}{' *' if finding.switch else ''}", style=style)
+
+
+def _notes(found: Sequence[Examination], *, details: bool) -> Iterator[RenderableType]:
+    for each in found:
+        if each.not_possible:
+            yield _line(
+                each.filesystem, f"not possible here: {each.not_possible.removeprefix('not possible: ')}"
+            )
+    titles = {feature.name: feature.title for feature in in_order()}
+    said: dict[str, list[str]] = {}
+    for each in found:
+        for name, finding in each.findings.items():
+            if text := _note(finding, details=details):
+                said.setdefault(f"{titles[name]}: {text}", []).append(each.filesystem)
+    for text, names in said.items():
+        yield _line(", ".join(names), text)
+
+
+def _note(finding: Finding, *, details: bool) -> str | None:
+    if finding.switch:
+        detail = f" ({finding.detail})" if finding.detail else ""
+        return f"{word(finding)} with {finding.switch}, no without{detail} *"
+    if finding.answer is Answer.UNKNOWN or details:
+        return finding.detail
+    return None
+
+
+def _line(names: str, text: str) -> Text:
+    return Text.assemble((f"{names} ", "bold"), text)
+
+
+def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[RenderableType]:
+    data = documented()
+    known = [each for each in found if each.filesystem in data["filesystems"] and each.findings]
+    if not known:
+        return
+    titles = {feature.name: feature.title for feature in in_order()}
+    table = Table(box=None, pad_edge=False, title=data["title"], title_justify="left", title_style="bold")
+    table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
+    for each in known:
+        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH, no_wrap=True)
+    for name in data["features"]:
+        said = {each.filesystem: data["filesystems"][each.filesystem].get(name) for each in known}
+        if any(name in each.findings for each in known):
+            row = (_beside(each.findings.get(name), said[each.filesystem]) for each in known)
+            table.add_row(f" {titles[name]}", *row)
+    yield Text("")
+    yield table
+    yield Text("≠: found otherwise here. The sources stand in the JSON (--json).", style="dim")
+
+
+def _beside(finding: Finding | None, said: Mapping[str, Any] | None) -> Text:
+    if said is None:
+        return Text("–", style="dim")
+    text = said.get("answer") or amount(said["value"], said.get("unit"))
+    if finding is None or agrees(finding, said) is not False:
+        return Text(text)
+    return Text(f"{text} ≠", style="yellow")
+
+
+def agrees(finding: Finding, said: Mapping[str, Any]) -> bool | None:
+    """Whether what was found is what is documented; None where it was not found out."""
+    if finding.answer is Answer.UNKNOWN:
+        return None
+    if "answer" in said:
+        return bool(finding.answer.value == said["answer"])
+    if not isinstance(finding.value, int | float):
+        return False
+    return finding.at_least or bool(abs(finding.value - said["value"]) <= ABOUT * said["value"])
