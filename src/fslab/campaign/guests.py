@@ -43,6 +43,11 @@ class Guests:
     _warden: warden.Warden | None = None
     _booted: int = 0
 
+    @property
+    def running(self) -> list[Guest]:
+        """The guests that are up."""
+        return list(self._running.values())
+
     def run(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """One trial, wherever its stack belongs. Raises what ``run_trial`` raises."""
         if not REGISTRY.get(cell.stack.machine.type).guest:

@@ -9,12 +9,11 @@ import os
 
 from fslab.cell import MachineSpec, StackSpec
 from fslab.errors import UnsupportedError, UsageError
-from fslab.machine.kinds import REGISTRY, Machine, Need
+from fslab.machine.kinds import AUTO, REGISTRY, Machine, Need
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 
-AUTO = "auto"
 # Nearest to the hardware first.
 PREFERRED = ("host", "uml", "qemu")
 

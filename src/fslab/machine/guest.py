@@ -25,6 +25,10 @@ BOOT_LIMIT_S = 120.0
 CONSOLE = "console"
 PANIC = "Kernel panic"
 END_LIMIT_S = 5.0
+# A guest that leaves so many questions in a row unanswered has hung; a busy one answers between two instructions.
+PING_EVERY_S = 10.0
+PING_LIMIT_S = 10.0
+PINGS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +67,10 @@ class Guest(ABC):
     @abstractmethod
     def unplug(self, disk: Disk) -> None:
         """Take the disk away again; a guest that does not let go of it is broken."""
+
+    @abstractmethod
+    def answers(self, within_s: float) -> bool:
+        """Whether the guest's kernel (not what runs in it) still answers."""
 
     def wait_ready(self) -> None:
         """Return when the guest is up and listens."""
@@ -114,12 +122,16 @@ class Guest(ABC):
         """Wait for a line; lines of earlier requests are passed over."""
         while (got := self._read_line(deadline)) != wanted:
             if got is None:
-                raise self._broke(
-                    GuestHungError(f"the guest did not answer in time ('{wanted}')", hint=self._last_words())
-                )
+                raise self._hung(f"the guest did not answer in time ('{wanted}')")
 
     def _read_line(self, deadline: float) -> str | None:
+        next_ping, unanswered = time.monotonic() + PING_EVERY_S, 0
         while b"\n" not in self._rest:
+            if time.monotonic() > next_ping:
+                unanswered = 0 if self.answers(PING_LIMIT_S) else unanswered + 1
+                next_ping = time.monotonic() + (1.0 if unanswered else PING_EVERY_S)
+                if unanswered >= PINGS and self.child.exit_code() is None:
+                    raise self._hung("the guest's kernel no longer answers")
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -145,6 +157,9 @@ class Guest(ABC):
             return self._broke(GuestPanickedError("the guest's kernel panicked", hint=self._last_words()))
         how = "lost its console" if code is None else f"ended ({code})"
         return self._broke(GuestError(f"the guest {how}", hint=self._last_words()))
+
+    def _hung(self, what: str) -> FslabError:
+        return self._broke(GuestHungError(what, hint=self._last_words()))
 
     def _broke(self, error: FslabError) -> FslabError:
         self.broken = True

@@ -18,7 +18,8 @@ from fslab.machine.modules import Kernel
 from fslab.registry import Registry
 
 DEFAULT_MEMORY = "1g"
-MAX_DISKS = 14
+# Not a machine but a wish: the first one that can build the stack.
+AUTO = "auto"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

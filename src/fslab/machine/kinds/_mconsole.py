@@ -17,7 +17,7 @@ MAGIC, VERSION, MAX_DATA = 0xCAFEBABE, 2, 512
 TIMEOUT_S = 20.0
 
 
-def ask(path: Path, command: str) -> str:
+def ask(path: Path, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
     """What the console says to a command; GuestError if it refuses or does not answer."""
     data = command.encode()
     if len(data) >= MAX_DATA:
@@ -25,7 +25,7 @@ def ask(path: Path, command: str) -> str:
     directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
-            client.settimeout(TIMEOUT_S)
+            client.settimeout(timeout_s)
             client.bind("")  # an abstract name, for the reply
             # By the descriptor: a socket's path has at most 107 bytes.
             short = f"/proc/self/fd/{directory}/{path.name}"

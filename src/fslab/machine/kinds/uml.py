@@ -55,6 +55,14 @@ class UmlGuest(Guest):
         self._command(f"remove ubd{_index(letter)}")
         self.plugged.pop(letter, None)
 
+    def answers(self, within_s: float) -> bool:
+        """The console's interrupt handler does, also while everything else waits."""
+        try:
+            _mconsole.ask(self.directory / UMID / "mconsole", "version", timeout_s=within_s)
+        except GuestError:
+            return False
+        return True
+
     def _command(self, text: str) -> None:
         try:
             _mconsole.ask(self.directory / UMID / "mconsole", text)

@@ -1,0 +1,50 @@
+"""Checks where a stack is to run: names of machines, and what only a guest has. Pure; looks at no kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fslab.errors import FslabError
+from fslab.machine.kinds import AUTO, REGISTRY
+from fslab.study.mistakes import Mistakes, suggestion
+from fslab.study.model import Stack
+from fslab.study.source import Node
+from fslab.units import parse_size
+
+
+def check(stack: Stack, node: Node, root: Node, mistakes: Mistakes) -> None:
+    """Note what is wrong with a stack's ``on``, ``kernel``, ``modules`` and ``guest_memory``.
+
+    Each is shown where it was written: at the stack, or for all stacks at once at the top.
+    """
+
+    def add(key: str, what: str, number: int | None = None) -> None:
+        within = node if key in node.fields else root
+        place = within.at((key,) if number is None else (key, number))
+        if not mistakes.any_at(place.path):
+            mistakes.add(place.place, place.path, what)
+
+    known = (*REGISTRY.names(), AUTO)
+    strange = [(number, name) for number, name in enumerate(stack.on) if name not in known]
+    for number, name in strange:
+        add("on", f"no machine '{name}'{suggestion(name, known)}", number)
+    if not strange:
+        _check_guest(stack, add)
+    for key in ("on", "kernel"):
+        values = getattr(stack, key)
+        for number, value in enumerate(values):
+            if value in values[:number]:
+                add(key, f"'{value}' is listed twice", number)
+
+
+def _check_guest(stack: Stack, add: Callable[[str, str], None]) -> None:
+    for key in ("kernel", "modules", "guest_memory"):
+        if getattr(stack, key) and set(stack.on) <= {"host"}:
+            add(key, "has no effect: only a guest has it (on: uml, qemu)")
+    if len(stack.modules) > 1 and len(stack.modules) != len(stack.kernel):
+        add("modules", f"names {len(stack.modules)} directories for {len(stack.kernel)} kernels")
+    if stack.guest_memory is not None:
+        try:
+            parse_size(stack.guest_memory)
+        except (ValueError, FslabError) as error:
+            add("guest_memory", str(error))
