@@ -17,26 +17,6 @@ from fslab.units import Direction, Unit
 RECORD_VERSION = 1
 
 
-class WarningKind(StrEnum):
-    """What may be wrong with a trial."""
-
-    TOO_SHORT = "too_short"
-    DEPTH_NOT_REACHED = "depth_not_reached"
-    CACHE_SERVED = "cache_served"
-    CACHE_NOT_DROPPED = "cache_not_dropped"
-    CACHE_NOT_WARM = "cache_not_warm"
-    CACHE_DROPPED = "cache_dropped"
-    VOLUME_SMALL = "volume_small"
-    CPU_SATURATED = "cpu_saturated"
-    KERNEL_ERROR = "kernel_error"
-    LOOP_BUFFERED = "loop_buffered"
-    DIRECT_NOT_HONOURED = "direct_not_honoured"
-    FILESYSTEM_REMADE = "filesystem_remade"
-    PROBE_FAILED = "probe_failed"
-    TOOL_WARNING = "tool_warning"
-    WRONG_ANSWER = "wrong_answer"
-
-
 class Severity(StrEnum):
     """``note``: good to know. ``doubt``: compared, but marked. ``invalid``: not compared."""
 

@@ -23,7 +23,6 @@ from fslab.record import (
     TrialRecord,
     ValidityWarning,
     Value,
-    WarningKind,
 )
 from fslab.report import contrast_terminal, gate
 from fslab.report.contrast import ALL, Results, contrast, refused
@@ -245,7 +244,7 @@ class TestLines:
         one, two, three = cell(workload="x"), cell(workload="y"), cell(workload="z")
         a = [*trials(one, [1, 2, 3]), *trials(two, [1.0] * 5), *trials(three, [0.0] * 5)]
         b = [*trials(one, [1, 2, 3], "b"), *trials(two, [1.0] * 5, "b"), *trials(three, [1.0] * 5, "b")]
-        bad = ValidityWarning(kind=WarningKind.KERNEL_ERROR, severity=Severity.INVALID, message="I/O error")
+        bad = ValidityWarning(kind="kernel_error", severity=Severity.INVALID, message="I/O error")
         b = [trial.model_copy(update={"validity": (bad,)}) if trial.cell == two else trial for trial in b]
         assert [line.verdict for line in compared(a, b).lines] == [
             "too few trials (4 each are enough)", "no sound trial in B", "no ratio: not all values are positive",

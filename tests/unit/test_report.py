@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fslab.analysis.groups import headline_metrics
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning, Value, WarningKind
+from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report.build import build
 from fslab.report.model import Mark, Report
 from fslab.report.terminal import show
@@ -31,9 +31,7 @@ STEPS = (0.98, 0.99, 1.0, 1.01, 1.02)
 
 
 def warning(severity: Severity, message: str = "the CPUs were 97 % busy") -> ValidityWarning:
-    return ValidityWarning(
-        kind=WarningKind.CPU_SATURATED, severity=severity, message=message, hint="fewer jobs"
-    )
+    return ValidityWarning(kind="cpu_saturated", severity=severity, message=message, hint="fewer jobs")
 
 
 def trial(cell: Cell, block: int, metrics: dict[Metric, float | None], **more: Any) -> TrialRecord:

@@ -22,7 +22,6 @@ from fslab.record import (
     TrialRecord,
     ValidityWarning,
     Value,
-    WarningKind,
 )
 from fslab.store import exported
 from fslab.store.campaign import Campaign
@@ -46,7 +45,7 @@ SOUND = TrialRecord(
         "p999": Value(value=None, unit=Unit.NANOSECONDS),
     },
     probes={"device_written_bytes": Value(value=0.0, unit=Unit.BYTES)},
-    validity=(ValidityWarning(kind=WarningKind.CPU_SATURATED, severity=Severity.DOUBT, message="busy"),),
+    validity=(ValidityWarning(kind="cpu_saturated", severity=Severity.DOUBT, message="busy"),),
     provenance=Provenance(commands=(Command(stage="mkfs", argv=("mkfs.xfs", "/dev/loop0")),)),
 )  # fmt: skip
 FAILED = TrialRecord(
