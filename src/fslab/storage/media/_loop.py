@@ -32,7 +32,7 @@ def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> 
     """A loop device on ``image``: direct I/O asked for and verified, discard forbidden."""
     entry = site.journal.will_create("loop", str(image))
     undo.callback(_detach, image, site, entry)
-    done = site.run("attach", loops.attach_argv(image, direct=True))
+    done = site.run("attach", loops.attach_argv(image, direct=loops.allows_direct_io(image)))
     device = Path(done.stdout.strip())
     if loops.backing(device) != site.media[str(image)]:
         # It came by name, and who owns the directory can give the name to any file or disk.
