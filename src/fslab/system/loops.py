@@ -5,6 +5,7 @@ Only devices whose backing file is the given image are ever detached.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -33,6 +34,17 @@ def check_supported() -> None:
 def attach_argv(image: Path, *, direct: bool) -> list[str]:
     """losetup(8), for ``image``, on the first free device; prints the device's path."""
     return ["losetup", "--find", "--show", f"--direct-io={'on' if direct else 'off'}", str(image)]
+
+
+def allows_direct_io(image: Path) -> bool:
+    """Whether the file system under ``image`` takes O_DIRECT; tmpfs does since Linux 6.6. Without, losetup fails."""
+    try:
+        os.close(os.open(image, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    return True
 
 
 def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
