@@ -50,7 +50,8 @@ def night(
         TrialRecord(
             key=TrialKey(campaign=name, block=block, seed=block), cell=cells[0], status=Status.OK,
             started=campaign.created, duration_s=1.0,
-            metrics={"write_iops": Value(value=middle * step, unit=Unit.IOPS)}, provenance=Provenance(machine=machine, tools={"fio": "3.33"}),
+            metrics={"write_iops": Value(value=middle * step, unit=Unit.IOPS)},
+            provenance=Provenance(machine=machine, tools={"fio": "3.33"}),
         )
         for block, step in enumerate(STEPS)
     ]  # fmt: skip

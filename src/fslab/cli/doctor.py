@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fslab.cli.common import JsonOption, console, print_json
 
 if TYPE_CHECKING:
+    from fslab.machine._advice import Advice
     from fslab.machine.capabilities import Capability
     from fslab.system.tools import Tool
 
@@ -19,18 +20,23 @@ def doctor(as_json: JsonOption = False) -> None:
     from dataclasses import asdict
 
     from fslab.machine import facts
+    from fslab.machine._advice import advise
 
     found, packages = _examine()
+    machine = facts.gather()
+    advice = advise(machine)
     if as_json:
         print_json(
             {
-                "machine": facts.gather(),
+                "machine": machine,
+                "advice": [asdict(each) for each in advice],
                 "capabilities": [asdict(capability) for capability in found],
                 "packages_missing": packages,
             }
         )
     else:
         _show(found, packages)
+        _show_advice(advice)
 
 
 def _examine() -> tuple[list[Capability], list[str]]:
@@ -53,6 +59,14 @@ def _examine() -> tuple[list[Capability], list[str]]:
         needed += workload.tools
         found.append(capabilities.of("workload", name, workload.summary, workload.tools))
     return found, capabilities.packages_missing(needed)
+
+
+def _show_advice(advice: list[Advice]) -> None:
+    """What makes figures scatter here, and what a study can write against it."""
+    screen = console()
+    for each in advice:
+        remedy = f" → tuning: {{{each.tuning}}}" if each.tuning else ""
+        screen.print(f"{each.what}{remedy}", markup=False)
 
 
 def _show(found: list[Capability], packages: list[str]) -> None:

@@ -94,6 +94,7 @@ FACTS = (
     Fact(name="product", group=Group.HOST, read=text_of(f"{DMI}/product_name", "proc/device-tree/model")),
     Fact(name="firmware", group=Group.HOST, read=text_of(f"{DMI}/bios_version")),
     Fact(name="distribution", group=Group.HOST, weight=Weight.SHOWN, read=distribution),
+    Fact(name="init", group=Group.HOST, weight=Weight.PASSING, read=text_of("proc/1/comm")),
     Fact(name="fslab", group=Group.TOOLS, weight=Weight.SHOWN, read=lambda _: __version__),
     Fact(name="images_filesystem", group=Group.IMAGES, read=images_filesystem, medium="loop"),
     Fact(name="images_mount_options", group=Group.IMAGES, read=images_mount_options, medium="loop"),

@@ -58,7 +58,9 @@ class Results:
     def of_trials(cls, name: str, trials: Sequence[TrialRecord]) -> Results:
         """Trials alone, such as an export's."""
         cells = {trial.cell.id: trial.cell for trial in trials}
-        return cls(name=name, trials=tuple(trials), cells=tuple(cells.values()))
+        # They come in the random order of their first block: nobody would find anything.
+        ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
+        return cls(name=name, trials=tuple(trials), cells=tuple(ordered))
 
     def only(self, cells: Collection[Cell], name: str) -> Results:
         """The part of it that is of these cells."""
