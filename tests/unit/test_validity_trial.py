@@ -255,3 +255,18 @@ def test_what_the_trial_says_of_itself() -> None:
     assert judge(facts(filesystem="btrfs", volume_bytes=16 * GIB, fair_volume_bytes=16 * GIB)) == ()
     failure = ProbeFailure(probe="vmstat", moment="end", error="gone")
     assert only("probe_failed", facts(probe_failures=(failure,))).data == {"probe": "vmstat", "moment": "end"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "accelerator", "expected"),
+    [
+        ("host", None, []),
+        ("uml", None, [("guest_figures", NOTE)]),
+        ("qemu", "kvm", [("guest_figures", NOTE)]),
+        ("qemu", "tcg", [("guest_figures", DOUBT)]),
+    ],
+)
+def test_figures_of_a_guest_are_its_own(
+    machine: str, accelerator: str | None, expected: list[tuple[str, Severity]]
+) -> None:
+    assert verdict(facts(machine=machine, accelerator=accelerator)) == expected

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import isfinite, sqrt
@@ -15,7 +15,7 @@ from math import isfinite, sqrt
 from fslab.stats import Reason
 from fslab.stats.series import Trend, midranks, trend
 
-_PERMUTATIONS = 1999
+_PERMUTATIONS = 999
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,13 +48,15 @@ class Steadiness:
 def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 3) -> tuple[ChangePoint, ...]:
     """The places where the level changes, each significant at ``alpha``; levels have ``least`` values or more.
 
-    A split is where the ranks before and after differ most, |Sₜ|/√(t(n − t)/n) with Sₜ the sum of the first t
-    ranks less their expectation; its p-value is that of the largest over random orders of the same values.
-    Where it is significant, both halves are searched alike. Ranks, so that one odd value is no change. The
-    values must be independent but for the changes. A trend also shows up as a change. About 10 values
-    are needed for a change at 1 % to be seen at all.
-    Source: Pettitt, Appl. Statist. 28 (1979) 126; splitting and permutations as in James & Matteson's
-    e.divisive, J. Stat. Softw. 62 (2014) 7, and its use on benchmarks: Daly et al., ICPE 2020, 67.
+    A level is a stretch, at either end or inside, whose ranks differ most from all others:
+    |S|/√(m(n − m)/n) with S the sum of its m ranks less their expectation. The p-value is that of the largest
+    over random orders of the same values. Where it is significant, its ends are the changes (of two ends,
+    those across which the values differ), and each part is searched alike. Ranks, so that one odd value is no
+    change; stretches and not only splits, so that up and down again is found. The values must be independent
+    but for the changes. A trend also shows up as a change. It takes 12 values to see one in the middle.
+    Source: Olshen et al., Biostatistics 5 (2004) 557 (circular binary segmentation), on ranks as Pettitt, Appl.
+    Statist. 28 (1979) 126; permutations as in James & Matteson's e.divisive, J. Stat. Softw. 62 (2014) 7,
+    and its use on benchmarks, Daly et al., ICPE 2020, 67.
     """
     if least < 1 or not 0 < alpha < 1:
         raise ValueError(f"no change points with least={least}, alpha={alpha}")
@@ -95,40 +97,72 @@ def steadiness(values: Sequence[float], *, batches: int = 16) -> Steadiness:
 
 
 def _splits(values: Sequence[float], offset: int, alpha: float, least: int) -> list[tuple[int, float]]:
-    split = _best_split(midranks(values), least)
-    if split is None:
+    ranks = midranks(values)
+    found = _best_stretch(ranks, least)
+    if found is None:
         return []
-    index, size = split
-    p_value = _permutation_p(midranks(values), size, alpha, least)
+    size, start, end = found
+    p_value = _permutation_p(ranks, lambda order: _most(_best_stretch(order, least)), size, alpha)
     if p_value > alpha:
         return []
+    ends = [place for place in (start, end) if 0 < place < len(values)]
+    if len(ends) == 2:
+        parts = (values[:end], start), (values[start:], end - start)
+        ends = [place for place, part in zip(ends, parts, strict=True) if _differ(*part, alpha)]
+    bounds = [0, *ends, len(values)]
     return [
-        *_splits(values[:index], offset, alpha, least),
-        (offset + index, p_value),
-        *_splits(values[index:], offset + index, alpha, least),
+        *((offset + place, p_value) for place in ends),
+        *(
+            split
+            for first, last in pairwise(bounds)
+            if ends
+            for split in _splits(values[first:last], offset + first, alpha, least)
+        ),
     ]
 
 
-def _best_split(ranks: Sequence[float], least: int) -> tuple[int, float] | None:
-    """Where to split and how large the statistic is there; None if the halves would be too short."""
+def _best_stretch(ranks: Sequence[float], least: int) -> tuple[float, int, int] | None:
+    """How large the statistic gets, and the stretch where it does; None if no two levels have room.
+
+    A stretch begins at 0 or at least ``least`` from there, and ends likewise; one at the end is left out, since
+    it says the same as the one before it.
+    """
     size = len(ranks)
-    if size < 2 * least:
-        return None
-    sums = [*accumulate(rank - (size + 1) / 2 for rank in ranks)]
-    return max(
-        ((t, abs(sums[t - 1]) / sqrt(t * (size - t) / size)) for t in range(least, size - least + 1)),
-        key=lambda entry: entry[1],
-    )
+    sums = [0.0, *accumulate(rank - (size + 1) / 2 for rank in ranks)]
+    best: tuple[float, int, int] | None = None
+    for length in range(least, size - least + 1):
+        scale = sqrt(length * (size - length) / size)
+        starts = [0, *range(least, size - least - length + 1)]
+        start = max(starts, key=lambda begin: abs(sums[begin + length] - sums[begin]))
+        statistic = abs(sums[start + length] - sums[start]) / scale
+        if best is None or statistic > best[0]:
+            best = statistic, start, start + length
+    return best
 
 
-def _permutation_p(ranks: list[float], observed: float, alpha: float, least: int) -> float:
-    """(1 + how many orders reach it) / (1 + orders tried); stops as soon as it must exceed ``alpha``."""
-    generator = random.Random(f"{len(ranks)}:{least}")  # noqa: S311 - no secret
+def _most(stretch: tuple[float, int, int] | None) -> float:
+    return stretch[0] if stretch else 0.0
+
+
+def _differ(values: Sequence[float], split: int, alpha: float) -> bool:
+    """Whether the values before and after a given place differ: the rank-sum test by permutation."""
+    ranks = midranks(values)
+
+    def statistic(order: Sequence[float]) -> float:
+        return abs(sum(order[:split]) - split * (len(order) + 1) / 2)
+
+    return _permutation_p(ranks, statistic, statistic(ranks), alpha) <= alpha
+
+
+def _permutation_p(
+    ranks: Sequence[float], statistic: Callable[[Sequence[float]], float], observed: float, alpha: float
+) -> float:
+    """(1 + how many orders reach it) / (1 + orders tried); 1 as soon as it must exceed ``alpha``."""
+    generator = random.Random(len(ranks))  # noqa: S311 - no secret
     order, reached = [*ranks], 0
     for _ in range(_PERMUTATIONS):
         generator.shuffle(order)
-        split = _best_split(order, least)
-        reached += split is not None and split[1] >= observed * (1 - 1e-12)
+        reached += statistic(order) >= observed * (1 - 1e-12)
         if (1 + reached) / (1 + _PERMUTATIONS) > alpha:
             return 1.0
     return (1 + reached) / (1 + _PERMUTATIONS)

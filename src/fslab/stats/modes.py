@@ -93,7 +93,7 @@ def dip_statistic(ordered: Sequence[float]) -> float:
             break
         left = (corners[k].upper - below.at[k] for k in range(low, start))
         right = (above.at[k] - corners[k].lower for k in range(end + 1, high + 1))
-        worst = max(worst, *left, *right)
+        worst = max([worst, *left, *right])
         if start == end:
             break  # the mode is one value; however often it occurs, that is no dip
         low, high = start, end

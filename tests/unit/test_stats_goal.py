@@ -1,0 +1,123 @@
+"""What comparisons have come to, and which cells still need trials."""
+
+from __future__ import annotations
+
+from math import log
+
+import pytest
+
+from fslab.stats import Reason
+from fslab.stats.compare import Method, RatioEstimate
+from fslab.stats.goal import (
+    Compared,
+    Goal,
+    State,
+    cells_needing,
+    expected_needed,
+    is_precise,
+    settled,
+    state_of,
+)
+from fslab.stats.interval import Interval
+from fslab.stats.sequential import Looks
+
+
+def estimate(low: float, high: float, *, p_value: float = 0.5, n: int = 10) -> RatioEstimate:
+    return RatioEstimate(
+        n_a=n, n_b=n, ratio=(low * high) ** 0.5, interval=Interval(low=low, high=high, coverage=0.95),
+        p_value=p_value, reason=None, needed=4, method=Method.PAIRED_T,
+    )  # fmt: skip
+
+
+def nothing(reason: Reason) -> RatioEstimate:
+    return RatioEstimate(n_a=2, n_b=2, ratio=None, interval=None, p_value=None, reason=reason, needed=4)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "state"),
+    [
+        (1.01, 1.30, State.A_LARGER),
+        (0.70, 0.99, State.B_LARGER),
+        (1.01, 1.02, State.A_LARGER),  # decided comes before equivalent
+        (0.97, 1.04, State.EQUIVALENT),
+        (0.953, 1.049, State.EQUIVALENT),  # 1/1.05 is 0.952
+        (0.99, 1.08, State.PRECISE),  # log(1.08/0.99)/2 is 0.0435, log 1.05 is 0.0488
+        (0.99, 1.10, State.OPEN),  # log(1.10/0.99)/2 is 0.0527
+        (1.0, 1.2, State.OPEN),  # 1 itself is not left out
+    ],
+)
+def test_states(low: float, high: float, state: State) -> None:
+    assert state_of(estimate(low, high), precision=0.05) is state
+
+
+def test_without_an_interval_it_is_open() -> None:
+    assert state_of(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is State.OPEN
+    assert not is_precise(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05)
+
+
+def test_decided_is_one_side_or_the_other() -> None:
+    assert [state.decided for state in State] == [True, True, False, False, False]
+
+
+def test_a_difference_counts_when_it_holds_together_with_the_others() -> None:
+    clear = Compared(cells=("xfs", "ext4"), estimate=estimate(1.2, 1.5, p_value=0.001))
+    faint = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.01, 1.5, p_value=0.04))
+    equal = Compared(cells=("ext4", "btrfs"), estimate=estimate(0.98, 1.02, p_value=0.9))
+    # of three, Holm makes 0.04 into 2·0.04: seen alone, not together
+    assert settled([clear, faint, equal], goal=Goal.DECIDED, precision=0.05) == [True, False, True]
+    assert settled([faint], goal=Goal.DECIDED, precision=0.05) == [True]
+
+
+def test_precise_asks_for_every_width() -> None:
+    wide = Compared(cells=("xfs", "ext4"), estimate=estimate(1.2, 1.5, p_value=0.001))
+    narrow = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.20, 1.29, p_value=0.001))
+    assert settled([wide, narrow], goal=Goal.PRECISE, precision=0.05) == [False, True]
+
+
+def test_what_has_no_ratio_does_not_ask_for_more() -> None:
+    reasons = (Reason.NOT_POSITIVE, Reason.NOT_FINITE, Reason.NO_SAMPLES, Reason.TOO_FEW_SAMPLES)
+    family = [Compared(cells=("a", "b"), estimate=nothing(reason)) for reason in reasons]
+    for goal in Goal:
+        assert settled(family, goal=goal, precision=0.05) == [True, True, False, False]
+
+
+def test_cells_of_undecided_and_wide_comparisons_come_first() -> None:
+    family = [
+        Compared(cells=("a", "b"), estimate=estimate(1.2, 1.5, p_value=0.001)),  # decided, not precise
+        Compared(cells=("b", "c"), estimate=estimate(0.9, 1.1)),
+        Compared(cells=("c", "d"), estimate=estimate(0.7, 1.4)),
+        Compared(cells=("e", "f"), estimate=estimate(0.98, 1.02)),  # done either way
+        Compared(cells=("g", "b"), estimate=nothing(Reason.TOO_FEW_SAMPLES)),
+    ]
+    assert cells_needing([family], goal=Goal.DECIDED, precision=0.05) == ("g", "b", "c", "d")
+    assert cells_needing([family], goal=Goal.PRECISE, precision=0.05) == ("g", "b", "c", "d", "a")
+    assert cells_needing([[], family[3:4]], goal=Goal.PRECISE, precision=0.05) == ()
+
+
+def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:
+    # half-width 0.1 of ten; t of 9 is 2.2622. 33 values: t of 32 is 2.0369, 2.0369/√33 = 0.35458 <
+    # 2.2622/√10/2 = 0.35768; 32 values: t of 31 is 2.0395, 2.0395/√32 = 0.36054, too wide
+    wide = estimate(1 / 1.1051709, 1.1051709)
+    assert wide.half_width == pytest.approx(0.1)
+    assert expected_needed(wide, precision=0.0512711) == 33 - 10
+    assert expected_needed(wide, precision=0.0512711, looks=Looks(first=5)) == 38 - 10
+    assert expected_needed(wide, precision=0.2) == 0
+
+
+def test_what_is_clearly_apart_takes_less_to_decide_than_to_measure() -> None:
+    apart = estimate(0.98, 1.3, n=6)  # 1.129: log is 0.121, half-width 0.141
+    decided = expected_needed(apart, precision=0.02, goal=Goal.DECIDED)
+    precise = expected_needed(apart, precision=0.02)
+    assert decided is not None
+    assert precise is not None
+    assert 0 < decided <= 4 < precise
+    assert expected_needed(estimate(1.1, 1.3), precision=0.02, goal=Goal.DECIDED) == 0
+
+
+def test_what_cannot_be_told_is_unknown() -> None:
+    assert expected_needed(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is None
+    assert expected_needed(estimate(0.5, 2.0), precision=1e-6) is None  # beyond a million
+
+
+def test_half_width_is_that_of_the_logarithm() -> None:
+    assert estimate(0.5, 2.0).half_width == pytest.approx(log(2))

@@ -1,0 +1,135 @@
+"""Ratios by block: published data, what makes which method, and that blocks cancel drift."""
+
+from __future__ import annotations
+
+import random
+from math import exp, inf, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.stats import Reason
+from fslab.stats.compare import Method, compare_ratio
+from fslab.stats.paired import compare_blocks
+
+# Student 1908 (Cushny & Peebles): hours of sleep gained by ten patients with two drugs. Mean difference -1.58,
+# t = -4.0621 on 9 degrees of freedom, p = 0.00283.
+DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+LAEVO = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+
+VALUES = st.floats(min_value=1e-3, max_value=1e9, allow_subnormal=False)
+CELLS = st.dictionaries(st.integers(min_value=0, max_value=20), VALUES, min_size=1, max_size=16)
+
+
+def blocks(*values: float) -> dict[int, float]:
+    return dict(enumerate(values))
+
+
+def test_published_example_of_student() -> None:
+    # at 99 % ten signed ranks are too coarse, so it is t; a ratio of exponentials is a difference
+    found = compare_blocks(
+        blocks(*(exp(value) for value in DEXTRO)), blocks(*(exp(value) for value in LAEVO)), coverage=0.99
+    )
+    assert found.method is Method.PAIRED_T
+    assert found.ratio is not None
+    assert found.interval is not None
+    assert log(found.ratio) == pytest.approx(-1.58)
+    assert found.p_value == pytest.approx(0.00283, abs=5e-6)
+    # the error is 1.58/4.0621 and t of 9 at 99 % is 3.2498
+    assert log(found.interval.low) == pytest.approx(-1.58 - 3.2498 * 1.58 / 4.0621, abs=1e-4)
+    assert log(found.interval.high) == pytest.approx(-1.58 + 3.2498 * 1.58 / 4.0621, abs=1e-4)
+
+
+def test_ten_blocks_make_signed_ranks() -> None:
+    found = compare_blocks(
+        blocks(*(exp(value) for value in DEXTRO)), blocks(*(exp(value) for value in LAEVO))
+    )
+    assert found.method is Method.SIGNED_RANK
+    assert found.interval is not None
+    # 8 is the critical value of ten: P(T ≤ 8) is 25/1024
+    assert found.interval.coverage == pytest.approx(1 - 50 / 1024)
+    assert found.differs is True
+
+
+def test_only_blocks_that_both_have_count() -> None:
+    a = {0: 2.0, 1: 2.2, 2: 2.1, 3: 2.3, 7: 900.0}
+    b = {0: 1.0, 1: 1.1, 2: 1.0, 3: 1.2, 8: 0.001}
+    found = compare_blocks(a, b)
+    assert (found.n_a, found.n_b, found.method) == (4, 4, Method.PAIRED_T)
+    # quotients 2, 2, 2.1, 1.9167: the odd values of blocks 7 and 8 do not move it
+    assert found.ratio == pytest.approx((2 * 2 * 2.1 * 2.3 / 1.2) ** 0.25)
+
+
+def test_too_few_common_blocks_fall_back_on_the_unpaired() -> None:
+    a, b = (
+        blocks(20, 21, 22, 23, 24),
+        {block + 3: value for block, value in blocks(10, 11, 12, 13, 14).items()},
+    )
+    found = compare_blocks(a, b)
+    assert found.method is Method.RANK_SUM
+    assert found.interval == compare_ratio([*a.values()], [*b.values()]).interval
+    assert (found.n_a, found.n_b, found.needed) == (5, 5, 4)
+
+
+def test_three_blocks_are_too_few() -> None:
+    found = compare_blocks(blocks(1, 2, 3), blocks(1, 2, 3))
+    assert (found.interval, found.reason, found.needed) == (None, Reason.TOO_FEW_SAMPLES, 4)
+    assert (found.ratio, found.half_width, found.differs) == (1.0, None, None)
+
+
+def test_a_metric_coarser_than_its_noise_is_no_certainty() -> None:
+    # five quotients of exactly 1: t would say 1.00 to 1.00
+    five = compare_blocks(blocks(*[8.0] * 5), blocks(*[8.0] * 5))
+    assert five.method is Method.RANK_SUM
+    four = compare_blocks(blocks(*[8.0] * 4), blocks(*[8.0] * 4), coverage=0.98)
+    assert (four.interval, four.needed) == (None, 5)  # 5 against 5 unpaired; signed ranks take 7
+    eight = compare_blocks(blocks(*[8.0] * 8), blocks(*[8.0] * 8), coverage=0.98)
+    assert eight.method is Method.SIGNED_RANK
+
+
+@pytest.mark.parametrize(
+    ("a", "reason"),
+    [({}, Reason.NO_SAMPLES), ({0: 0.0}, Reason.NOT_POSITIVE), ({0: inf}, Reason.NOT_FINITE)],
+)
+def test_what_has_no_ratio_is_an_answer(a: dict[int, float], reason: Reason) -> None:
+    found = compare_blocks(a, blocks(1.0, 2.0))
+    assert (found.reason, found.ratio, found.interval, found.p_value) == (reason, None, None, None)
+
+
+@given(CELLS, CELLS, st.sampled_from([0.8, 0.95, 0.99]))
+def test_interval_test_and_estimate_agree(a: dict[int, float], b: dict[int, float], coverage: float) -> None:
+    found = compare_blocks(a, b, coverage=coverage)
+    assert found.coverage == coverage
+    if found.interval is not None and found.ratio is not None and found.p_value is not None:
+        assert found.interval.low <= found.ratio * (1 + 1e-9)
+        assert found.ratio <= found.interval.high * (1 + 1e-9)
+        if abs(found.p_value - (1 - coverage)) > 1e-9:
+            assert found.differs == (found.p_value <= 1 - coverage)
+
+
+@given(CELLS, CELLS)
+def test_the_other_way_round_everything_is_inverted(a: dict[int, float], b: dict[int, float]) -> None:
+    there, back = compare_blocks(a, b), compare_blocks(b, a)
+    assert there.method is back.method
+    if there.interval is not None and back.interval is not None:
+        assert there.p_value == pytest.approx(back.p_value)
+        assert log(there.interval.low) == pytest.approx(-log(back.interval.high), abs=1e-6)
+
+
+def test_blocks_cancel_what_drifts() -> None:
+    """A device that loses 5 % a block: by blocks the ratio is narrow and true, unpaired it is wide."""
+    generator = random.Random(20261121)
+    narrower, covered, rounds = 0, 0, 1000
+    for _ in range(rounds):
+        drift = [exp(-0.05 * block + generator.gauss(0, 0.02)) for block in range(8)]
+        a = blocks(*(1.1 * level * exp(generator.gauss(0, 0.01)) for level in drift))
+        b = blocks(*(level * exp(generator.gauss(0, 0.01)) for level in drift))
+        paired, unpaired = compare_blocks(a, b), compare_ratio([*a.values()], [*b.values()])
+        assert paired.interval is not None
+        assert paired.half_width is not None
+        assert unpaired.half_width is not None
+        covered += paired.interval.low <= 1.1 <= paired.interval.high
+        narrower += 4 * paired.half_width < unpaired.half_width
+    assert narrower > 0.95 * rounds
+    assert covered / rounds == pytest.approx(0.95, abs=0.02)  # three standard errors of the simulation

@@ -1,0 +1,90 @@
+"""Places, ties that are not transitive, and the letters of Piepho."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.stats.ranking import Place, describe, letters, rank
+from fslab.units import Direction
+
+VALUES = {"ext4": 80.0, "xfs": 120.0, "btrfs": 79.0}
+LABELS = ["a", "b", "c", "d", "e"]
+
+
+def test_one_ahead_of_two_alike() -> None:
+    winners = {("ext4", "xfs"): "xfs", ("btrfs", "xfs"): "xfs", ("ext4", "btrfs"): None}
+    places = rank(VALUES, winners, better=Direction.HIGHER)
+    assert describe(places) == "1. xfs · 2.= ext4, btrfs"
+    assert [place.tied for place in places] == [False, True]
+
+
+def test_places_count_on_after_a_tie() -> None:
+    winners = {("xfs", "ext4"): None, ("xfs", "btrfs"): "xfs", ("ext4", "btrfs"): "ext4"}
+    assert describe(rank(VALUES, winners, better=Direction.HIGHER)) == "1.= xfs, ext4 · 3. btrfs"
+
+
+def test_lower_is_better() -> None:
+    winners = {pair: min(pair, key=VALUES.__getitem__) for pair in combinations(VALUES, 2)}
+    assert describe(rank(VALUES, winners, better=Direction.LOWER)) == "1. btrfs · 2. ext4 · 3. xfs"
+
+
+def test_alike_is_not_transitive_and_that_is_said() -> None:
+    winners = {("xfs", "ext4"): None, ("ext4", "btrfs"): None, ("xfs", "btrfs"): "xfs"}
+    (place,) = rank(VALUES, winners, better=Direction.HIGHER)
+    assert place == Place(rank=1, labels=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))
+    assert letters(place.labels, winners) == {"xfs": "a", "ext4": "ab", "btrfs": "b"}
+
+
+def test_a_circle_is_one_place() -> None:
+    winners = {("xfs", "ext4"): "xfs", ("ext4", "btrfs"): "ext4", ("btrfs", "xfs"): "btrfs"}
+    (place,) = rank(VALUES, winners, better=Direction.HIGHER)
+    assert set(place.ahead) == {("xfs", "ext4"), ("ext4", "btrfs"), ("btrfs", "xfs")}
+
+
+def test_the_comparison_decides_not_the_value() -> None:
+    # by blocks ext4 is ahead, though its median is behind
+    places = rank({"xfs": 101.0, "ext4": 100.0}, {("xfs", "ext4"): "ext4"}, better=Direction.HIGHER)
+    assert describe(places) == "1. ext4 · 2. xfs"
+
+
+def test_what_was_not_compared_is_not_told_apart() -> None:
+    assert describe(rank(VALUES, {}, better=Direction.HIGHER)) == "1.= xfs, ext4, btrfs"
+    assert rank({}, {}, better=Direction.HIGHER) == ()
+    assert letters([], {}) == {}
+
+
+def test_letters_by_hand() -> None:
+    # decided: ad, bd, ae, be, ce. Groups: abcde → bcde, abc… → {a,b,c}, {c,d}, {d,e}
+    winners = {pair: pair[0] for pair in [("a", "d"), ("b", "d"), ("a", "e"), ("b", "e"), ("c", "e")]}
+    assert letters(LABELS, winners) == {"a": "a", "b": "a", "c": "ab", "d": "bc", "e": "c"}
+
+
+PAIRS = [*combinations(LABELS, 2)]
+
+
+@given(st.lists(st.sampled_from([0, 1, None]), min_size=len(PAIRS), max_size=len(PAIRS)))
+def test_places_and_letters_say_what_the_pairs_say(picks: list[int | None]) -> None:
+    winners = {pair: None if pick is None else pair[pick] for pair, pick in zip(PAIRS, picks, strict=True)}
+    places = rank(dict.fromkeys(LABELS, 1.0), winners, better=Direction.HIGHER)
+    assert sorted(label for place in places for label in place.labels) == LABELS
+    number = {label: place.rank for place in places for label in place.labels}
+    shown = {label: letters(LABELS, winners)[label] for label in LABELS}
+    for pair in PAIRS:
+        winner = winners[pair]
+        assert (winner is None) == bool(set(shown[pair[0]]) & set(shown[pair[1]]))
+        if number[pair[0]] != number[pair[1]]:
+            assert winner == min(pair, key=number.__getitem__)
+    named = {frozenset(pair) for place in places for pair in place.ahead}
+    tied = {frozenset(pair) for pair in PAIRS if number[pair[0]] == number[pair[1]]}
+    assert named == {pair for pair in tied if winners[tuple(sorted(pair))] is not None}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_more_groups_than_letters(count: int) -> None:
+    order = [f"fs{number:02}" for number in range(count)]
+    winners = {pair: pair[0] for pair in combinations(order, 2)}
+    assert len(set(letters(order, winners).values())) == count

@@ -1,0 +1,167 @@
+"""Looking again and again: the schedule, the levels, and by simulation that looks together are honest."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from math import exp
+from statistics import NormalDist, fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.stats.compare import Method
+from fslab.stats.goal import Compared, Goal, settled
+from fslab.stats.paired import compare_blocks
+from fslab.stats.sequential import Looks, compare_at_look
+
+LOOKS = Looks(first=5)
+MOST = 40
+
+
+def test_the_schedule_grows_by_a_quarter() -> None:
+    looks = Looks()
+    assert [looks.at(number) for number in range(10)] == [4, 5, 6, 8, 10, 12, 15, 19, 24, 30]
+    assert [blocks for blocks in range(13) if looks.due(blocks)] == [4, 5, 6, 8, 10, 12]
+    assert [looks.next_after(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 5, 8, 8, 10]
+    assert [Looks(first=2, growth=2).at(number) for number in range(4)] == [2, 4, 8, 16]
+
+
+@pytest.mark.parametrize("wrong", [{"first": 0}, {"growth": 1.0}, {"coverage": 1.0}, {"coverage": 0.0}])
+def test_what_is_no_schedule_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="no looks"):
+        Looks(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_first_look_takes_three_tenths_of_what_may_be_spent() -> None:
+    assert LOOKS.coverage_at(5) == pytest.approx(1 - 0.05 * 0.88 * 0.3)
+    assert LOOKS.coverage_at(3) == LOOKS.coverage_at(5)
+    assert LOOKS.coverage_at(7) == LOOKS.coverage_at(8)  # a look out of turn takes the place of the next one
+
+
+def test_normal_sums_leave_the_levels_as_often_as_is_spent() -> None:
+    """With known variance the levels are exact: 0.05·0.88·(1 - 0.7·5/30) is spent up to 30 blocks."""
+    generator, sizes = random.Random(1), [LOOKS.at(number) for number in range(9)]
+    limits = [NormalDist().inv_cdf(1 - (1 - LOOKS.coverage_at(size)) / 2) for size in sizes]
+    rounds, left = 20_000, 0
+    for _ in range(rounds):
+        total, before = 0.0, 0
+        for size, limit in zip(sizes, limits, strict=True):
+            total += generator.gauss(0, (size - before) ** 0.5)
+            before = size
+            if abs(total) > limit * size**0.5:
+                left += 1
+                break
+    assert sizes[-1] == 30
+    assert left / rounds == pytest.approx(0.05 * 0.88 * (1 - 0.7 / 6), abs=0.0041)  # three standard errors
+
+
+@given(st.floats(min_value=1e-12, max_value=1.0), st.integers(min_value=1, max_value=60))
+def test_a_p_value_over_all_looks_is_larger(p_value: float, blocks: int) -> None:
+    assert p_value <= LOOKS.overall(p_value, blocks) <= 1
+
+
+@pytest.mark.parametrize("blocks", [5, 8, 12, 30, 75])
+def test_the_level_of_a_look_is_worth_the_whole_error(blocks: int) -> None:
+    assert LOOKS.overall(1 - LOOKS.coverage_at(blocks), blocks) == pytest.approx(0.05)
+    found = [LOOKS.overall(10 ** (-power / 4), blocks) for power in range(40)]
+    assert all(above >= below for above, below in pairwise(found))
+
+
+def test_a_look_is_a_comparison_at_its_level() -> None:
+    a = dict(enumerate([1.02, 1.06, 1.01, 1.05, 1.03, 1.04]))
+    b = dict(enumerate([1.0, 1.01, 1.0, 1.0, 1.02, 0.99]))
+    found = compare_at_look(a, b, looks=LOOKS)
+    plain = compare_blocks(a, b, coverage=LOOKS.coverage_at(6))
+    assert (found.method, found.interval, found.coverage) == (Method.PAIRED_T, plain.interval, 0.95)
+    assert found.p_value is not None
+    assert plain.p_value is not None
+    assert found.p_value > plain.p_value
+    assert found.differs == (found.p_value <= 0.05)
+
+
+def test_blocks_count_with_those_in_which_a_trial_failed() -> None:
+    a = {0: 1.0, 1: 1.1, 3: 1.2, 4: 1.0, 7: 1.3}
+    # block 7 is the eighth: the third look
+    b = {block: value * (1 + block / 100) for block, value in a.items()}
+    found = compare_at_look(a, b, looks=LOOKS)
+    assert found.interval is not None
+    assert found.interval.coverage == LOOKS.coverage_at(8)
+    later = compare_at_look(a, b, looks=LOOKS, blocks=12)
+    assert later.interval is not None
+    assert later.interval.coverage == LOOKS.coverage_at(12)
+
+
+def test_nothing_is_an_answer() -> None:
+    assert compare_at_look({}, {}, looks=LOOKS).interval is None
+
+
+def normal(generator: random.Random) -> float:
+    return generator.gauss(0, 1)
+
+
+def bimodal(generator: random.Random) -> float:
+    return generator.gauss(0, 0.2) + (3 if generator.random() < 0.3 else 0)
+
+
+def cells(
+    generator: random.Random, ratio: float, spread: float, shape: object
+) -> tuple[list[float], list[float]]:
+    noise = normal if shape is normal else bimodal
+    return (
+        [ratio * exp(spread * noise(generator)) for _ in range(MOST)],
+        [exp(spread * noise(generator)) for _ in range(MOST)],
+    )
+
+
+@pytest.mark.parametrize("shape", [normal, bimodal])
+def test_all_looks_together_cover_the_truth(shape: object) -> None:
+    """Nobody stops here: every look up to 40 blocks must hold. Docs/methods.md has the larger simulation."""
+    generator, rounds, held = random.Random(2026), 1500, 0
+    sizes = [*(size for number in range(12) if (size := LOOKS.at(number)) < MOST), MOST]
+    for _ in range(rounds):
+        a, b = cells(generator, 1.5, 0.05, shape)
+        intervals = [
+            compare_at_look(
+                dict(enumerate(a[:size])), dict(enumerate(b[:size])), looks=LOOKS, blocks=size
+            ).interval
+            for size in sizes
+        ]
+        held += all(interval is None or interval.low <= 1.5 <= interval.high for interval in intervals)
+    # what is spent up to 40 blocks is 4.0 %, and 4.5 % for t; the standard error is 0.6 %
+    assert held / rounds >= 0.94
+
+
+def trials_until(goal: Goal, ratio: float, spread: float) -> tuple[float, float]:
+    """Mean number of trials that it takes, and how often the interval at the end misses."""
+    generator, used, missed = random.Random(f"{goal} {ratio} {spread}"), [], []
+    for _ in range(150):
+        a, b = cells(generator, ratio, spread, normal)
+        blocks = 0
+        while blocks < MOST:
+            blocks = min(MOST, LOOKS.next_after(blocks))
+            found = compare_at_look(
+                dict(enumerate(a[:blocks])), dict(enumerate(b[:blocks])), looks=LOOKS, blocks=blocks
+            )
+            if settled([Compared(cells=(0, 1), estimate=found)], goal=goal, precision=0.05)[0]:
+                break
+        used.append(blocks)
+        assert found.interval is not None
+        missed.append(not found.interval.low <= ratio <= found.interval.high)
+    return fmean(used), fmean(missed)
+
+
+def test_a_quiet_comparison_ends_early_and_a_noisy_one_gets_what_it_needs() -> None:
+    quiet, missed_quiet = trials_until(Goal.DECIDED, 1.2, 0.01)
+    noisy, missed_noisy = trials_until(Goal.DECIDED, 1.2, 0.15)
+    assert quiet == 5  # half of the usual ten
+    assert 10 < noisy < MOST
+    assert max(missed_quiet, missed_noisy) <= 0.06 + 0.04  # two standard errors of 150 rounds
+
+
+def test_precise_costs_what_its_width_costs() -> None:
+    coarse, _ = trials_until(Goal.PRECISE, 2.0, 0.02)
+    fine, _ = trials_until(Goal.PRECISE, 2.0, 0.06)
+    assert coarse < 8
+    assert 15 < fine <= MOST
