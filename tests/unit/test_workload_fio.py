@@ -107,8 +107,9 @@ def test_the_depth_that_was_reached() -> None:
     )
     # 95.8 x 1 + 2.6 x (2 to 3) + 0.8 x (4 to 7) + 0.8 x (8 to 15) of 100 %
     assert found.depth is not None
-    reached = (found.depth.asked, found.depth.at_least, found.depth.at_most)
-    assert reached == (32, pytest.approx(1.106), pytest.approx(1.212))
+    assert found.depth.asked == 32
+    assert found.depth.at_least == pytest.approx(1.106)
+    assert found.depth.at_most == pytest.approx(1.212)
     assert found.metrics["achieved_depth"] == pytest.approx(1.106)
 
 
