@@ -113,7 +113,8 @@ def _measure(
     undo.enter_context(tuning.tuned(cell.tuning, site.journal))
     up = _build(cell, key, site, undo, evidence)
     tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
-    undo.enter_context(tuning.tuned_devices(cell.tuning, up.watched, site.journal))
+    top = (up.device.kernel_name,) if up.device else ()
+    undo.enter_context(tuning.tuned_devices(cell.tuning, (*top, *up.watched), site.journal))
     evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     scratch = _emptied(site.runtime / SCRATCH / "tool")
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cell.cache is Cache.COLD)
@@ -245,6 +246,8 @@ def _facts(
         volume_bytes=up.device.size_bytes if up.device else None,
         fair_volume_bytes=up.driver.fair_size_bytes if up.driver else None,
         probe_failures=findings.failures,
+        machine=machine.get("machine", "host"),
+        accelerator=machine.get("accelerator"),
     )
 
 

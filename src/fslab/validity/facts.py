@@ -82,6 +82,7 @@ class TrialFacts:
     be. ``devices`` are the kernel's names of what lies under the file system. ``remade``: a file system that
     should have lived on was lost. ``medium_buffered``: a medium goes through a page cache although it was to be
     direct. ``volume_bytes`` is how large the file system is, ``fair_volume_bytes`` from what size on it may be judged.
+    ``machine`` is where it ran, ``accelerator`` what a guest's processor is made by, None if that is not a matter.
     """
 
     work: WorkFacts
@@ -98,6 +99,8 @@ class TrialFacts:
     volume_bytes: int | None = None
     fair_volume_bytes: int | None = None
     probe_failures: tuple[ProbeFailure, ...] = ()
+    machine: str = "host"
+    accelerator: str | None = None
 
     def figure(self, name: str) -> float | None:
         """A probe's figure; None where it is unknown or the probe was not there."""

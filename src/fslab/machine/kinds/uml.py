@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,6 +89,8 @@ class Uml(kinds.Machine):
             )
         elif _modules(spec) is None:
             needs.append(Need(what="its modules are not there", remedy="name their directory with --modules"))
+        if not os.access(sys.executable, os.X_OK):  # by access(2), as hostfs does
+            needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
         if tools.find("taskset") is None:
             needs.append(Need(what="taskset is not installed", remedy="apt-get install util-linux"))
         if _xstate.needed() and tools.find("cc") is None:

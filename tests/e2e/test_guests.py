@@ -1,0 +1,122 @@
+"""A study in a guest, as a user runs it: to its end, killed, and as another user than root."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import Fslab, end, wait_for
+from tests.e2e.test_other_user import as_nobody, home
+from tests.guest.conftest import group_members
+
+from fslab.cell import MachineSpec
+from fslab.machine.kinds import REGISTRY
+from fslab.system import memory, proc
+
+__all__ = ["home"]
+
+STUDY = """
+title: two file systems in a guest
+on: uml
+guest_memory: 256m
+media: {memory: {type: ram, size: 96m}}
+stacks: {fs: {medium: memory, filesystem: [ext4, f2fs]}}
+workloads:
+  write: {tool: fio, rw: randwrite, bs: 4k, iodepth: 8, direct: true, size: 8m, runtime: 1200ms}
+trials: 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def has_uml() -> None:
+    if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "guest.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_runs_in_a_guest_and_says_so(fslab: Fslab, study: Path) -> None:
+    planned = fslab("plan", study).stdout
+    assert "write on f2fs in uml" in planned
+    assert "linux.uml mem=256m" in planned
+    assert "mkfs.f2fs" in planned
+    assert "losetup" not in planned
+    done = fslab("run", study)
+    for word in ("ext4", "f2fs", "write iops"):
+        assert word in done.stdout
+    assert "User-Mode Linux" in done.stdout
+    trials = fslab.trials()
+    assert len(trials) == 2
+    assert {trial["provenance"]["machine"]["machine"] for trial in trials} == {"uml"}
+    assert len({trial["provenance"]["machine"]["boot_id"] for trial in trials}) == 1, "one boot for all"
+
+
+def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
+    fslab: Fslab, study: Path, own_directories: Path
+) -> None:
+    process = fslab.start("run", study, "--set", "workloads.write.runtime=60s")
+    state = own_directories / "state"
+    wait_for(lambda: bool(list(state.rglob("*.jsonl"))))
+    campaign = next(state.rglob("*.jsonl")).stem
+    images = f"fslab-{campaign}-*"
+    wait_for(lambda: any("linux.uml" in command_of(pid) for pid in proc.marked_processes(campaign)))
+    leader = next(pid for pid in proc.marked_processes(campaign) if "linux.uml" in command_of(pid))
+    wait_for(lambda: bool(list(memory.SHARED.glob(images))))
+    console = Path(f"/run/fslab/{campaign}/guest-1/console")
+    wait_for(
+        lambda: (
+            "mounted filesystem" in console.read_text() or "F2FS-fs (ubdb): Mounted" in console.read_text()
+        )
+    )
+    assert len(group_members(leader)) > 2, "the kernel and its helpers"
+    end(process, signal.SIGKILL)
+    wait_for(lambda: not group_members(leader))
+    wait_for(lambda: not list(state.rglob("*.jsonl")))
+    assert not proc.marked_processes(campaign)
+    assert not list(memory.SHARED.glob(images))
+    assert not [path for path in Path("/run/fslab").glob("*") if path.name == campaign]
+    assert not [path for path in own_directories.rglob("*") if path.name.startswith("guest-")]
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def compares(home: Path, *words: str) -> str:
+    """Run fslab as another user and check that it left only its store."""
+    done = as_nobody(home, "run", *words)
+    assert done.returncode == 0, done.stderr
+    assert "User-Mode Linux" in done.stdout
+    assert not [path for path in home.rglob("*") if path.is_file() and "store" not in path.name]
+    return done.stdout
+
+
+@pytest.mark.root
+def test_another_user_compares_file_systems_in_a_guest(home: Path, study: Path) -> None:
+    (home / "store.yaml").write_text(study.read_text())
+    said = compares(home, "store.yaml")
+    assert "ext4" in said
+    assert "f2fs" in said
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_another_user_runs_the_first_study_in_a_guest(home: Path) -> None:
+    short = (
+        "trials=1",
+        "media.memory.size=384m",
+        "workloads.sequential-write.size=128m",
+        "guest_memory=512m",
+    )
+    said = compares(home, "quick", "--on", "uml", *(word for setting in short for word in ("--set", setting)))
+    for name in ("ext4", "xfs", "btrfs"):
+        assert name in said

@@ -1,0 +1,63 @@
+"""Tests in this directory boot guests, as any user; whatever one leaves behind fails it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import campaign as campaigns
+from fslab.campaign import site as sites
+from fslab.campaign.guests import Guests
+from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.machine.kinds import REGISTRY
+from fslab.system import memory, paths
+
+
+def group_members(leader: int) -> list[int]:
+    """Living processes of a process group."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            _, _, rest = (entry / "stat").read_text().rpartition(")")
+        except OSError:
+            continue
+        state, _, group = rest.split()[:3]
+        if int(group) == leader and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def guests(own_directories: Path) -> Iterator[Guests]:
+    """The guests of a campaign of this test; afterwards nothing of them is left."""
+    missing = REGISTRY.get("uml").missing(MachineSpec(type="uml"))
+    if missing:
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+    campaign = campaigns.new_id()
+    leaders: list[int] = []
+    with sites.opened(campaign, frozenset()) as site:
+        made = Guests(site=site, machine={"hostname": "host"})
+        yield made
+        leaders += [guest.child.pid for guest in made.running]
+    assert not [pid for leader in leaders for pid in group_members(leader)], "a guest lives on"
+    assert not (paths.runtime() / campaign).exists()
+    assert not list(memory.SHARED.glob(f"fslab-{campaign}-*")), "an image is left"
+    assert not list((own_directories / "state").rglob("*.jsonl")), "a journal is left"
+
+
+def cell(filesystem: str = "ext4", **changes: Any) -> Cell:
+    """A short trial in a guest: a second of random writes on an image in memory."""
+    stack = StackSpec(
+        name=filesystem, medium=MediumSpec(name="m", type="ram", options={"size": "96m"}), filesystem=filesystem,
+        machine=MachineSpec(type="uml", memory="256m"),
+    )  # fmt: skip
+    parameters = {"rw": "randwrite", "bs": "4k", "size": "8m", "runtime": "1200ms", "direct": True}
+    values = {
+        "stack": stack,
+        "workload": WorkloadSpec(name="w", tool="fio", parameters=parameters),
+        **changes,
+    }
+    return Cell.model_validate(values)

@@ -1,0 +1,125 @@
+"""Trials in User-Mode Linux: what they measure, and what becomes of guests that panic, hang or are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.guest.conftest import cell
+
+from fslab.campaign.guests import Guests
+from fslab.cell import Cell, Fresh, TrialKey
+from fslab.errors import FslabError, GuestError, GuestPanickedError
+from fslab.machine import guest as waiting
+from fslab.machine.guest import Guest
+from fslab.machine.kinds import _mconsole
+from fslab.record import Status, TrialRecord
+
+
+def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
+    return guests.run(wanted, TrialKey(campaign=guests.site.campaign, block=block, seed=7))
+
+
+def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
+    records = [trial(guests, cell(name)) for name in ("ext4", "f2fs", "ext4")]
+    for record in records:
+        assert record.status in {Status.OK, Status.INVALID}, record.error
+        assert record.metrics["write_iops"].value
+        machine = record.provenance.machine
+        assert machine["machine"] == "uml"
+        assert machine["kernel"] != os.uname().release
+        assert machine["host"] == {"hostname": "host"}
+        assert record.provenance.device["device"] == "ubdb"
+        assert record.provenance.device["size_bytes"] == 96 << 20
+        mkfs = [each.argv for each in record.provenance.commands if each.stage == "mkfs"]
+        assert mkfs == [(f"mkfs.{record.cell.stack.filesystem}", *mkfs[0][1:])]
+        assert mkfs[0][-1] == "/dev/ubdb"
+    assert "EXT4-fs (ubdb): mounted" in records[2].raw["guest_kernel_log"]
+    assert "EXT4-fs" not in records[1].raw["guest_kernel_log"], "only since the trial began"
+    assert "F2FS-fs (ubdb): Mounted" in records[1].raw["guest_kernel_log"]
+    assert len(guests.running) == 1
+
+
+def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
+    guests: Guests, tmp_path: Path
+) -> None:
+    script = f"id -u; mknod /run/node b 1 0 && echo made; touch {tmp_path}/x /etc/x; echo $?"
+    request = {"do": "command", "argv": ["sh", "-c", script], "timeout_s": 30}
+    value = guests.ask(cell().stack, "m", request, timeout_s=60)
+    assert value["stdout"].split() == ["0", "made", "1"]
+    assert value["stderr"].count("Read-only file system") == 2
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_system_that_lives_on_is_not_made_again(guests: Guests) -> None:
+    lasting = cell(fresh=Fresh.CELL)
+    first, second = (trial(guests, lasting, block) for block in range(2))
+    assert [each.stage for each in first.provenance.commands].count("mkfs") == 1
+    assert [each.stage for each in second.provenance.commands].count("mkfs") == 0
+
+
+def test_an_error_inside_keeps_its_class(guests: Guests) -> None:
+    request = {"do": "call", "function": "fslab.units:parse_size", "arguments": {"value": "2k"}}
+    with pytest.raises(RuntimeError, match="in the guest"):
+        guests.ask(cell().stack, "m", {**request, "function": "fslab.units:nothing"}, timeout_s=60)
+    with pytest.raises(FslabError, match="no function of ours"):
+        guests.ask(cell().stack, "m", {**request, "function": "os:remove"}, timeout_s=60)
+
+
+def panic(guest: Guest) -> None:
+    with contextlib.suppress(GuestError):  # it answers no more
+        _mconsole.ask(guest.directory / "uml/mconsole", "sysrq c", timeout_s=1.0)
+
+
+def kill(guest: Guest) -> None:
+    os.killpg(guest.child.pid, signal.SIGKILL)
+
+
+def stop(guest: Guest) -> None:
+    os.kill(guest.child.pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("harm", "failure", "said"),
+    [
+        (panic, "guest_panicked", "Kernel panic"),
+        (kill, "guest_lost", "EXT4-fs (ubdb): mounted"),
+        (stop, "guest_hung", "EXT4-fs (ubdb): mounted"),
+    ],
+)
+def test_a_guest_that_is_lost_costs_one_trial(
+    harm: Callable[[Guest], None], failure: str, said: str, guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "PING_EVERY_S", 1.0)
+    monkeypatch.setattr(waiting, "PING_LIMIT_S", 2.0)
+    wanted = cell()
+    assert trial(guests, wanted).status is not Status.FAILED
+    (guest,) = guests.running
+    since = guest.console_end()
+
+    def when_mounted() -> None:
+        while "mounted filesystem" not in guest.log_text(since):
+            time.sleep(0.02)
+        harm(guest)
+
+    helper = threading.Thread(target=when_mounted)
+    helper.start()
+    record = trial(guests, wanted, 1)
+    assert record.status_text == f"failed:{failure}"
+    assert said in record.raw["guest_kernel_log"]
+    assert record.provenance.machine["machine"] == "uml"
+    assert not guests.running
+    assert trial(guests, wanted, 2).status is not Status.FAILED
+    assert guests.running != [guest]
+
+
+def test_a_panic_between_trials_is_told_as_one(guests: Guests) -> None:
+    request = {"do": "command", "argv": ["sh", "-c", "echo c > /proc/sysrq-trigger"], "timeout_s": 30}
+    with pytest.raises(GuestPanickedError, match="kernel panicked"):
+        guests.ask(cell().stack, "m", request, timeout_s=60)
