@@ -143,6 +143,7 @@ def test_devices_are_set_with_those_below_them(tmp_path: Path) -> None:
     partition, virtual = disks / "sda/sda1", tmp_path / "devices/virtual/dm-0"
     partition.mkdir()
     (virtual / "queue").mkdir(parents=True)
+    (virtual / "queue/scheduler").write_text("none\n")
     (virtual / "slaves").mkdir()
     (virtual / "slaves/sda1").symlink_to(partition)
     (virtual / "slaves/sdb").symlink_to(disks / "sdb")
@@ -150,8 +151,10 @@ def test_devices_are_set_with_those_below_them(tmp_path: Path) -> None:
     (tmp_path / "class/block/dm-0").symlink_to(virtual)
     found = tuning.queues(["dm-0"], tmp_path)
     assert found == [virtual / "queue", disks / "sda/queue", disks / "sdb/queue"]
-    made = _settings.device_writes("io_scheduler", "none", found)
-    assert made == [Write(path=disks / name / "queue/scheduler", value="none") for name in ("sda", "sdb")]
+    made = _settings.device_writes("io_scheduler", "mq-deadline", found)
+    assert made == [
+        Write(path=disks / name / "queue/scheduler", value="mq-deadline") for name in ("sda", "sdb")
+    ]
     with pytest.raises(UnsupportedError, match="none, mq-deadline"):
         _settings.device_writes("io_scheduler", "bfq", found)
     with pytest.raises(UnsupportedError, match="no such setting"):

@@ -66,9 +66,10 @@ def writes(name: str, value: str) -> list[Write]:
 
 def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
     """What to write for a setting of devices, given their request queues in /sys."""
-    paths = [queue / OF_DEVICES[name] for queue in queues]
-    found = [path for path in paths if path.exists()]
+    found = [path for queue in queues if (path := queue / OF_DEVICES[name]).exists()]
     if name == "io_scheduler":
+        # What only passes requests on to other devices (dm, md) has no scheduler to choose.
+        found = [path for path in found if _choices(path) != ["none"]] or found
         _check_choice(name, value, found)
     return _all(name, found, value)
 
@@ -153,13 +154,18 @@ def _flag(name: str, value: str) -> bool:
 def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:
     """UnsupportedError where the kernel lists what it knows, and this is not in it."""
     for path in lists:
-        words = re.findall(r"[\w-]+", sysfs.text(path) or "")
+        words = _choices(path)
         if words and value not in words:
             raise UnsupportedError(
                 f"this machine knows no '{value}'",
                 where=f"tuning.{name}",
                 hint=f"it knows: {', '.join(words)}",
             )
+
+
+def _choices(path: Path) -> list[str]:
+    """The words of a list such as ``[none] mq-deadline``."""
+    return re.findall(r"[\w-]+", sysfs.text(path) or "")
 
 
 def _is_choice(path: Path) -> bool:

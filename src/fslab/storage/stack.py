@@ -7,7 +7,7 @@ about when to measure.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class Stack:
     ``work`` is the workload's own directory on it; ``device`` is None on a ``directory`` medium, and so is
     ``plan``, what its layout does; ``watched`` are kernel names of the disks under it, as far as they can be
     known: the parts, not what a layout makes of them, so that nothing is counted twice and copies and parity
-    count as the bytes they are.
+    count as the bytes they are. ``place`` is what is known of where an existing directory lies.
     """
 
     site: Site
@@ -44,12 +44,13 @@ class Stack:
     plan: LayoutPlan | None = None
     target: Path | None = None
     watched: tuple[str, ...] = ()
+    place: dict[str, Any] = field(default_factory=dict)
     buffered: bool = False
 
     @property
     def facts(self) -> dict[str, Any]:
         """Geometry and settings of the device, for the provenance."""
-        return dict(self.device.facts) if self.device else {}
+        return dict(self.device.facts if self.device else self.place)
 
     def flush(self) -> None:
         """Write all dirty data to the device."""
@@ -186,7 +187,12 @@ def _on_directory(spec: StackSpec, site: Site, provided: BlockDevice | Path) -> 
         raise TypeError(f"{spec.medium.type} says that it is not formatted but provides a device")
     mount = mounts.containing(provided)
     watched = (name,) if (name := _device_under(mount)) else ()
-    return Stack(site=site, spec=spec, work=provided, filesystem=mount.filesystem, watched=watched)
+    place: dict[str, Any] = {"mount_options": mount.options}
+    if name:
+        place |= sysfs.geometry_of((sysfs.SYS / "class/block" / name).resolve())
+    return Stack(
+        site=site, spec=spec, work=provided, filesystem=mount.filesystem, watched=watched, place=place
+    )
 
 
 def _device_under(mount: mounts.Mount) -> str | None:

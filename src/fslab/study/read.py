@@ -49,13 +49,12 @@ def read_study(root: Node, mistakes: Mistakes) -> Draft:
     }
     fields = known_fields(root, keys_of(StudyFile, described=True), mistakes, root)
     draft.values = read_keys(StudyFile, root, fields, mistakes, readers)
-    for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
     _inherit(draft)
+    for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
         _check_tunable(key, node, mistakes)
     return draft
 
 
-def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes: Mistakes) -> None:
 def _inherit(draft: Draft) -> None:
     """What a stack does not say of its machine is as for the whole study."""
     for name, stack in draft.stacks.items():
@@ -63,6 +62,7 @@ def _inherit(draft: Draft) -> None:
         draft.stacks[name] = stack.model_copy(update=own)
 
 
+def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes: Mistakes) -> None:
     """Read each entry of a mapping of names."""
     if not is_mapping(node, f"a mapping of names, each with {what}", mistakes):
         return

@@ -53,8 +53,13 @@ def queue_directory(block: Path) -> Path:
 
 def geometry(device: Path) -> dict[str, Any]:
     """What the kernel says of a block device: sizes in bytes, scheduler, cache; None where it is silent."""
-    block = block_directory(device)
+    return geometry_of(block_directory(device))
+
+
+def geometry_of(block: Path) -> dict[str, Any]:
+    """The same, given the device's own directory below /sys."""
     queue = queue_directory(block)
+    disk = queue.parent
     sectors = number(block / "size")
     return {
         "device": block.name,
@@ -70,7 +75,8 @@ def geometry(device: Path) -> dict[str, Any]:
         "fua": _yes(number(queue / "fua")),
         "read_ahead_kib": number(queue / "read_ahead_kb"),
         "nr_requests": number(queue / "nr_requests"),
-        "model": text(block / "device/model"),
+        "model": text(disk / "device/model"),
+        "firmware": text(disk / "device/firmware_rev") or text(disk / "device/rev"),
     }
 
 

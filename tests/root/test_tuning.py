@@ -1,0 +1,93 @@
+"""Settings on the real kernel: they hold during a trial, come back afterwards, and after a kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.root.test_trial import cell, run
+
+from fslab.campaign import preflight, undo
+from fslab.errors import UnsupportedError
+from fslab.machine import tuning
+from fslab.storage import Site
+from fslab.system import sysfs
+
+HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+SWAPPINESS = Path("/proc/sys/vm/swappiness")
+
+KILLED = """
+import os, signal
+from fslab.campaign.journal import CampaignJournal
+from fslab.machine import tuning
+wanted = {"vm.swappiness": "13", "vm.dirty_bytes": "67108864"}
+with CampaignJournal("test-0009") as journal, tuning.tuned(wanted, journal):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def queue(device: Path) -> Path:
+    return sysfs.queue_directory(sysfs.block_directory(device))
+
+
+def test_a_device_has_them_while_it_is_used(loop: Callable[[], Path], site: Site) -> None:
+    device = loop()
+    scheduler, ahead = queue(device) / "scheduler", queue(device) / "read_ahead_kb"
+    before = sysfs.selected(scheduler), sysfs.text(ahead)
+    wanted = {"io_scheduler": "mq-deadline", "read_ahead_kib": "512"}
+    if "mq-deadline" not in scheduler.read_text():
+        pytest.skip("this kernel has no mq-deadline")
+    with tuning.tuned_devices(wanted, [device.name], site.journal):
+        assert (sysfs.selected(scheduler), sysfs.text(ahead)) == ("mq-deadline", "512")
+    assert (sysfs.selected(scheduler), sysfs.text(ahead)) == before
+    with pytest.raises(UnsupportedError, match="knows no 'cfq'"):  # noqa: SIM117
+        with tuning.tuned_devices({"io_scheduler": "cfq"}, [device.name], site.journal):
+            pytest.fail("went on")
+
+
+def test_what_the_kernel_rounds_is_refused_and_put_back(loop: Callable[[], Path], site: Site) -> None:
+    """read_ahead_kb is kept in pages (block/blk-sysfs.c): 5 KiB become 4."""
+    device = loop()
+    ahead = queue(device) / "read_ahead_kb"
+    before = ahead.read_text()
+    with pytest.raises(UnsupportedError, match="'5' was written, but '4' holds"):  # noqa: SIM117
+        with tuning.tuned_devices({"read_ahead_kib": "5"}, [device.name], site.journal):
+            pytest.fail("went on")
+    assert ahead.read_text() == before
+
+
+def test_a_trial_has_them_and_says_so(site: Site) -> None:
+    before = sysfs.selected(HUGE)
+    if before is None:
+        pytest.skip("this kernel has no huge pages")
+    other = "never" if before != "never" else "always"
+    record = run(site, cell(tuning={"transparent_hugepage": other, "read_ahead_kib": "512"}))
+    assert record.metrics, record.error
+    assert record.provenance.device["read_ahead_kib"] == 512
+    assert sysfs.selected(HUGE) == before
+
+
+def test_a_kill_leaves_them_to_the_next_run() -> None:
+    before = [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))]
+    done = subprocess.run([sys.executable, "-c", KILLED], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    try:
+        assert sysfs.text(SWAPPINESS) == "13"
+    finally:
+        undone, failures = undo.clean_all()
+    assert (len(undone), failures) == (2, [])
+    assert [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))] == before
+
+
+def test_what_this_machine_lacks_is_refused_before_anything_is_made() -> None:
+    wrong = {"vm.no_such_thing": "1", "transparent_hugepage": "sometimes", "cpu_governor": "fast"}
+    for name, value in wrong.items():
+        with pytest.raises(UnsupportedError, match=name.removeprefix("vm.")):
+            preflight.check("test-0010", [cell(tuning={name: value})], frozenset())
+    if not Path("/run/systemd/system").is_dir():
+        with pytest.raises(UnsupportedError, match="no systemd"):
+            preflight.check("test-0010", [cell(tuning={"stop_timers": "fstrim.timer"})], frozenset())
