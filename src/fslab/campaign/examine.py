@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,7 @@ class _Volumes:
 
     request: Request
     site: Site
+    slots: set[str] = field(default_factory=set)
 
     def spec(
         self, *, small: bool = False, mkfs_options: str = "", mount_options: str = "defaults"
@@ -160,7 +161,9 @@ class _Volumes:
     @contextmanager
     def up(self, slot: str, spec: StackSpec) -> Iterator[_Made]:
         """A new file system, mounted; gone again afterwards."""
-        stack.check(spec, self.site)
+        if slot not in self.slots:  # later volumes lie on the image that is there already
+            stack.check(spec, self.site)
+            self.slots.add(slot)
         with Teardown() as undo:
             own = undo.enter_context(
                 ExitStack()

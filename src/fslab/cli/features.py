@@ -15,7 +15,7 @@ from fslab.cli.common import (
     console,
     print_json,
 )
-from fslab.errors import UnsupportedError, UsageError
+from fslab.errors import FslabError, InterruptedBySignal, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from fslab.campaign.examine import Request
@@ -70,7 +70,7 @@ def features(
         for request in requests:
             if not as_json:
                 screen.print(f"trying {request.filesystem} …", style="dim")
-            found.append(machines.examine(request))
+            found.append(_examined(machines, request))
     if as_json:
         _print_json(found, facts.gather())
     else:
@@ -79,6 +79,22 @@ def features(
         report.show(found, console(), details=details)
     if not any(each.findings for each in found):
         raise typer.Exit(UnsupportedError.exit_code)
+
+
+def _examined(machines: _Machines, request: Request) -> Examination:
+    """What was found; a file system that cannot be made must not hide what the others can do."""
+    from fslab.features import Examination
+    from fslab.system import kernel
+
+    try:
+        return machines.examine(request)
+    except (InterruptedBySignal, UsageError):
+        raise
+    except FslabError as error:
+        return Examination(
+            filesystem=request.filesystem, kernel=kernel.release(), size_bytes=request.size_bytes,
+            not_possible=f"{error.what}{f' ({error.hint})' if error.hint else ''}",
+        )  # fmt: skip
 
 
 def _request(filesystem: str, medium: str, size: str, only: str | None) -> Request:
@@ -127,10 +143,7 @@ class _Machines(ExitStack):
         stack = StackSpec(
             name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=self._wish
         )
-        try:
-            machine = choose.resolved(stack).machine
-        except UnsupportedError as error:
-            return _not_possible(request, error.what)
+        machine = choose.resolved(stack).machine
         if machine.type == "host":
             with site.opened(new_id(), frozenset()) as opened:
                 return examine.examine(request, opened)
@@ -146,15 +159,3 @@ class _Machines(ExitStack):
             opened = self.enter_context(site.opened(new_id(), frozenset()))
             self._guests = Guests(site=opened, machine=facts.gather())
         return self._guests
-
-
-def _not_possible(request: Request, why: str) -> Examination:
-    from fslab.features import Examination
-    from fslab.system import kernel
-
-    return Examination(
-        filesystem=request.filesystem,
-        kernel=kernel.release(),
-        size_bytes=request.size_bytes,
-        not_possible=why,
-    )

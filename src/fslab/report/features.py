@@ -18,9 +18,11 @@ from fslab.features import Answer, Examination, Feature, Finding, in_order
 from fslab.units import format_size
 
 DOCUMENTED = "ext-generations.documented.json"
-TITLE_WIDTH = 21
+TITLE_WIDTH = 24
 COLUMN_WIDTH = 14
 SECOND_NS = 1_000_000_000
+MIB = 1 << 20
+LARGE_BYTES = 1 << 30
 # What is documented is rounded, or counts what surrounds a value.
 ABOUT = 0.05
 
@@ -39,7 +41,8 @@ def word(finding: Finding) -> str:
         case Answer.UNKNOWN:
             return "?"
         case Answer.VALUE:
-            return f"{'≥ ' if finding.at_least else ''}{amount(finding.value, finding.unit)}"
+            more = finding.at_least and not isinstance(finding.value, str)
+            return f"{'≥ ' if more else ''}{amount(finding.value, finding.unit)}"
 
 
 def amount(value: float | str | None, unit: str | None) -> str:
@@ -48,8 +51,8 @@ def amount(value: float | str | None, unit: str | None) -> str:
         return str(value)
     match unit:
         case "B":
-            # One byte less than a power of two is how a limit is stored, not how it is called.
-            return format_size(value + 1 if value > 1 << 30 and value % 2 else value)
+            # A byte or a block less than a round number is how a limit is kept, not how it is called.
+            return format_size(-(-value // MIB) * MIB if value > LARGE_BYTES else value)
         case "ns" if value >= SECOND_NS:
             return f"{value / SECOND_NS:g} s"
         case "ns" | "%":
@@ -80,7 +83,7 @@ def _table(found: Sequence[Examination]) -> Iterator[RenderableType]:
     table = Table(box=None, pad_edge=False)
     table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
     for each in found:
-        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH, no_wrap=True)
+        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH - 1, no_wrap=True)
     table.add_row(Text("kernel", style="dim"), *(Text(_kernel(each), style="dim") for each in found))
     group = None
     for feature in in_order():
@@ -146,7 +149,7 @@ def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[Renderab
     table = Table(box=None, pad_edge=False, title=data["title"], title_justify="left", title_style="bold")
     table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
     for each in known:
-        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH, no_wrap=True)
+        table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH - 1, no_wrap=True)
     for name in data["features"]:
         said = {each.filesystem: data["filesystems"][each.filesystem].get(name) for each in known}
         if any(name in each.findings for each in known):
