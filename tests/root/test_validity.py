@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +130,49 @@ def test_the_rate_of_a_long_run_is_judged(site: Site) -> None:
     record = run(site, {**READ, "direct": True, "runtime": "8s", "rate": "20m"})
     assert len(record.raw["fio_bw.log"].splitlines()) >= 32
     assert not of_kind(record, "not_steady"), "a rate that fio itself holds at 20 MiB/s is steady"
+
+
+@contextmanager
+def hindered(after_s: float) -> Iterator[None]:
+    """Our fio stands still three quarters of the time, from a while after its start on."""
+    over = threading.Event()
+
+    def hinder() -> None:
+        while not (groups := _groups_of("fio")) and not over.wait(0.05):
+            pass
+        over.wait(after_s)
+        while not over.is_set() and (groups := _groups_of("fio")):
+            for sign, wait_s in ((signal.SIGSTOP, 0.075), (signal.SIGCONT, 0.025)):
+                for group in groups:
+                    with suppress(ProcessLookupError):
+                        os.killpg(group, sign)
+                time.sleep(wait_s)
+
+    thread = threading.Thread(target=hinder)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _groups_of(program: str) -> set[int]:
+    """Process groups of our own children that run it, not those that only lay its files out."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    found = set()
+    for child in children:
+        with suppress(OSError):
+            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            if words[0] == program.encode() and b"--create_only=1" not in words:
+                found.add(os.getpgid(int(child)))
+    return found
+
+
+@pytest.mark.slow
+def test_a_rate_that_falls_while_it_is_measured_is_in_doubt(site: Site) -> None:
+    with hindered(after_s=6.0):
+        record = run(site, {**READ, "direct": True, "runtime": "12s"})
+    (warning,) = of_kind(record, "not_steady")
+    assert warning.severity is Severity.DOUBT
+    assert warning.data["shift"] > 0.3

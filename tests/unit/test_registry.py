@@ -15,9 +15,11 @@ from fslab.registry import Registry
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
-REGISTRIES: list[Registry[Any]] = [FILESYSTEMS, LAYOUTS, MEDIA, WORKLOADS]
+REGISTRIES: list[Registry[Any]] = [FILESYSTEMS, LAYOUTS, MEDIA, WORKLOADS, TRIAL_RULES, CAMPAIGN_RULES]
 ENTRIES = [pytest.param(registry, name, id=name) for registry in REGISTRIES for name in registry.names()]
 
 CONTRACT = "from tests_registry_contract import Animal\n"

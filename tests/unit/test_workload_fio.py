@@ -157,13 +157,28 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
     assert rate.values == tuple(1024.0 * each for each in kib)
 
 
-def test_intervals_that_not_all_jobs_have_are_left_out() -> None:
-    text = "200, 10, 0, 0, 0\n400, 10, 0, 0, 0\n200, 20, 0, 0, 0\n"
-    rate = rate_over_time(text, 2)
+@pytest.mark.parametrize(
+    ("lines", "kib"),
+    [
+        (["200, 10, 0, 0, 0", "400, 12, 0, 0, 0"], [10, 12]),
+        # two jobs: what the second one has no time for any more is left out
+        (["200, 10, 0, 0, 0", "400, 12, 0, 0, 0", "600, 13, 0, 0, 0", "200, 20, 0, 0, 0", "401, 21, 0, 0, 0"],
+         [30, 33]),
+        # nothing moved between 400 and 800 ms, and no reads before 200 ms
+        (["200, 7, 1, 0, 0", "400, 10, 0, 0, 0", "400, 5, 1, 0, 0", "1000, 8, 0, 0, 0"], [7, 15, 0, 0, 8]),
+        # fio was late: 520 and 650 ms both lie nearest to 600 ms
+        (["200, 10, 0, 0, 0", "520, 10, 0, 0, 0", "650, 20, 0, 0, 0"], [10, 0, 15]),
+    ],
+)  # fmt: skip
+def test_intervals_of_the_log(lines: list[str], kib: list[float]) -> None:
+    rate = rate_over_time("\n".join(lines))
     assert rate is not None
-    assert rate.values == (30 * 1024.0,)
-    assert rate_over_time("", 1) is None
-    assert rate_over_time("fio: something\n", 1) is None
+    assert rate.values == tuple(1024.0 * each for each in kib)
+
+
+@pytest.mark.parametrize("text", ["", "fio: something\n"])
+def test_a_log_without_lines_is_no_rate(text: str) -> None:
+    assert rate_over_time(text) is None
 
 
 def test_the_top_class_of_depths_gets_the_benefit_of_the_doubt() -> None:

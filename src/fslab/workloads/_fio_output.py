@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
@@ -113,19 +114,29 @@ def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:
     return Depth(asked=iodepth, at_least=low, at_most=high)
 
 
-def rate_over_time(text: str, series: int) -> Rate | None:
+def rate_over_time(text: str) -> Rate | None:
     """The bandwidth of all jobs and directions together, from fio's log of them (HOWTO, "Log File Formats").
 
-    ``series`` is how many there are. Each line is a mean over an interval that ends at a time in ms, in KiB/s; fio
-    appends one job after the other and leaves out what remains at the end.
+    A line is the mean in KiB/s over an interval that ends at a time in ms. fio appends one job after the other,
+    leaves out intervals in which nothing moved, and the last one of each job unless it is whole.
     """
-    found: dict[int, list[float]] = {}
-    for line in text.splitlines():
-        fields = line.split(",")
-        if len(fields) > 2 and fields[0].strip().isdigit() and fields[1].strip().isdigit():
-            found.setdefault(round(int(fields[0]) / RATE_MS), []).append(int(fields[1]) * 1024.0)
-    values = tuple(sum(parts) for _, parts in sorted(found.items()) if len(parts) == series)
-    return Rate(what="bandwidth", interval_s=RATE_MS / 1000, values=values) if values else None
+    jobs: list[dict[int, dict[str, list[float]]]] = []
+    last_ms = 0
+    for fields in (line.split(", ") for line in text.splitlines()):
+        if len(fields) < 3 or not (fields[0].isdigit() and fields[1].isdigit()):
+            continue
+        if not jobs or int(fields[0]) < last_ms:
+            jobs.append({})
+        last_ms = int(fields[0])
+        directions = jobs[-1].setdefault(round(last_ms / RATE_MS), {})
+        directions.setdefault(fields[2], []).append(int(fields[1]) * 1024.0)
+    if not jobs:
+        return None
+    # On a busy machine fio may be late: two lines in one interval are a mean of it.
+    by_job = [{end: sum(map(fmean, parts.values())) for end, parts in job.items()} for job in jobs]
+    whole = range(1, min(map(max, by_job)) + 1)
+    values = tuple(sum(job.get(end, 0.0) for job in by_job) for end in whole)
+    return Rate(what="bandwidth", interval_s=RATE_MS / 1000, values=values)
 
 
 def _number(value: object) -> float | None:

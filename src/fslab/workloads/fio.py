@@ -132,7 +132,7 @@ def _reading(
 ) -> Reading:
     written = int(job["write"]["io_bytes"])
     once = parameters.writes and not (parameters.in_place or parameters.random)
-    rate = rate_over_time(rates, parameters.numjobs * len(_directions(parameters)))
+    rate = rate_over_time(rates)
     return Reading(
         metrics=metrics,
         read_bytes=int(job["read"]["io_bytes"]),
