@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,9 @@ def guests(own_directories: Path) -> Iterator[Guests]:
         made = Guests(site=site, machine={"hostname": "host"})
         yield made
         leaders += [guest.child.pid for guest in made.running]
+    deadline = time.monotonic() + 5  # a large one takes a moment to give its memory back
+    while any(map(group_members, leaders)) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert not [pid for leader in leaders for pid in group_members(leader)], "a guest lives on"
     assert not (paths.runtime() / campaign).exists()
     assert not list(memory.SHARED.glob(f"fslab-{campaign}-*")), "an image is left"
