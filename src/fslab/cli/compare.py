@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from fslab.report.contrast_model import Contrast
     from fslab.report.gate import Verdict
 
-SIDE = "A campaign (id, the beginning of one, 'last', 'last~1') or a JSON file of fslab export."
+SIDE = (
+    "A campaign (id, the beginning of one, 'last', 'last~1'), a JSON file of fslab export, or several with commas: "
+    "then each counts once, by its median."
+)
 EPILOG = """\b
 Examples:
   fslab compare                                  the last campaign against the one before it
   fslab compare last~1 last --differing kernel   the same after a kernel update
   fslab compare base.json last --fail-if-slower 5%
   fslab compare here.json there.json --differing machine
+  fslab compare mon,wed,fri,sun tue,thu,sat,mo2  several with several, run by turns
   fslab compare last --stack ext4 --stack xfs    two stacks of one campaign
   fslab compare last --kernel 6.1 --kernel 6.12  two kernels of one campaign
 
@@ -200,6 +204,11 @@ def _results(name: str, store: str | None) -> Results:
     from fslab.store import exported
     from fslab.store.store import Store
 
+    if "," in name:
+        parts = {part: _results(part, store) for part in filter(None, name.split(","))}
+        if len({part.name for part in parts.values()}) < name.count(",") + 1:
+            raise UsageError("one campaign is named twice, or not at all", where=name, hint="write a,b,c")
+        return Results.of_several(name, list(parts.values()))
     if name.endswith(".json") or "/" in name:
         return Results.of_trials(name, exported.read(Path(name)))
     with Store.open(store, create=False) as opened:
@@ -261,7 +270,11 @@ def _exit(judged: Verdict, limit: float | None, *, unsure: bool) -> None:
     """Leave with the gate's code, or say what it could not tell."""
     from fslab.report import gate
 
-    hint = f"{judged.needed} trials of each could show it" if judged.needed else "more trials narrow it down"
+    hint = (
+        f"{judged.needed} {judged.unsure[0].sampled} of each could show it"
+        if judged.needed
+        else "more trials narrow it down"
+    )
     words = gate.unsure_words(judged, limit) if judged.unsure else ""
     if judged.fails:
         if words:

@@ -36,7 +36,7 @@ class Results:
     """One of two sets of results: trials, and the cells that were planned (those of the trials, if unknown).
 
     ``machine``: facts of the campaign, for when there is no trial; ``looks``: when it looked at its trials, if
-    it repeated them until it was sure.
+    it repeated them until it was sure; ``several``: it is several campaigns, each of which counts once.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Results:
     study: str | None = None
     machine: dict[str, Any] | None = None
     looks: Looks | None = None
+    several: bool = False
 
     @classmethod
     def of_campaign(cls, campaign: Campaign, trials: Iterable[TrialRecord]) -> Results:
@@ -61,6 +62,16 @@ class Results:
         # They come in the random order of their first block: nobody would find anything.
         ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
         return cls(name=name, trials=tuple(trials), cells=tuple(ordered))
+
+    @classmethod
+    def of_several(cls, name: str, parts: Sequence[Results]) -> Results:
+        """Several campaigns as one side: what scatters between them is then part of every interval."""
+        cells = {cell.id: cell for part in parts for cell in part.cells}
+        studies = {part.study for part in parts}
+        return cls(
+            name=name, trials=tuple(trial for part in parts for trial in part.trials), cells=tuple(cells.values()),
+            study=studies.pop() if len(studies) == 1 else None, machine=parts[0].machine, several=True,
+        )  # fmt: skip
 
     def only(self, cells: Collection[Cell], name: str) -> Results:
         """The part of it that is of these cells."""
@@ -145,10 +156,14 @@ def figures_of(cell: Cell, measured: Iterable[tuple[object, Iterable[TrialRecord
 def _line(
     partners: Partners, metric: Metric, a: Results, b: Results, *, paired: bool, coverage: float
 ) -> Line:
-    left = lines.values_of(a.trials, partners.a, metric.name)
-    right = lines.values_of(b.trials, partners.b, metric.name)
-    estimate = lines.estimate_of(left, right, paired=paired, looks=a.looks, coverage=coverage)
-    return lines.line(partners.a, partners.b, metric, list(left.values()), list(right.values()), estimate)
+    several = a.several or b.several
+    values = lines.medians_of if several else lines.values_of
+    left, right = values(a.trials, partners.a, metric.name), values(b.trials, partners.b, metric.name)
+    estimate = lines.estimate_of(left, right, paired=paired and not several, looks=a.looks, coverage=coverage)
+    return lines.line(
+        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimate,
+        sampled="campaigns" if several else "trials",
+    )  # fmt: skip
 
 
 def _side(results: Results) -> Side:

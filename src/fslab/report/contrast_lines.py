@@ -55,17 +55,28 @@ def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[in
     return found
 
 
+def medians_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
+    """The median of each campaign's sound trials of a cell, in the order of the campaigns."""
+    by_campaign: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        by_campaign.setdefault(trial.key.campaign, []).append(trial)
+    found = (median(list(values_of(each, cell, metric).values())) for each in by_campaign.values())
+    return dict(enumerate(value for value in found if value is not None))
+
+
 def line(
-    cell: Cell, other: Cell, metric: Metric, a: Sequence[float], b: Sequence[float], estimate: RatioEstimate
-) -> Line:
+    cells: tuple[Cell, Cell], metric: Metric, a: Sequence[float], b: Sequence[float], estimate: RatioEstimate, *,
+    sampled: str,
+) -> Line:  # fmt: skip
     """B ÷ A for one metric of a cell and its partner, still without its family and its verdict."""
-    interval = estimate.interval
+    cell, interval = cells[0], estimate.interval
     outcome = _outcome(estimate, metric.better)
     return Line(
         stack=cell.stack.name,
         workload=cell.workload.name,
         cache=cell.cache.value,
-        block_size=" → ".join(dict.fromkeys(filter(None, map(_block_size, (cell, other))))) or None,
+        sampled=sampled,
+        block_size=" → ".join(dict.fromkeys(filter(None, map(_block_size, cells)))) or None,
         metric=metric.name,
         unit=metric.unit,
         better=metric.better,
@@ -133,7 +144,7 @@ def verdict(each: Line) -> str:
         case Outcome.NO_RATIO:
             return "no ratio: not all values are positive"
         case Outcome.TOO_FEW:
-            return f"too few trials ({each.needed} each are enough)"
+            return f"too few {each.sampled} ({each.needed} each are enough)"
         case Outcome.NOT_SEEN:
             seen = each.detectable if each.detectable is not None else each.ruled_out
             if seen is None:

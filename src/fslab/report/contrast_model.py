@@ -68,12 +68,14 @@ class Line(Frozen):
     ``ruled_out``: a change beyond that fraction in either direction lies outside the interval; ``detectable``:
     one of that fraction would have been seen with a probability of 80 %. ``p_family`` is after Holm's
     correction over all lines; ``holds_together``: it differs even then. ``method`` made the interval.
-    ``verdict`` is the outcome in words.
+    ``verdict`` is the outcome in words. ``sampled``: whether each value is one trial's, or the median of one
+    campaign's trials; ``needed``: how many each side must have.
     """
 
     stack: str
     workload: str
     cache: str
+    sampled: str
     block_size: str | None
     metric: str
     unit: Unit

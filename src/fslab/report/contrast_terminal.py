@@ -16,6 +16,7 @@ from fslab.report.contrast_model import Contrast, FactChange, Line, Mean, Outcom
 from fslab.report.words import ratio_text
 from fslab.units import Direction, Unit, format_value
 
+MOST_NAMED = 3
 STYLE = {
     Outcome.BETTER: "green", Outcome.WORSE: "red", Outcome.HIGHER: "yellow", Outcome.LOWER: "yellow",
     Outcome.MISSING: "yellow",
@@ -105,7 +106,7 @@ def difference_lines(differences: Iterable[FactChange]) -> list[str]:
 
 
 def _side(side: Side) -> str:
-    campaigns = [name for name in side.campaigns if name not in side.name]
+    campaigns = [name for name in side.campaigns if name not in side.name][:MOST_NAMED]
     begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
     doubt = f" ({side.doubt} in doubt)" if side.doubt else ""
     told = (
@@ -164,7 +165,9 @@ def _mean(mean: Mean) -> str:
 
 def _legend(found: Contrast) -> str:
     count = len({(line.stack, line.workload, line.metric, line.cache) for line in found.lines})
-    said = ["medians of the sound trials (± half their range, where there is room)"]
+    several = any(line.sampled == "campaigns" for line in found.lines)
+    what = "each campaign's median trials" if several else "the sound trials"
+    said = [f"medians of {what} (± half their range, where there is room)"]
     if any(line.better is Direction.LOWER for line in found.lines):
         said.append("↓ lower is better")
     if any(line.outcome is Outcome.NOT_SEEN for line in found.lines):

@@ -1,0 +1,144 @@
+"""What fails a build, what is unsure, and the verb with its refusals and exit codes, on a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
+
+from fslab.cli.compare import compare, fraction
+from fslab.errors import RegressionError, UnlikeError, UnsureError, UsageError
+from fslab.report import gate
+from fslab.store.campaign import Campaign
+from fslab.store.export import Format, render
+from fslab.store.store import Store
+
+
+class TestGate:
+    def judged(
+        self,
+        factors: Sequence[float],
+        *,
+        values: int = 5,
+        slower: float | None = 0.05,
+        different: bool = False,
+    ) -> gate.Verdict:
+        cells = [cell(workload=f"w{number}") for number in range(len(factors))]
+        a = [trial for each in cells for trial in trials(each, around(100)[:values])]
+        b = [
+            trial
+            for each, by in zip(cells, factors, strict=True)
+            for trial in trials(each, around(100 * by)[:values], "b")
+        ]
+        return gate.judge(compared(a, b), slower=slower, different=different)
+
+    def counts(self, verdict: gate.Verdict) -> tuple[int, int, int]:
+        return len(verdict.fails), len(verdict.clear), len(verdict.unsure)
+
+    def test_what_is_slower_by_the_limit_fails_and_what_rules_it_out_is_clear(self) -> None:
+        assert self.counts(self.judged([0.90, 1.0, 1.2])) == (1, 2, 0)
+        assert self.judged([0.90, 1.0]).fails[0].workload == "w0"
+
+    def test_a_small_certain_slowdown_does_not_fail(self) -> None:
+        """4 % less with ± 2 %: certainly slower, but the interval (0.93 …) reaches 5 %."""
+        assert self.counts(self.judged([0.96])) == (0, 0, 1)
+        assert self.counts(self.judged([0.96], slower=0.10)) == (0, 1, 0)
+
+    def test_too_few_trials_are_unsure_and_it_says_how_many_would_do(self) -> None:
+        verdict = self.judged([0.5, 1.0], values=3)
+        assert self.counts(verdict) == (0, 0, 2)
+        # Two comparisons: 2 / C(2n, n) ≤ 0.025 needs n = 5 (2/252).
+        assert verdict.needed == 5
+
+    def test_a_gain_never_fails_unless_differences_do(self) -> None:
+        assert self.counts(self.judged([1.5])) == (0, 1, 0)
+        assert self.counts(self.judged([1.5], slower=None, different=True)) == (1, 0, 0)
+        assert self.counts(self.judged([1.0], slower=None, different=True)) == (0, 1, 0)
+
+    def test_latency_is_worse_when_it_is_higher(self) -> None:
+        one = cell(workload="sync")
+        found = compared(trials(one, around(100), metric=CLAT), trials(one, around(110), "b", metric=CLAT))
+        assert len(gate.judge(found, slower=0.05, different=False).fails) == 1
+        back = compared(trials(one, around(110), metric=CLAT), trials(one, around(100), "b", metric=CLAT))
+        assert len(gate.judge(back, slower=0.05, different=False).clear) == 1
+
+    @pytest.mark.parametrize(
+        ("text", "value"), [("5%", 0.05), ("5", 0.05), ("0.5 %", 0.005), ("12.5%", 0.125)]
+    )
+    def test_percentages(self, text: str, value: float) -> None:
+        assert fraction(text) == pytest.approx(value)
+
+    @pytest.mark.parametrize("text", ["", "x", "0%", "-5%", "100%", "nan"])
+    def test_no_percentages(self, text: str) -> None:
+        with pytest.raises(UsageError, match="5%"):
+            fraction(text)
+
+
+class TestCommand:
+    """The verb itself, on a real store; what is printed is not looked at here."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> str:
+        path = str(tmp_path / "store.sqlite")
+        with Store.open(path) as opened:
+            for number, (middle, kernel) in enumerate(
+                ((100, "6.1.0-25"), (90, "6.1.0-25"), (90, "6.1.0-26"))
+            ):
+                name = f"2026112{number}-a"
+                opened.create_campaign(
+                    Campaign(
+                        id=name, study_id="s", study_title="S", study_source="", seed=1, cells=(cell(),), trials=5,
+                        created=BEGUN + timedelta(days=number), machine={**FACTS, "kernel": kernel},
+                    )
+                )  # fmt: skip
+                for trial in trials(cell(), around(middle), name, kernel=kernel):
+                    opened.add_trial(trial)
+        return path
+
+    def run(self, store: str, a: str | None = None, b: str | None = None, **more: Any) -> None:
+        given: dict[str, Any] = {
+            "stack": None, "kernel": None, "metric": ["write_iops"], "differing": None, "force": False, "slower": None,
+            "different": False, "unsure": False, "as_json": True,
+        }  # fmt: skip
+        compare(a, b, **{**given, "store": store, **more})
+
+    def test_another_kernel_is_refused_by_name(self, store: str) -> None:
+        with pytest.raises(UnlikeError, match=r"kernel: 6.1.0-25 → 6.1.0-26\n.*--differing kernel"):
+            self.run(store)
+        self.run(store, differing=["kernel"])
+        self.run(store, force=True)
+
+    def test_the_gate_s_codes(self, store: str) -> None:
+        # Better in no direction (another tool's metric): different, never slower.
+        with pytest.raises(RegressionError, match="1 of 1 comparisons differ"):
+            self.run(store, "20261120", "20261121", different=True)
+        self.run(store, "last~1", "last", different=True, force=True)
+        with pytest.raises(UsageError, match="unsure about what"):
+            self.run(store, unsure=True)
+        assert (UnlikeError.exit_code, RegressionError.exit_code, UnsureError.exit_code) == (9, 10, 11)
+
+    def test_exports_of_two_machines(self, store: str, tmp_path: Path) -> None:
+        with Store.open(store) as opened:
+            for name in ("20261120-a", "20261122-a"):
+                (tmp_path / f"{name}.json").write_bytes(render(opened.trials(name), Format.JSON))
+        paths = [str(tmp_path / f"{name}.json") for name in ("20261120-a", "20261122-a")]
+        with pytest.raises(UnlikeError):
+            self.run(store, *paths)
+        self.run(store, *paths, differing=["kernel"])
+
+    def test_what_does_not_fit_together(self, store: str) -> None:
+        for a, b, more, said in (
+            ("last", "last", {}, "one and the same"),
+            ("last", None, {"stack": ["ext4", "ext4"]}, "with itself"),
+            ("last", None, {"kernel": ["6"]}, "twice"),
+            ("last", None, {"kernel": ["5", "6"]}, "6.1.0-26"),
+            ("last~1", "last", {"stack": ["a", "b", "c"]}, "two at most"),
+            ("20261120", "20261121", {"metric": ["write_iosp"]}, "did you mean 'write_iops'"),
+            ("20261120", "20261121", {"differing": ["kernl"]}, "did you mean 'kernel'"),
+        ):
+            with pytest.raises(UsageError, match=said):
+                self.run(store, a, b, **more)

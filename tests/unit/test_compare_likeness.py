@@ -1,0 +1,138 @@
+"""Which cells are partners, and which differences of facts keep two sets of results from being compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_of, trials
+
+from fslab.cell import Cache, MachineSpec, StackSpec
+from fslab.errors import UsageError
+from fslab.record import Provenance
+from fslab.report.contrast import ALL, Results, contrast, refused
+from fslab.report.match import By, chosen, match
+
+
+class TestPartners:
+    def test_by_content_then_by_name_and_what_differs_is_named(self) -> None:
+        same, changed = cell("ext4"), cell("xfs")
+        other = cell("xfs", bs="64k", tuning={"cpu_governor": "performance", "vm.laptop_mode": "1"})
+        lonely = cell("btrfs")
+        found = match([same, changed, lonely], [other, same], By.STACK)
+        assert [(each.a, each.b) for each in found.partners] == [(same, same), (changed, other)]
+        assert [str(each) for each in found.partners[0].differences] == []
+        # The governor is a fact of the machine, and told as that.
+        assert [str(each) for each in found.partners[1].differences] == [
+            "parameters.bs: 4k → 64k", "tuning.vm.laptop_mode: – → 1",
+        ]  # fmt: skip
+        assert (found.only_a, found.only_b) == ((lonely,), ())
+
+    def test_a_cold_cell_is_no_partner_of_a_warm_one(self) -> None:
+        found = match([cell()], [cell(cache=Cache.WARM)], By.STACK)
+        assert not found.partners
+
+    def test_stacks_of_one_campaign_by_their_workload(self) -> None:
+        left, right = [cell("ext4"), cell("ext4", "seq")], [cell("xfs", "seq"), cell("xfs")]
+        found = match(left, right, By.WORKLOAD)
+        assert [(each.a.workload.name, each.b.workload.name) for each in found.partners] == [
+            ("rand-4k", "rand-4k"), ("seq", "seq"),
+        ]  # fmt: skip
+        assert not any(each.differences for each in found.partners)
+
+    def test_kernels_of_one_campaign_by_all_else(self) -> None:
+        specs = [
+            StackSpec(
+                name=f"ext4 {kernel}",
+                medium=MEDIUM,
+                filesystem="ext4",
+                machine=MachineSpec(type="uml", kernel=kernel),
+            )
+            for kernel in ("/boot/a", "/boot/b")
+        ]
+        found = match([cell(spec=specs[0])], [cell(spec=specs[1])], By.MACHINE)
+        assert len(found.partners) == 1
+        assert not found.partners[0].differences
+
+    def test_a_stack_is_named_by_itself_or_by_its_file_system(self) -> None:
+        one, two = (StackSpec(name=f"ext4 {name}", medium=MEDIUM, filesystem="ext4") for name in ("a", "b"))
+        cells = [cell(spec=one), cell(spec=two), cell("xfs")]
+        assert chosen(cells, "xfs") == [cells[2]]
+        assert chosen(cells, "ext4 b") == [cells[1]]
+        with pytest.raises(UsageError, match="2 stacks"):
+            chosen(cells, "ext4")
+        with pytest.raises(UsageError, match="'ext4 a'"):
+            chosen(cells, "zfs")
+
+
+class TestFacts:
+    def differing(self, *allowed: str, **facts: Any) -> tuple[list[str], list[str]]:
+        """All that differs, and what of it refuses."""
+        one = cell()
+        found = compared(trials(one, around(1)), trials(one, around(1), "b", **facts), allowed=allowed)
+        return [each.fact for each in found.differences], [each.fact for each in refused(found)]
+
+    def test_equal_facts_differ_in_nothing(self) -> None:
+        assert self.differing() == ([], [])
+
+    def test_what_matters_refuses_until_it_is_allowed(self) -> None:
+        facts = {"kernel": "6.1.0-26", "governor": "powersave", "hostname": "other"}
+        assert self.differing(**facts) == (["kernel", "governor", "hostname"], ["kernel", "governor"])
+        assert self.differing("kernel", **facts)[1] == ["governor"]
+        assert self.differing("kernel", "governor", **facts)[1] == []
+        assert self.differing(ALL, **facts)[1] == []
+
+    def test_what_is_unknown_to_one_side_is_said_and_does_not_refuse(self) -> None:
+        assert self.differing(governor=None) == (["governor"], [])
+
+    def test_memory_is_compared_in_whole_gib(self) -> None:
+        assert self.differing(memory_bytes=(24 << 30) - 10_000_000) == ([], [])
+        assert self.differing(memory_bytes=16 << 30)[1] == ["memory_bytes"]
+        assert self.differing("machine", memory_bytes=16 << 30)[1] == []
+
+    def test_the_booted_files_are_no_difference_and_a_switch_is(self) -> None:
+        line = "BOOT_IMAGE=/vmlinuz-{} root=/dev/sda1"
+        one, two = line.format(25), line.format(26)
+        a = trials(cell(), around(1), kernel_command_line=one)
+        assert compared(a, trials(cell(), around(1), kernel_command_line=two)).differences == ()
+        off = compared(a, trials(cell(), around(1), kernel_command_line=f"{two} mitigations=off"))
+        assert [each.b for each in refused(off)] == [("root=/dev/sda1 mitigations=off",)]
+
+    def test_parts_of_a_fact_are_named(self) -> None:
+        a = trials(cell(), around(1), mitigations={"meltdown": "Mitigation: PTI", "mds": "Not affected"})
+        b = trials(cell(), around(1), mitigations={"meltdown": "Vulnerable", "mds": "Not affected"})
+        found = refused(compared(a, b))
+        assert [(each.fact, each.a, each.b) for each in found] == [
+            ("mitigations.meltdown", ("Mitigation: PTI",), ("Vulnerable",))
+        ]
+        assert not refused(compared(a, b, allowed=["mitigations"]))
+        assert not refused(compared(a, b, allowed=["kernel"]))
+
+    def test_what_a_study_sets_stands_for_what_was_found(self) -> None:
+        """B found another governor, but both measured with the one that the study set."""
+        tuned = cell(tuning={"cpu_governor": "performance", "vm.dirty_bytes": "1048576"})
+        a = trials(tuned, around(1), governor="powersave", dirty_ratio=20)
+        b = trials(tuned, around(1), "b", governor="schedutil", dirty_ratio=10)
+        assert compared(a, b).differences == ()
+        untuned = trials(cell(), around(1), "b", governor="schedutil", dirty_bytes=0, dirty_ratio=20)
+        found = {each.fact: (each.a, each.b) for each in refused(compared(a, untuned))}
+        assert found == {
+            "governor": (("performance",), ("schedutil",)),
+            "dirty_bytes": (("1048576",), ("0",)),
+            "dirty_ratio": (("0",), ("20",)),
+        }
+
+    def test_devices_and_tools_matter_and_the_name_of_a_device_does_not(self) -> None:
+        a, b = trials(cell(), around(1)), trials(cell(), around(1), "b")
+        b = [
+            trial.model_copy(update={"provenance": Provenance(
+                machine=FACTS, tools={"fio": "3.36"}, device={"model": "Y", "device": "loop7"})})
+            for trial in b
+        ]  # fmt: skip
+        assert {each.fact for each in refused(compared(a, b))} == {"fio", "device.model"}
+        assert {each.fact for each in refused(compared(a, b, allowed=["tools"]))} == {"device.model"}
+        # Two stacks of one campaign lie on devices of their own.
+        stacks = contrast(
+            Results.of_trials("A", a), Results.of_trials("B", b), by=By.WORKLOAD, metrics_of=metrics_of
+        )
+        assert [each.fact for each in stacks.differences] == ["fio"]
