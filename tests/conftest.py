@@ -21,6 +21,7 @@ def own_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
         ("XDG_STATE_HOME", "state"),
         ("XDG_DATA_HOME", "data"),
         ("XDG_RUNTIME_DIR", "run"),
+        ("XDG_CACHE_HOME", "cache"),
     ):
         monkeypatch.setenv(variable, str(home / name))
     monkeypatch.delenv("FSLAB_STORE", raising=False)

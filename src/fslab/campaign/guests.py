@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fslab.campaign import warden
@@ -113,7 +114,7 @@ class Guests:
         plugged = {}
         for name in slots:
             image = medium.image_file(options, self.site, name)
-            disk = guest.plug(image, image.stat().st_size)
+            disk = _plugged(guest, image)
             undo.callback(_unplug, guest, disk)
             plugged[name] = disk
         return plugged
@@ -137,6 +138,15 @@ class Guests:
             if guest.broken:
                 guest.end()
                 del self._running[spec]
+
+
+def _plugged(guest: Guest, image: Path) -> Disk:
+    """A guest that takes no disk is one to throw away."""
+    try:
+        return guest.plug(image, image.stat().st_size)
+    except GuestError:
+        guest.broken = True
+        raise
 
 
 def _unplug(guest: Guest, disk: Disk) -> None:

@@ -141,6 +141,8 @@ def _site(request: Mapping[str, Any]) -> Site:
 
 def _disk(disk: Mapping[str, Any]) -> BlockDevice:
     path = _node(disk)
+    # virtio says that every disk turns; file systems and schedulers would treat it so.
+    (sysfs.block_directory(path) / "queue/rotational").write_text("0")
     geometry = sysfs.geometry(path)
     size = geometry["size_bytes"]
     if not size:

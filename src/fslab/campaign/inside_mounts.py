@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from fslab.system import sysfs
@@ -30,10 +29,10 @@ def prepare(directory: Path, modules: Path) -> None:
     Path("/dev/pts").mkdir(exist_ok=True)
     mount("devpts", Path("/dev/pts"))
     directory.mkdir(parents=True, exist_ok=True)
-    shared = (
-        {"hostfs": str(directory)} if _has("hostfs") else {"9p": "trans=virtio,version=9p2000.L,cache=none"}
-    )
-    _mount_shared(directory, shared)
+    if _has("hostfs"):
+        mount("hostfs", directory, options=str(directory))
+    else:
+        mount("9p", directory, source="run", options="trans=virtio,version=9p2000.L,cache=none,msize=262144")
     _find_modules(modules)
 
 
@@ -53,11 +52,6 @@ def line(link: str) -> str:
         if sysfs.text(port / "name") == link:
             return f"/dev/{port.name}"
     raise FileNotFoundError(f"no virtio port '{link}'")
-
-
-def _mount_shared(directory: Path, options: Mapping[str, str]) -> None:
-    for kind, words in options.items():
-        mount(kind, directory, source="run", options=words)
 
 
 def _has(kind: str) -> bool:

@@ -50,10 +50,10 @@ def read(directory: Path) -> Kernel:
 def newest(root: Path) -> Path | None:
     """The modules directory of the newest kernel below ``root``; None if there is none."""
     found = [path for path in root.glob("*") if (path / "modules.dep").is_file()]
-    return max(found, key=lambda path: _version(path.name), default=None)
+    return max(found, key=lambda path: version(path.name), default=None)
 
 
-def _version(release: str) -> list[tuple[int, str]]:
+def version(release: str) -> list[tuple[int, str]]:
     """Releases in their order: numbers as numbers."""
     words = release.replace("-", ".").replace("+", ".").split(".")
     return [(int(word), "") if word.isdigit() else (-1, word) for word in words]

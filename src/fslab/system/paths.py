@@ -29,6 +29,11 @@ def images() -> Path:
     return state() / "images"
 
 
+def cache() -> Path:
+    """What was found out about this machine and can be found out again."""
+    return _xdg("XDG_CACHE_HOME", ".cache") / "fslab"
+
+
 def runtime() -> Path:
     """Mount points and report files of running campaigns: /run/fslab for root."""
     if os.geteuid() == 0:

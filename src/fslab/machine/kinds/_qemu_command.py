@@ -1,0 +1,75 @@
+"""The command line of QEMU, and which accelerator it can use here: KVM where a guest really boots with it.
+
+That there is a /dev/kvm says little: in a virtual machine it can be there and fail at the first instruction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fslab.errors import FslabError
+from fslab.machine.kinds._initramfs import SELF_TEST
+from fslab.system import paths, proc, sysfs
+
+PROGRAM = "qemu-system-x86_64"
+KVM, TCG = "kvm", "tcg"
+SELF_TEST_LIMIT_S = 5.0
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# Of what emulation offers: `max` would make copies in memory five to nine times as slow (rep movs).
+CPUS = {KVM: "host", TCG: "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt"}
+CONSOLE = "console=ttyS0 panic=-1 mitigations=off nokaslr random.trust_cpu=on"
+
+
+def machine_argv(program: str, accelerator: str, memory_mib: int, kernel: str, initrd: str) -> list[str]:
+    """The machine itself. i440fx: its ACPI takes disks while it runs, on the bus that is there."""
+    return [
+        program, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
+        "-accel", accelerator, "-cpu", CPUS[accelerator], "-smp", "1", "-m", str(memory_mib),
+        "-kernel", kernel, "-initrd", initrd,
+    ]  # fmt: skip
+
+
+def devices_argv(directory: str, console: str, line: str, monitor: str) -> list[str]:
+    """Console, root, shared directory, line and monitor; the last two on inherited descriptors."""
+    shared = "security_model=none,multidevs=remap"
+    return [
+        "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
+        "-fsdev", f"local,id=root,path=/,readonly=on,{shared}",
+        "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
+        "-fsdev", f"local,id=run,path={directory},{shared}",
+        "-device", "virtio-9p-pci,fsdev=run,mount_tag=run",
+        "-device", "virtio-serial-pci", "-chardev", f"socket,id=line,fd={line}",
+        "-device", "virtserialport,chardev=line,name=fslab",
+        "-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control",
+        "-object", "rng-random,id=rng,filename=/dev/urandom", "-device", "virtio-rng-pci,rng=rng",
+    ]  # fmt: skip
+
+
+def accelerator(program: str, kernel: str, initrd: str) -> str:
+    """``kvm`` if a guest boots with it within seconds, else ``tcg``; found out once per boot of the host."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return TCG
+    known = paths.cache() / "kvm.json"
+    key = {"boot_id": sysfs.text(BOOT_ID), "program": str(Path(program).resolve())}
+    try:
+        remembered = json.loads(known.read_text("utf-8"))
+        if {name: remembered[name] for name in key} == key:
+            return str(remembered["accelerator"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # never tried, or by another version
+    found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd)) else TCG
+    known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
+    return found
+
+
+def _boots(argv: Sequence[str]) -> bool:
+    words = [*argv, "-append", f"{CONSOLE} quiet fslab_selftest=1", "-chardev", "stdio,id=console", "-serial"]
+    try:
+        done = proc.run([*words, "chardev:console"], timeout_s=SELF_TEST_LIMIT_S, check=False)
+    except FslabError:
+        return False
+    return SELF_TEST in done.stdout

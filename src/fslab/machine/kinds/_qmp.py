@@ -1,0 +1,80 @@
+"""QEMU's machine protocol over a socket pair: commands, their answers, and the events in between.
+
+QEMU documentation, "QMP Protocol Specification"; every line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from fslab.errors import GuestError
+
+TIMEOUT_S = 60.0
+
+
+class Monitor:
+    """The monitor of one running QEMU."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._rest = b""
+        self._events: list[dict[str, Any]] = []
+        self._greeted = False
+
+    def ask(
+        self, command: str, arguments: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> Any:
+        """What QEMU returns; GuestError if it refuses or does not answer."""
+        deadline = time.monotonic() + timeout_s
+        if not self._greeted:
+            self._next("QMP", command, deadline)
+            self._greeted = True
+            self.ask("qmp_capabilities", timeout_s=timeout_s)
+        self._send({"execute": command, **({"arguments": dict(arguments)} if arguments else {})}, command)
+        return self._next("return", command, deadline)
+
+    def wait_for(self, event: str, device: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Return when an event of a device has come."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            for seen in self._events:
+                if seen["event"] == event and seen.get("data", {}).get("device") == device:
+                    self._events.remove(seen)
+                    return
+            message = self._read(event, deadline)
+            if "event" in message:
+                self._events.append(message)
+
+    def _next(self, key: str, command: str, deadline: float) -> Any:
+        while True:
+            message = self._read(command, deadline)
+            if "error" in message:
+                raise GuestError(f"QEMU refuses: {message['error'].get('desc')}", where=command)
+            if "event" in message:
+                self._events.append(message)
+            if key in message:
+                return message[key]
+
+    def _send(self, message: Mapping[str, Any], command: str) -> None:
+        try:
+            self._line.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise GuestError(f"QEMU does not answer: {error}", where=command) from error
+
+    def _read(self, command: str, deadline: float) -> dict[str, Any]:
+        while b"\n" not in self._rest:
+            try:
+                self._line.settimeout(max(0.01, deadline - time.monotonic()))
+                data = self._line.recv(65536)
+            except OSError as error:
+                raise GuestError(f"QEMU does not answer: {error}", where=command) from error
+            if not data:
+                raise GuestError("QEMU has ended", where=command)
+            self._rest += data
+        text, _, self._rest = self._rest.partition(b"\n")
+        message: dict[str, Any] = json.loads(text)
+        return message

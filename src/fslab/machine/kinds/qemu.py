@@ -1,0 +1,181 @@
+"""QEMU with a distribution's own kernel: no root, nothing to build; the host's root is shared read-only.
+
+With KVM a machine like many servers are; without it every instruction is emulated, and the records say so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab.cell import MachineSpec
+from fslab.errors import GuestError, UnsupportedError
+from fslab.machine import guest, kinds, modules
+from fslab.machine.guest import Disk, Guest
+from fslab.machine.kinds import Boot, Need, _initramfs
+from fslab.machine.kinds import _qemu_command as command
+from fslab.machine.kinds._qmp import Monitor
+from fslab.machine.modules import Kernel
+from fslab.system import proc, tools
+from fslab.units import parse_size
+
+BOOT_DIRECTORY = Path("/boot")
+GET_KERNEL = (
+    "apt-get download linux-image-VERSION && dpkg -x linux-image-*.deb kernel && depmod -b kernel VERSION, "
+    "then --kernel kernel/boot/vmlinuz-VERSION"
+)
+
+
+@dataclass(kw_only=True)
+class QemuGuest(Guest):
+    """Disks are virtio disks, plugged and unplugged by QEMU's monitor."""
+
+    monitor: Monitor
+    made: int = 0
+    nodes: dict[str, str] = field(default_factory=dict)
+
+    def plug(self, image: Path, size_bytes: int) -> Disk:  # noqa: ARG002
+        """A virtio disk on the image, past the host's page cache where that can be."""
+        self.made += 1
+        serial = f"fslab{self.made}"
+        direct = self._open_image(serial, image, direct=True) or self._open_image(serial, image, direct=False)
+        device = {"driver": "virtio-blk-pci", "drive": serial, "id": serial, "serial": serial}
+        self.monitor.ask("device_add", device)
+        return Disk(serial=serial, facts={"image": str(image), "image_direct_io": direct == "direct"})
+
+    def unplug(self, disk: Disk) -> None:
+        """Take it back; the guest's kernel has to let go of it."""
+        self.monitor.ask("device_del", {"id": disk.serial})
+        self.monitor.wait_for("DEVICE_DELETED", str(disk.serial))
+        self.monitor.ask("blockdev-del", {"node-name": disk.serial})
+
+    def answers(self, within_s: float) -> bool:
+        """QEMU does; whether its guest does, only its deadline tells."""
+        try:
+            return bool(self.monitor.ask("query-status", timeout_s=within_s)["running"])
+        except GuestError:
+            return False
+
+    def _open_image(self, node: str, image: Path, *, direct: bool) -> str | None:
+        cache = {"direct": direct, "no-flush": False}
+        file = {"driver": "file", "filename": str(image), "cache": cache, "discard": "ignore"}
+        arguments = {"driver": "raw", "node-name": node, "cache": cache, "discard": "ignore", "file": file}
+        try:
+            self.monitor.ask("blockdev-add", arguments)
+        except GuestError:
+            if not direct:
+                raise
+            return None  # a file system without O_DIRECT, such as tmpfs before Linux 6.6
+        return "direct" if direct else "cached"
+
+
+class Qemu(kinds.Machine):
+    """Boots a stock kernel in some seconds, as any user."""
+
+    summary = "QEMU: a distribution's kernel in a virtual machine, without root"
+    device = "/dev/vdN"
+
+    def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
+        """The program, a kernel with its modules, a static busybox."""
+        needs = []
+        if tools.find(command.PROGRAM) is None:
+            remedy = "apt-get install --no-install-recommends qemu-system-x86"
+            needs.append(Need(what=f"{command.PROGRAM} is not installed", remedy=remedy))
+        if _kernel(spec) is None:
+            what = f"{spec.kernel} is not there" if spec.kernel else "there is no kernel to boot in /boot"
+            needs.append(Need(what=what, remedy=GET_KERNEL))
+        elif _modules(spec) is None:
+            what = f"the modules of {_kernel(spec)} are not there, or have no modules.dep"
+            needs.append(
+                Need(what=what, remedy="name their directory with --modules; depmod -b ROOT VERSION")
+            )
+        if _initramfs.static_busybox() is None:
+            needs.append(Need(what="there is no static busybox", remedy="apt-get install busybox-static"))
+        if not os.access(sys.executable, os.X_OK):
+            needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
+        return tuple(needs)
+
+    def kernel(self, spec: MachineSpec) -> Kernel | None:
+        """By the lists beside its modules."""
+        directory = _modules(spec)
+        return modules.read(directory) if directory else None
+
+    def plan(self, spec: MachineSpec) -> tuple[str, ...]:
+        """The command line of the guest, as it is without KVM."""
+        memory = _memory_mib(spec)
+        argv = command.machine_argv(command.PROGRAM, command.TCG, memory, spec.kernel or "KERNEL", "INITRD")
+        return (*argv, "-append", command.CONSOLE, *command.devices_argv("DIRECTORY", "console", "FD", "FD"))
+
+    def boot(self, boot: Boot) -> QemuGuest:
+        """A guest with the host's root read-only and ``boot.directory`` shared."""
+        spec = boot.spec
+        if needs := self.missing(spec):
+            raise UnsupportedError(needs[0].what, where="--on qemu", hint=needs[0].remedy)
+        kernel, directory, busybox = _kernel(spec), _modules(spec), _initramfs.static_busybox()
+        if kernel is None or directory is None or busybox is None:
+            raise AssertionError("nothing was missing a moment ago")
+        program, initrd = str(tools.find(command.PROGRAM)), boot.directory / "initrd"
+        _initramfs.write(initrd, directory, boot.init, busybox)
+        accelerator = command.accelerator(program, str(kernel), str(initrd))
+        line, lines_end = socket.socketpair()
+        monitor, monitors_end = socket.socketpair()
+        console = guest.open_console(boot.directory)
+        environment = f"fslab_run={boot.directory} fslab_modules={directory} fslab_link=fslab"
+        argv = [
+            *command.machine_argv(program, accelerator, _memory_mib(spec), str(kernel), str(initrd)),
+            "-append", f"{command.CONSOLE} loglevel=7 {environment}",
+            *command.devices_argv(
+                str(boot.directory), guest.CONSOLE, str(lines_end.fileno()), str(monitors_end.fileno())
+            ),
+        ]  # fmt: skip
+        try:
+            child = proc.start(
+                argv, output=console, inherit=(lines_end.fileno(), monitors_end.fileno()), cwd=boot.directory,
+                env={boot.mark[0]: boot.mark[1]},
+            )  # fmt: skip
+        finally:
+            os.close(console)
+            lines_end.close()
+            monitors_end.close()
+        facts = {
+            "machine": self.name, "accelerator": accelerator, "memory": spec.memory or kinds.DEFAULT_MEMORY,
+            "emulator": tools.version(tools.Tool(program=command.PROGRAM, package="qemu-system-x86")),
+        }  # fmt: skip
+        return guest.booted(
+            QemuGuest(directory=boot.directory, child=child, line=line, facts=facts, monitor=Monitor(monitor))
+        )
+
+
+def _memory_mib(spec: MachineSpec) -> int:
+    return parse_size(spec.memory or kinds.DEFAULT_MEMORY) >> 20
+
+
+def _kernel(spec: MachineSpec) -> Path | None:
+    """The file that was named, or the newest that may be read and has its modules."""
+    if spec.kernel is not None:
+        named = Path(spec.kernel).expanduser().resolve()
+        return named if named.is_file() and os.access(named, os.R_OK) else None
+    found = [path for path in BOOT_DIRECTORY.glob("vmlinuz-*") if os.access(path, os.R_OK)]
+    usable = {_release(path): path for path in found if (modules.ROOT / _release(path)).is_dir()}
+    return usable[max(usable, key=modules.version)] if usable else None
+
+
+def _release(kernel: Path) -> str:
+    return re.sub(r"^(vmlinuz|bzImage|vmlinux)-", "", kernel.name)
+
+
+def _modules(spec: MachineSpec) -> Path | None:
+    """Named, or below the same root as the kernel: KERNEL/boot/vmlinuz-VER and KERNEL/lib/modules/VER."""
+    kernel = _kernel(spec)
+    if spec.modules is not None:
+        directory = Path(spec.modules).expanduser().resolve()
+        return directory if (directory / "modules.dep").is_file() else modules.newest(directory)
+    if kernel is None:
+        return None
+    roots = [kernel.parent.parent / "lib/modules", kernel.parent.parent / "usr/lib/modules", modules.ROOT]
+    found = [root / _release(kernel) for root in roots]
+    return next((path for path in found if (path / "modules.dep").is_file()), None)
