@@ -1,0 +1,127 @@
+"""LVM and md in a guest, where the kernel has them: every layout comes up, is what was asked, and is gone again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign.guests import Guests
+from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
+from fslab.storage.layouts import REGISTRY, volume_name
+
+ROOT = Path(__file__).parents[2]
+JOINING = [name for name in REGISTRY.names() if name != "single"]
+KERNEL_S = [name for name in JOINING if REGISTRY.get(name).undo_kind]
+
+
+def slow(*values: object) -> Any:
+    """Parameters of a test that is left out of the fast ones."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def spec(
+    layout: str, filesystem: str = "ext4", geometry: Geometry = Geometry.DEFAULT, **options: Any
+) -> StackSpec:
+    return StackSpec(
+        name="s", medium=MediumSpec(name="m", type="ram", options={"size": "4m"}), layout=layout,
+        layout_options=options, filesystem=filesystem, geometry=geometry, machine=MachineSpec(type="uml", memory="1g"),
+    )  # fmt: skip
+
+
+def inside(guests: Guests, function: str, **arguments: Any) -> Any:
+    """What a function of ``layouts_inside`` answers."""
+    words = json.dumps({key: _plain(value) for key, value in arguments.items()})
+    module = ("-m", "tests.guest.layouts_inside", function, guests.site.campaign, words)
+    argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
+    request = {"do": "command", "argv": argv, "timeout_s": 100}
+    done = guests.ask(spec("single"), "m", request, timeout_s=120)
+    assert done["returncode"] == 0, done["stderr"]
+    return json.loads(done["stdout"])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.model_dump(mode="json") if isinstance(value, StackSpec) else value
+
+
+def come_up(stacks: list[StackSpec], guests: Guests) -> None:
+    """Each stack comes up on four disks and is gone again, in one guest."""
+    answers = inside(guests, "build", specs=stacks, count=4, sizes=["320m"] * len(stacks))
+    for stack, seen in zip(stacks, answers, strict=True):
+        assert seen["left"] == [], stack
+        assert seen["watched"] == seen["disks"], "the disks are watched, not what they are joined to"
+        assert seen["facts"]["layout"] == stack.layout
+        assert [part["device"] for part in seen["facts"]["parts"]] == seen["disks"]
+
+
+def test_every_layout_comes_up_and_leaves_no_trace(guests: Guests) -> None:
+    own = {name: "btrfs" for name in JOINING if REGISTRY.get(name).filesystems}
+    come_up([spec(layout, own.get(layout, "ext4"), disks=4) for layout in JOINING], guests)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext3", "f2fs"])
+def test_every_layout_of_the_kernel_takes_every_file_system(filesystem: str, guests: Guests) -> None:
+    come_up([spec(layout, filesystem, disks=4) for layout in KERNEL_S], guests)
+
+
+# Two disks of data in each: chunks of 64 KiB, stripes of 128 KiB. In blocks of 4 KiB: 16 and 32.
+@pytest.mark.parametrize(
+    ("layout", "disks"), [("lvm-stripe", 2), slow("md-raid0", 2), slow("md-raid5", 3), slow("md-raid10", 4)]
+)
+def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, guests: Guests) -> None:
+    # Below 1 GiB mkfs.xfs does not heed what the device says.
+    sizes = {"ext4": "100m", "xfs": "1100m"}
+    expected = {
+        ("ext4", Geometry.DEFAULT): (["RAID stride: 16", "RAID stripe width: 32"], {"stripe": "32"}),
+        ("ext4", Geometry.ALIGNED): (["RAID stride: 16", "RAID stripe width: 32"], {"stripe": "32"}),
+        ("ext4", Geometry.NONE): ([], None),
+        ("xfs", Geometry.DEFAULT): (["unit = 16", "width = 32"], {"sunit": "128", "swidth": "256"}),
+        ("xfs", Geometry.ALIGNED): (["unit = 16", "width = 32"], {"sunit": "128", "swidth": "256"}),
+        ("xfs", Geometry.NONE): (["unit = 0", "width = 0"], None),
+    }
+    stacks = [
+        spec(layout, filesystem, geometry, disks=disks, chunk="64k") for filesystem, geometry in expected
+    ]
+    answers = inside(
+        guests, "build", specs=stacks, count=disks, sizes=[sizes[filesystem] for filesystem, _ in expected]
+    )
+    for (asked, (stripes, in_use)), seen in zip(expected.items(), answers, strict=True):
+        facts = seen["facts"]
+        assert (facts["minimum_io_bytes"], facts["optimal_io_bytes"]) == (64 << 10, 128 << 10)
+        assert (seen["stripes"], facts["stripes_in_use"]) == (stripes, in_use), asked
+        assert bool(facts["mkfs_told_of_stripes"]) == (asked[1] is not Geometry.DEFAULT)
+
+
+@pytest.mark.parametrize(
+    "layout", [name if name in {"lvm-stripe", "md-raid1"} else slow(name) for name in KERNEL_S]
+)
+def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, guests: Guests) -> None:
+    kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.site.campaign)
+    seen = inside(guests, "crash", spec=spec(layout, disks=3), count=3, size="100m")
+    assert seen["held"] == 3
+    assert [kind for kind, _ in seen["done"]] == ["mount", kind]
+    assert seen["done"][1] == [kind, name]
+    assert seen["again"] == []
+    assert seen["left"] == []
+    assert seen["others_alive"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", JOINING)
+def test_what_is_kept_is_brought_up_again(layout: str, guests: Guests) -> None:
+    filesystem = "btrfs" if REGISTRY.get(layout).filesystems else "ext4"
+    seen = inside(guests, "keep", spec=spec(layout, filesystem, disks=3), count=3, size="160m")
+    assert seen == {"text": "kept", "between": [], "left": []}
+
+
+@pytest.mark.parametrize("layout", [slow("lvm-stripe"), "md-raid1"])
+def test_a_disk_in_use_is_not_taken(layout: str, guests: Guests) -> None:
+    seen = inside(guests, "refusals", spec=spec(layout, disks=2))
+    assert "busy" in seen["said"].lower()
+    assert seen["left"] == []
