@@ -25,7 +25,10 @@ def test_the_schedule_grows_by_a_quarter() -> None:
     assert [looks.at(number) for number in range(10)] == [4, 5, 6, 8, 10, 12, 15, 19, 24, 30]
     assert [blocks for blocks in range(13) if looks.due(blocks)] == [4, 5, 6, 8, 10, 12]
     assert [looks.next_after(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 5, 8, 8, 10]
-    assert [Looks(first=2, growth=2).at(number) for number in range(4)] == [2, 4, 8, 16]
+    assert [Looks(first=6, growth=2).at(number) for number in range(4)] == [6, 12, 24, 48]
+    # no error is spent on looks that can see nothing
+    assert [Looks(first=1).at(number) for number in range(3)] == [4, 5, 6]
+    assert Looks(first=1).coverage_at(4) == Looks(first=4).coverage_at(4)
 
 
 @pytest.mark.parametrize("wrong", [{"first": 0}, {"growth": 1.0}, {"coverage": 1.0}, {"coverage": 0.0}])
