@@ -26,3 +26,10 @@ impl AsMut<[u8]> for AlignedBuffer {
         &mut self.bytes[self.start..self.start + self.length]
     }
 }
+
+impl AsRef<[u8]> for AlignedBuffer {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..self.start + self.length]
+    }
+}

@@ -18,6 +18,7 @@ pub mod random;
 pub mod stop;
 pub mod sys;
 pub mod walk;
+pub mod wml;
 pub mod workset;
 
 pub use error::{Error, Kind, Result};

@@ -10,6 +10,7 @@ mod search;
 mod small_files;
 mod sync_read;
 mod sync_write;
+mod wml;
 
 use clap::Subcommand;
 use fslab_engine::VERSION;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Delete(delete::Arguments),
     SmallFiles(small_files::Arguments),
     Meta(meta::Arguments),
+    Wml(wml::Arguments),
 }
 
 impl Command {
@@ -47,13 +49,14 @@ impl Command {
             Self::Delete(arguments) => arguments.run(),
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Meta(arguments) => arguments.run(),
+            Self::Wml(arguments) => arguments.run(),
         }
     }
 }
 
-/// A finished run, ready to be shown.
+/// A finished run, ready to be shown; how people see it, if that is not the usual table.
 #[derive(Debug)]
-pub(crate) struct Shown(Document<Value>);
+pub(crate) struct Shown(Document<Value>, Option<String>);
 
 impl Shown {
     fn new(
@@ -62,7 +65,7 @@ impl Shown {
         parameters: &impl Serialize,
         outcome: Outcome,
     ) -> anyhow::Result<Self> {
-        Ok(Self(Document {
+        let document = Document {
             protocol: PROTOCOL,
             engine: VERSION,
             command,
@@ -72,7 +75,14 @@ impl Shown {
             operations: outcome.operations,
             answer: outcome.answer,
             warnings: outcome.warnings,
-        }))
+        };
+        Ok(Self(document, None))
+    }
+
+    /// The same, but people see this text.
+    fn with_text(mut self, text: String) -> Self {
+        self.1 = Some(text);
+        self
     }
 
     pub(crate) fn to_json(&self) -> anyhow::Result<String> {
@@ -80,6 +90,6 @@ impl Shown {
     }
 
     pub(crate) fn to_table(&self) -> String {
-        table::render(&self.0)
+        self.1.clone().unwrap_or_else(|| table::render(&self.0))
     }
 }

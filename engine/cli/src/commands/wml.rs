@@ -1,0 +1,165 @@
+//! `fslab-engine wml`.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use clap::{ArgGroup, Args};
+use fslab_engine::Error;
+use fslab_engine::document::Outcome;
+use fslab_engine::wml::{self, Parameters, personalities};
+use serde_json::json;
+
+use super::Shown;
+
+/// Run a workload file of Filebench, or a workload that has a name
+///
+/// The files of the workload lie in the directory fslab-wml inside --dir, whatever paths it names. What is
+/// not from Filebench's documentation is told in docs/filebench.md. Without a run command the workload runs
+/// 60 seconds.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["workload", "script", "list"])))]
+pub(crate) struct Arguments {
+    /// A file in the Workload Model Language, or the name of a workload that comes with the engine
+    #[arg(value_name = "FILE.f|NAME")]
+    workload: Option<String>,
+
+    /// The text of a workload, instead of a file
+    #[arg(long, value_name = "TEXT")]
+    script: Option<String>,
+
+    /// Where its files are made
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["list", "check"])]
+    dir: Option<PathBuf>,
+
+    /// Run so many seconds, whatever the workload says
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    run: Option<f64>,
+
+    /// Give a variable of the workload this value, whatever the workload says; can be repeated
+    #[arg(long = "set", value_name = "VARIABLE=VALUE", value_parser = parse_setting)]
+    settings: Vec<(String, String)>,
+
+    /// What all random numbers depend on
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Refuse the workload unless its text has this BLAKE3 digest
+    #[arg(long, value_name = "HEX")]
+    digest: Option<String>,
+
+    /// End with a syncfs, as part of the measured time
+    #[arg(long)]
+    syncfs: bool,
+
+    /// Let the workload run shell commands
+    #[arg(long)]
+    allow_system: bool,
+
+    /// Tell all mistakes of the workload, or what it would do, and do nothing
+    #[arg(long)]
+    check: bool,
+
+    /// List the workloads that have names, with their variables
+    #[arg(long)]
+    list: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
+        _ => Err(format!("'{text}' is not a number of seconds above 0")),
+    }
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected VARIABLE=VALUE")?;
+    let name = name.trim_start_matches('$');
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(format!("'{name}' cannot be the name of a variable"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Arguments {
+    pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        if self.list {
+            return list();
+        }
+        let (script, text) = self.text()?;
+        self.check_digest(&text)?;
+        let parameters = Parameters {
+            script,
+            text,
+            directory: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+            set: self.settings.iter().cloned().collect::<BTreeMap<_, _>>(),
+            run_seconds: self.run,
+            seed: self.seed,
+            allow_system: self.allow_system,
+            syncfs: self.syncfs,
+        };
+        if self.check {
+            let outcome = wml::check(&parameters)?;
+            let shown = text::checked(&outcome);
+            return Ok(Shown::new("wml", 0, &parameters, outcome)?.with_text(shown));
+        }
+        let (threads, outcome) = wml::run(&parameters, &|said| eprintln!("{said}"))?;
+        let shown = text::measured(&outcome);
+        Ok(Shown::new("wml", threads, &parameters, outcome)?.with_text(shown))
+    }
+
+    /// The name and the text of the workload.
+    fn text(&self) -> anyhow::Result<(String, String)> {
+        if let Some(text) = &self.script {
+            return Ok(("--script".to_owned(), text.clone()));
+        }
+        let workload = self.workload.as_deref().unwrap_or_default();
+        let path = Path::new(workload);
+        if !path.is_file() && !workload.contains('/') {
+            if let Some(known) = personalities::find(workload) {
+                return Ok((workload.to_owned(), known.text.to_owned()));
+            }
+            if path.extension().is_none() {
+                let known: Vec<&str> = personalities::ALL.iter().map(|one| one.name).collect();
+                bail!("there is no workload '{workload}'; known: {}", known.join(", "));
+            }
+        }
+        Ok((workload.to_owned(), wml::read(path)?))
+    }
+
+    fn check_digest(&self, text: &str) -> anyhow::Result<()> {
+        let Some(wanted) = &self.digest else { return Ok(()) };
+        let found = wml::digest(text);
+        if found.eq_ignore_ascii_case(wanted) {
+            return Ok(());
+        }
+        Err(anyhow!(Error::Invalid(format!(
+            "the workload has the digest {found}, not {wanted}: it has changed"
+        ))))
+    }
+}
+
+/// All workloads that have names, what they are, and what can be set.
+fn list() -> anyhow::Result<Shown> {
+    let mut entries = Vec::new();
+    for one in personalities::ALL {
+        let parameters = Parameters {
+            script: one.name.to_owned(),
+            text: one.text.to_owned(),
+            directory: PathBuf::from("."),
+            set: BTreeMap::new(),
+            run_seconds: None,
+            seed: 0,
+            allow_system: false,
+            syncfs: false,
+        };
+        let answer = wml::check(&parameters)?.answer.unwrap_or_default();
+        entries.push(json!({"name": one.name, "summary": one.summary(), "variables": answer["variables"]}));
+    }
+    let outcome = Outcome { answer: Some(json!({"workloads": entries})), ..Outcome::default() };
+    let shown = text::listed(&outcome);
+    Ok(Shown::new("wml", 0, &json!({}), outcome)?.with_text(shown))
+}

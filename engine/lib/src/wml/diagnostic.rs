@@ -1,0 +1,150 @@
+//! Mistakes in a workload file: what is wrong, where, and what would be right. Nothing is printed here.
+
+use std::fmt::{self, Write};
+
+/// A text that commands come from: the workload file, a personality that it loads, a `--set`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// How it is called in messages.
+    pub name: String,
+    /// All of it.
+    pub text: String,
+}
+
+/// A place in a source. Lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// The number of the source.
+    pub source: usize,
+    /// The line.
+    pub line: usize,
+    /// The column of the first character.
+    pub column: usize,
+    /// How many characters.
+    pub length: usize,
+}
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Where.
+    pub span: Span,
+    /// What is wrong.
+    pub message: String,
+    /// What to do, if there is something to say.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    /// A mistake without a hint.
+    pub fn new(span: Span, message: impl Into<String>) -> Self {
+        Self { span, message: message.into(), hint: None }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// All mistakes of a workload, with the texts that they are in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diagnostics {
+    /// The texts.
+    pub sources: Vec<Source>,
+    /// The mistakes, in the order in which they were found.
+    pub found: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Whether there is no mistake.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Adds one, unless the very same was found before.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.found.contains(&diagnostic) {
+            self.found.push(diagnostic);
+        }
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    /// Each mistake with its line, and a caret under it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sorted: Vec<&Diagnostic> = self.found.iter().collect();
+        sorted.sort_by_key(|one| (one.span.source, one.span.line, one.span.column));
+        for (index, one) in sorted.into_iter().enumerate() {
+            if index > 0 {
+                formatter.write_char('\n')?;
+            }
+            self.write_one(formatter, one)?;
+        }
+        Ok(())
+    }
+}
+
+impl Diagnostics {
+    fn write_one(&self, formatter: &mut fmt::Formatter<'_>, one: &Diagnostic) -> fmt::Result {
+        let Span { source, line, column, length } = one.span;
+        let Some(source) = self.sources.get(source) else {
+            return write!(formatter, "{}", one.message);
+        };
+        write!(formatter, "{}:{line}:{column}: {}", source.name, one.message)?;
+        if let Some(hint) = &one.hint {
+            write!(formatter, " ({hint})")?;
+        }
+        let shown = source.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let room = shown.chars().count().saturating_sub(column - 1).max(1);
+        let carets = "^".repeat(length.clamp(1, room));
+        write!(formatter, "\n    {shown}\n    {}{carets}", " ".repeat(column.saturating_sub(1)))
+    }
+}
+
+/// The one of `known` that is most like `word`, if any is like it at all.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let best = known.into_iter().map(|one| (distance(word, one), one)).min()?;
+    (best.0 <= 1 + word.len() / 4).then_some(best.1)
+}
+
+/// How many characters must be changed, put in or left out (Levenshtein 1966).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, one) in left.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = index + 1;
+        for (position, other) in right.iter().enumerate() {
+            let replaced = corner + usize::from(one != *other);
+            corner = row[position + 1];
+            row[position + 1] = replaced.min(corner + 1).min(row[position] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caret_stands_under_the_mistake() {
+        let source = Source { name: "x.f".into(), text: "set $a=1\n\tflowop reed name=x\n".into() };
+        let span = Span { source: 0, line: 2, column: 9, length: 4 };
+        let mut all = Diagnostics { sources: vec![source], found: Vec::new() };
+        all.push(Diagnostic::new(span, "unknown flowop 'reed'").hint("did you mean 'read'?"));
+        let expected = "x.f:2:9: unknown flowop 'reed' (did you mean 'read'?)\n     flowop reed name=x\n            ^^^^";
+        assert_eq!(all.to_string(), expected);
+    }
+
+    #[test]
+    fn the_nearest_word_must_be_near() {
+        assert_eq!(nearest("iosise", ["iosize", "iters"]), Some("iosize"));
+        assert_eq!(nearest("frobnicate", ["iosize", "iters"]), None);
+        assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
+    }
+}

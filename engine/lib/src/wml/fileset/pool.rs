@@ -1,0 +1,227 @@
+//! Which files of a fileset exist, which are in use, and which comes next.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::bits::NumberSet;
+
+/// How often a thread that waits looks whether it shall stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Which files are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Those that exist.
+    Existing,
+    /// Those that do not.
+    Missing,
+}
+
+/// What became of a picked file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is as it was.
+    Unchanged,
+    /// It exists now.
+    Exists,
+    /// It does not exist any more.
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    exists: bool,
+    busy: bool,
+    opened: u32,
+}
+
+#[derive(Debug)]
+struct State {
+    entries: Vec<Entry>,
+    existing: NumberSet,
+    missing: NumberSet,
+    /// Where the search goes on: for files that exist (one for each thread that wants its own), for
+    /// those that do not.
+    next_existing: Vec<usize>,
+    next_missing: usize,
+    busy: usize,
+    waiting: usize,
+}
+
+/// The files or the empty directories of a fileset.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    changed: Condvar,
+    length: usize,
+}
+
+impl Pool {
+    /// So many, of which those exist that `exists` says.
+    pub(crate) fn new(length: usize, exists: impl Fn(usize) -> bool) -> Self {
+        let mut state = State {
+            entries: vec![Entry::default(); length],
+            existing: NumberSet::new(length),
+            missing: NumberSet::new(length),
+            next_existing: vec![0],
+            next_missing: 0,
+            busy: 0,
+            waiting: 0,
+        };
+        for number in 0..length {
+            state.entries[number].exists = exists(number);
+            if state.entries[number].exists {
+                state.existing.insert(number)
+            } else {
+                state.missing.insert(number)
+            }
+        }
+        Self { state: Mutex::new(state), changed: Condvar::new(), length }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, or a moment.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
+        let (mut state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
+    }
+
+    /// Takes one: the next in turn, or the first from `index` on. While all that would do are in use for
+    /// a moment, it waits. `None` if there is none, or `stop` says so.
+    pub(crate) fn pick(
+        &self,
+        wanted: Wanted,
+        index: Option<usize>,
+        turn: usize,
+        stop: impl Fn() -> bool,
+    ) -> Option<usize> {
+        let mut state = self.lock();
+        loop {
+            if let Some(number) = state.next(wanted, index, turn) {
+                state.take(number);
+                return Some(number);
+            }
+            if state.busy == 0 || stop() {
+                return None;
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// Takes this very one once nobody else uses it; `None` if `stop` says so.
+    pub(crate) fn take(&self, number: usize, stop: impl Fn() -> bool) -> Option<()> {
+        let mut state = self.lock();
+        while state.entries[number].busy {
+            if stop() {
+                return None;
+            }
+            state = self.wait(state);
+        }
+        state.take(number);
+        Some(())
+    }
+
+    pub(crate) fn exists(&self, number: usize) -> bool {
+        self.lock().entries[number].exists
+    }
+
+    /// How many have it open.
+    pub(crate) fn opened(&self, number: usize) -> u32 {
+        self.lock().entries[number].opened
+    }
+
+    /// Gives one back; `opened` more have it open than before.
+    pub(crate) fn give_back(&self, number: usize, fate: Fate, opened: i32) {
+        let mut state = self.lock();
+        let entry = &mut state.entries[number];
+        entry.busy = false;
+        entry.opened = entry.opened.saturating_add_signed(opened);
+        match fate {
+            Fate::Unchanged => {}
+            Fate::Exists => entry.exists = true,
+            Fate::Gone => (entry.exists, entry.opened) = (false, 0),
+        }
+        if state.entries[number].exists {
+            state.existing.insert(number);
+        } else {
+            state.missing.insert(number);
+        }
+        state.busy -= 1;
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// One more or less has it open, without taking it.
+    pub(crate) fn count_open(&self, number: usize, opened: i32) {
+        let entry = &mut self.lock().entries[number];
+        entry.opened = entry.opened.saturating_add_signed(opened);
+    }
+}
+
+impl State {
+    fn next(&mut self, wanted: Wanted, index: Option<usize>, turn: usize) -> Option<usize> {
+        if turn >= self.next_existing.len() {
+            self.next_existing.resize(turn + 1, 0);
+        }
+        let (set, next) = match wanted {
+            Wanted::Existing => (&self.existing, &mut self.next_existing[turn]),
+            Wanted::Missing => (&self.missing, &mut self.next_missing),
+        };
+        if let Some(index) = index {
+            return set.next_from(index);
+        }
+        let found = set.next_from(*next)?;
+        *next = found + 1;
+        Some(found)
+    }
+
+    fn take(&mut self, number: usize) {
+        self.existing.remove(number);
+        self.missing.remove(number);
+        self.entries[number].busy = true;
+        self.busy += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_come_in_turn_and_change_between_the_lists() {
+        let pool = Pool::new(4, |number| number % 2 == 0);
+        let never = || false;
+        assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(0));
+        assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(2));
+        pool.give_back(0, Fate::Gone, 0);
+        pool.give_back(2, Fate::Unchanged, 1);
+        assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(2));
+        assert_eq!(pool.opened(2), 1);
+        pool.give_back(2, Fate::Gone, 0);
+        assert_eq!(pool.pick(Wanted::Existing, None, 0, never), None);
+        assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(2));
+        assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(3));
+    }
+
+    #[test]
+    fn what_is_in_use_for_a_moment_is_waited_for() {
+        let pool = Pool::new(1, |_| true);
+        assert_eq!(pool.pick(Wanted::Existing, None, 0, || false), Some(0));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| pool.pick(Wanted::Existing, None, 0, || false));
+            std::thread::sleep(Duration::from_millis(30));
+            pool.give_back(0, Fate::Unchanged, 0);
+            assert_eq!(waiting.join().unwrap(), Some(0));
+        });
+    }
+}

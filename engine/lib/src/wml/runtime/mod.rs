@@ -1,0 +1,240 @@
+//! Running a model: its threads, what they share, and how they end.
+
+mod aio;
+mod files;
+mod limits;
+mod metadata;
+mod stats;
+mod sync;
+mod transfer;
+mod waiting;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::fileset::Fileset;
+use super::program::{Kind, Model, ThreadSpec};
+use super::random::Distribution;
+use crate::document::{Bandwidth, Operation};
+use crate::error::{Error, Result};
+use crate::measure::clock::now_ns;
+use crate::measure::cpu::CpuTime;
+use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::{Detail, Measure};
+use crate::stop;
+use limits::Totals;
+pub(crate) use limits::{Events, pause};
+pub(crate) use stats::{POWERS, Statistics, Total};
+use sync::Gate;
+use worker::Worker;
+
+/// How long a thread that could not be told to end at once takes to notice.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the threads of a model share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) model: Arc<Model>,
+    pub(crate) filesets: Arc<Vec<Fileset>>,
+    pub(crate) distributions: Arc<[Arc<Distribution>]>,
+    pub(crate) seed: u64,
+    pub(crate) statistics: Statistics,
+    pub(crate) events: Arc<Events>,
+    pub(crate) totals: Totals,
+    /// What the threads told people.
+    pub(crate) messages: Mutex<Vec<String>>,
+    /// Which flowop found no file although the run was not to end by that.
+    pub(crate) out_of_files: Mutex<Option<String>>,
+    /// Whether a file system refused `O_DIRECT`.
+    pub(crate) not_direct: AtomicBool,
+    /// How much memory a thread may have, of what it asks for.
+    memory_share: f64,
+    gates: HashMap<(usize, usize), Vec<Gate>>,
+    ended: AtomicBool,
+    ready: AtomicUsize,
+    working: AtomicUsize,
+    go: (Mutex<Option<u64>>, Condvar),
+}
+
+/// What a thread used and when it ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Worked {
+    pub(crate) finished: u64,
+    pub(crate) cpu: CpuTime,
+}
+
+/// Threads that are at work.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) shared: Arc<Shared>,
+    handle: JoinHandle<Result<(Operation, Vec<Worked>)>>,
+    pub(crate) started: u64,
+}
+
+/// What is needed to start the threads of a model.
+pub(crate) struct Start {
+    pub(crate) model: Arc<Model>,
+    pub(crate) filesets: Arc<Vec<Fileset>>,
+    pub(crate) distributions: Arc<[Arc<Distribution>]>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) seed: u64,
+}
+
+impl Shared {
+    fn new(start: Start) -> Self {
+        let Start { model, filesets, distributions, events, seed } = start;
+        let instances = model.instances();
+        Self {
+            statistics: Statistics::new(&model.flowops, instances, model.histogram),
+            gates: gates_of(&model),
+            memory_share: memory_share(&model),
+            filesets,
+            distributions,
+            seed,
+            events,
+            totals: Totals::default(),
+            messages: Mutex::default(),
+            out_of_files: Mutex::default(),
+            not_direct: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            ready: AtomicUsize::new(0),
+            working: AtomicUsize::new(instances),
+            go: (Mutex::new(None), Condvar::new()),
+            model,
+        }
+    }
+
+    /// Whether the threads shall end.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || stop::requested().is_some()
+    }
+
+    /// Lets all threads end.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all threads have ended by themselves, or one has ended the run.
+    pub(crate) fn is_done(&self) -> bool {
+        self.over() || self.working.load(Ordering::Acquire) == 0
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "less than what was asked for"
+    )]
+    fn memory_of(&self, thread: &ThreadSpec) -> usize {
+        (thread.memory as f64 * self.memory_share) as usize
+    }
+
+    /// Waits until all threads are ready; false if the run is over before.
+    fn wait_for_go(&self) -> bool {
+        self.ready.fetch_add(1, Ordering::AcqRel);
+        let mut go = self.go.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while go.is_none() {
+            if self.over() {
+                return false;
+            }
+            go = self.go.1.wait_timeout(go, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+fn gates_of(model: &Model) -> HashMap<(usize, usize), Vec<Gate>> {
+    let mut gates = HashMap::new();
+    for (number, thread) in model.threads.iter().enumerate() {
+        let mut pending: Vec<_> = thread.flowops.iter().collect();
+        while let Some(flowop) = pending.pop() {
+            pending.extend(&flowop.children);
+            if matches!(flowop.kind, Kind::SemBlock | Kind::Block) {
+                let gate = || Gate::new(flowop.with.highwater);
+                gates.insert((number, flowop.local), (0..thread.instances).map(|_| gate()).collect());
+            }
+        }
+    }
+    gates
+}
+
+/// All of the memory that threads ask for, unless that is more than half of what is free.
+fn memory_share(model: &Model) -> f64 {
+    let asked: f64 = model.threads.iter().map(|thread| thread.memory as f64 * thread.instances as f64).sum();
+    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+        line.split_whitespace().nth(1)?.parse::<f64>().ok()
+    });
+    match free {
+        Some(kibibytes) if asked > kibibytes * 512.0 => kibibytes * 512.0 / asked,
+        _ => 1.0,
+    }
+}
+
+impl Running {
+    /// Starts all threads; they begin their work together.
+    pub(crate) fn start(start: Start) -> Result<Self> {
+        let shared = Arc::new(Shared::new(start));
+        let own = Arc::clone(&shared);
+        let handle = std::thread::Builder::new().spawn(move || run_threads(&own));
+        let handle = handle.map_err(|error| Error::Invalid(format!("no thread can be started: {error}")))?;
+        let mut running = Self { shared, handle, started: 0 };
+        while running.shared.ready.load(Ordering::Acquire) < running.shared.model.instances() {
+            if running.handle.is_finished() || stop::requested().is_some() {
+                return Err(running.finish().err().unwrap_or(Error::Cancelled));
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        running.shared.events.reset();
+        running.started = now_ns();
+        *running.shared.go.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.started);
+        running.shared.go.1.notify_all();
+        Ok(running)
+    }
+
+    /// How much less memory the threads have than they asked for, if they have.
+    pub(crate) fn memory_share(&self) -> Option<f64> {
+        (self.shared.memory_share < 1.0).then_some(self.shared.memory_share)
+    }
+
+    /// Whether the threads have ended.
+    pub(crate) fn is_done(&self) -> bool {
+        self.shared.is_done() || self.handle.is_finished()
+    }
+
+    /// Ends all threads and waits for them.
+    pub(crate) fn finish(self) -> Result<Vec<Worked>> {
+        self.shared.end();
+        let result = self.handle.join().map_err(|_| Error::Invalid("a thread panicked".into()))?;
+        stop::check()?;
+        result.map(|(_, worked)| worked)
+    }
+}
+
+fn run_threads(shared: &Shared) -> Result<(Operation, Vec<Worked>)> {
+    let measure = Measure { latency: Detail::Off, interval_ns: None };
+    let mut places = Vec::new();
+    for (number, thread) in shared.model.threads.iter().enumerate() {
+        places.extend((0..thread.instances).map(|instance| (number, instance)));
+    }
+    let phase = Phase::new("workload", places.len(), &measure, Bandwidth::Counted)?;
+    let result = phase.run(
+        |index, recorder| {
+            let mut worker = Worker::new(shared, index, places[index]);
+            let result = if shared.wait_for_go() { worker.work(recorder) } else { Ok(()) };
+            worker.end();
+            shared.working.fetch_sub(1, Ordering::AcqRel);
+            if result.is_err() {
+                shared.end();
+            }
+            result.map(|()| Worked { finished: now_ns(), cpu: worker.cpu() })
+        },
+        NOTHING,
+    );
+    shared.end();
+    result
+}

@@ -1,0 +1,242 @@
+//! One thread: its flowops in order, over and over, until it shall end.
+
+use crate::buffer::AlignedBuffer;
+use crate::error::{Error, Result};
+use crate::measure::clock::now_ns;
+use crate::measure::cpu::CpuTime;
+use crate::measure::recorder::Recorder;
+use crate::random::Stream;
+use crate::wml::ast::QuitMode;
+use crate::wml::program::{Class, Flowop, Kind, Moves, ThreadSpec};
+use crate::wml::random::Sampler;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::Shared;
+use super::aio::Writer;
+use super::files::Slots;
+
+/// What a flowop says of the rest of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Go on.
+    On,
+    /// The run is over.
+    Done,
+    /// There is no file for it.
+    NoFile,
+}
+
+/// What this thread has done with one of its flowops.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Done {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    /// What a limit has already waited for.
+    pub(super) settled: u64,
+}
+
+/// Values that are drawn once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Constants {
+    pub(super) value: f64,
+    pub(super) working_set: u64,
+}
+
+/// A thread at work.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) spec: &'a ThreadSpec,
+    /// Its number among all threads.
+    pub(super) index: usize,
+    /// The number of its specification, and its own among those of it.
+    pub(super) place: (usize, usize),
+    pub(super) sampler: Sampler,
+    pub(super) slots: Slots,
+    pub(super) memory: AlignedBuffer,
+    pub(super) done: Vec<Done>,
+    pub(super) constants: Vec<Constants>,
+    pub(super) aio: Option<Writer>,
+    cpu_before: CpuTime,
+}
+
+impl<'a> Worker<'a> {
+    /// A thread that is ready: its memory is there and filled.
+    pub(super) fn new(shared: &'a Shared, index: usize, place: (usize, usize)) -> Self {
+        let spec = &shared.model.threads[place.0];
+        let sampler = Sampler::new(&shared.distributions, shared.seed, index as u64);
+        let memory = filled(shared.memory_of(spec), index as u64);
+        let mut worker = Self {
+            shared,
+            spec,
+            index,
+            place,
+            sampler,
+            slots: Slots::new(shared.filesets.len()),
+            memory,
+            done: vec![Done::default(); spec.count],
+            constants: vec![Constants::default(); spec.count],
+            aio: None,
+            cpu_before: CpuTime::default(),
+        };
+        worker.draw_constants(&spec.flowops);
+        worker.set_priority();
+        worker
+    }
+
+    fn draw_constants(&mut self, flowops: &[Flowop]) {
+        for flowop in flowops {
+            if let Some(constants) = self.constants.get_mut(flowop.local) {
+                constants.value = self.sampler.draw(&flowop.with.value);
+                constants.working_set = self.sampler.whole(&flowop.with.working_set);
+            }
+            self.draw_constants(&flowop.children);
+        }
+    }
+
+    /// Makes the thread nicer, and its I/O too. What the kernel refuses is left as it is.
+    fn set_priority(&self) {
+        const IOPRIO_WHO_PROCESS: libc::c_long = 1;
+        const BEST_EFFORT: libc::c_long = 2 << 13;
+        if self.spec.nice != 0 {
+            // SAFETY: numbers only; 0 is the calling thread.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.spec.nice) };
+        }
+        if let Some(priority) = self.spec.io_priority {
+            let priority = BEST_EFFORT | libc::c_long::from(priority);
+            // SAFETY: numbers only; 0 is the calling thread.
+            unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0_i64, priority) };
+        }
+    }
+
+    /// Works until the run is over or there is no file for it.
+    pub(super) fn work(&mut self, recorder: &Recorder<'_>) -> Result<()> {
+        self.cpu_before = CpuTime::of_this_thread();
+        let flowops = &self.spec.flowops;
+        loop {
+            match self.round(flowops, recorder)? {
+                Next::On => {}
+                Next::Done => {
+                    self.shared.end();
+                    return Ok(());
+                }
+                Next::NoFile => {
+                    self.no_file();
+                    return Ok(());
+                }
+            }
+            if self.shared.over() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn no_file(&self) {
+        if self.shared.model.mode != QuitMode::AllDone {
+            self.shared.end();
+        }
+    }
+
+    /// One pass through flowops.
+    fn round(&mut self, flowops: &[Flowop], recorder: &Recorder<'_>) -> Result<Next> {
+        for flowop in flowops {
+            let times = self.sampler.whole(&flowop.iters);
+            for _ in 0..times {
+                if self.shared.over() {
+                    return Ok(Next::On);
+                }
+                recorder.check()?;
+                let next = if flowop.kind == Kind::Composite {
+                    self.round(&flowop.children, recorder)?
+                } else {
+                    self.perform(flowop)?
+                };
+                if next != Next::On {
+                    if next == Next::NoFile && flowop.kind != Kind::Composite {
+                        self.note_no_file(flowop);
+                    }
+                    return Ok(next);
+                }
+            }
+        }
+        Ok(Next::On)
+    }
+
+    fn note_no_file(&self, flowop: &Flowop) {
+        if self.shared.model.mode == QuitMode::Timeout && !self.shared.over() {
+            let mut first = self.shared.out_of_files.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| flowop.label.clone());
+        }
+    }
+
+    fn perform(&mut self, flowop: &Flowop) -> Result<Next> {
+        match flowop.kind {
+            Kind::Read => self.read(flowop),
+            Kind::Write => self.write(flowop),
+            Kind::ReadWholeFile => self.read_whole_file(flowop),
+            Kind::WriteWholeFile => self.write_whole_file(flowop),
+            Kind::AppendFile => self.append(flowop, false),
+            Kind::AppendFileRandom => self.append(flowop, true),
+            Kind::CreateFile => self.create_file(flowop),
+            Kind::OpenFile => self.open_file(flowop),
+            Kind::CloseFile => self.close_file(flowop),
+            Kind::DeleteFile => self.delete_file(flowop),
+            Kind::StatFile => self.stat_file(flowop),
+            Kind::Fsync => self.fsync(flowop),
+            Kind::FsyncSet => self.fsync_set(flowop),
+            Kind::MakeDirectory => self.make_directory(flowop),
+            Kind::RemoveDirectory => self.remove_directory(flowop),
+            Kind::ListDirectory => self.list_directory(flowop),
+            Kind::AioWrite => self.aio_write(flowop),
+            Kind::AioWait => self.aio_wait(flowop),
+            Kind::Composite => Ok(Next::On),
+            _ => Ok(self.wait_or_finish(flowop)),
+        }
+    }
+
+    /// Notes that a flowop was done, from `start` until now.
+    #[inline]
+    pub(super) fn record(&mut self, flowop: &Flowop, start: u64, bytes: u64) {
+        let latency = now_ns() - start;
+        self.shared.statistics.record(self.index, flowop.info, latency, bytes);
+        let done = &mut self.done[flowop.local];
+        done.count += 1;
+        done.bytes += bytes;
+        if self.shared.model.needs_totals && flowop.kind.class() == Class::Io {
+            let totals = &self.shared.totals;
+            totals.operations.fetch_add(1, Ordering::Relaxed);
+            if flowop.kind.moves() != Moves::Nothing {
+                totals.transfers.fetch_add(1, Ordering::Relaxed);
+                totals.bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A mistake that only shows while it runs.
+    pub(super) fn wrong<T>(flowop: &Flowop, message: &str) -> Result<T> {
+        Err(Error::Invalid(format!("flowop {}: {message}", flowop.label)))
+    }
+
+    /// Closes what is open, and lets asynchronous writes end.
+    pub(super) fn end(&mut self) {
+        self.aio = None;
+        let open = self.slots.all_entries();
+        for (fileset, file) in open {
+            self.shared.filesets[fileset].files.count_open(file, -1);
+        }
+        self.slots = Slots::new(0);
+    }
+
+    /// What the thread has used since it began to work.
+    pub(super) fn cpu(&self) -> CpuTime {
+        CpuTime::of_this_thread() - self.cpu_before
+    }
+}
+
+/// Memory with contents that nothing can compress.
+pub(super) fn filled(length: usize, identity: u64) -> AlignedBuffer {
+    let mut memory = AlignedBuffer::new(length);
+    Stream::new(0x57_4d_4c, identity).fill(memory.as_mut());
+    memory
+}

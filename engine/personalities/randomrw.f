@@ -1,0 +1,22 @@
+# Reads and writes pieces of one large file at random, both at once.
+
+set $dir=/tmp
+set $filesize=5g
+set $iosize=8k
+set $nthreads=1
+set $workingset=0
+set $directio=false
+
+define file name=large,path=$dir,size=$filesize,prealloc,reuse
+
+define process name=randomrw,instances=1
+{
+  thread name=reader,memsize=5m,instances=$nthreads
+  {
+    flowop read name=read,filename=large,iosize=$iosize,random,workingset=$workingset,directio=$directio
+  }
+  thread name=writer,memsize=5m,instances=$nthreads
+  {
+    flowop write name=write,filename=large,iosize=$iosize,random,workingset=$workingset,directio=$directio
+  }
+}
