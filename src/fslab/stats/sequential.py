@@ -29,10 +29,10 @@ _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5
 class Looks:
     """When a comparison is looked at, and with what share of the error.
 
-    First after ``first`` blocks, but not before 4, which have no interval yet; then after numbers of blocks that
-    grow by ``growth``: 4, 5, 6, 8, 10, 12, 15, 19, … without end. Over all looks together, an interval of the look's :meth:`coverage_at` misses the truth
-    with probability 1 − ``coverage`` at most. The last look needs not be known beforehand, so a campaign can
-    be stopped and taken up again.
+    First after ``first`` blocks (not before 4, which have no interval yet), then after numbers of blocks that
+    grow by ``growth``: 4, 5, 6, 8, 10, 12, 15, 19, … without end. Over all looks together, an interval of the
+    look's :meth:`coverage_at` misses the truth with probability 1 − ``coverage`` at most. The last look needs
+    not be known beforehand, so a campaign can be stopped and taken up again.
     Source: error spending by Lan & DeMets, Biometrika 70 (1983) 659; the same levels used for t by Pocock,
     Biometrika 64 (1977) 191; Jennison & Turnbull, *Group Sequential Methods*, 2000, chapters 4, 7 and 9.
     """
