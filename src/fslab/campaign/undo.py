@@ -16,6 +16,8 @@ from pathlib import Path
 from fslab.campaign.journal import CampaignJournal, Entry, boot, leftover
 from fslab.errors import BusyError, FslabError, InterruptedBySignal, UnsafeError
 from fslab.machine import tuning
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.layouts import volume_name
 from fslab.system import loops, mounts, proc
 
 log = logging.getLogger("fslab.undo")
@@ -83,6 +85,8 @@ def _check_ours(campaign: str, entry: Entry) -> None:
         ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
     elif entry.kind == tuning.TIMER:
         ours = tuning.is_timer(entry.target)
+    elif entry.kind in _LAYOUTS:
+        ours = entry.target == volume_name(campaign)
     else:
         parts = Path(entry.target).parts
         ours = ".." not in parts and any(
@@ -129,7 +133,11 @@ def _put_back(target: str) -> None:
         tuning.put_back(Path(path), found)
 
 
+_LAYOUTS: Mapping[str, Callable[[str], None]] = {
+    layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
+}
 UNDO: Mapping[str, Callable[[str], None]] = {
+    **_LAYOUTS,
     "mount": _unmount,
     "loop": lambda target: loops.detach(Path(target)),
     "image": lambda target: Path(target).unlink(missing_ok=True),
