@@ -22,7 +22,7 @@ def doctor(as_json: JsonOption = False) -> None:
     from fslab.machine import facts
     from fslab.machine._advice import advise
 
-    found, packages = _examine()
+    found, packages, elsewhere = _examine()
     machine = facts.gather()
     advice = advise(machine)
     if as_json:
@@ -32,14 +32,15 @@ def doctor(as_json: JsonOption = False) -> None:
                 "advice": [asdict(each) for each in advice],
                 "capabilities": [asdict(capability) for capability in found],
                 "packages_missing": packages,
+                "packages_elsewhere": elsewhere,
             }
         )
     else:
-        _show(found, packages)
+        _show(found, packages, elsewhere)
         _show_advice(advice)
 
 
-def _examine() -> tuple[list[Capability], list[str]]:
+def _examine() -> tuple[list[Capability], list[str], list[str]]:
     from fslab.machine import capabilities
     from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
     from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -58,7 +59,7 @@ def _examine() -> tuple[list[Capability], list[str]]:
     for name, workload in WORKLOADS:
         needed += workload.tools
         found.append(capabilities.of("workload", name, workload.summary, workload.tools))
-    return found, capabilities.packages_missing(needed)
+    return found, capabilities.packages_missing(needed), capabilities.elsewhere_missing(needed)
 
 
 def _show_advice(advice: list[Advice]) -> None:
@@ -69,7 +70,7 @@ def _show_advice(advice: list[Advice]) -> None:
         screen.print(f"{each.what}{remedy}", markup=False)
 
 
-def _show(found: list[Capability], packages: list[str]) -> None:
+def _show(found: list[Capability], packages: list[str], elsewhere: list[str]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -90,6 +91,7 @@ def _show(found: list[Capability], packages: list[str]) -> None:
     remedies = [
         capability.remedy for capability in found if capability.remedy and capability.kind == "machine"
     ]
+    remedies += elsewhere
     for remedy in remedies:
         screen.print(f"→ {remedy}")
     if packages:

@@ -50,19 +50,29 @@ def of(
     missing = [f"{tool.program} is not installed" for tool in needed if tools.find(tool.program) is None]
     if mount_type and not kernel.has_filesystem(mount_type, load=False):
         missing.append(f"this kernel has no {mount_type}")
-    packages = _packages([tool for tool in needed if tools.find(tool.program) is None])
-    remedy = f"apt-get install {' '.join(packages)}" if packages else None
+    absent = [tool for tool in needed if tools.find(tool.program) is None]
+    packages = _packages(absent)
+    remedies = [f"apt-get install {' '.join(packages)}"] if packages else []
+    remedies += elsewhere_missing(absent)
     return Capability(
         kind=kind, name=name, summary=summary, available=not missing,
         versions={tool.program: tools.version(tool) for tool in needed},
-        missing=tuple(missing), remedy=remedy,
+        missing=tuple(missing), remedy="; ".join(remedies) or None,
     )  # fmt: skip
 
 
 def packages_missing(needed: Iterable[Tool]) -> list[str]:
-    """Debian packages that bring the programs that are not there, sorted."""
+    """Packages of Debian's main that bring the programs that are not there, sorted."""
     return _packages([tool for tool in needed if tools.find(tool.program) is None])
 
 
+def elsewhere_missing(needed: Iterable[Tool]) -> list[str]:
+    """What brings those that are in another part of Debian's archive: apt knows it only once that is switched on, and
+    one package that it does not know makes it install none."""
+    return sorted(
+        {tool.remedy for tool in needed if tool.component != "main" and tools.find(tool.program) is None}
+    )
+
+
 def _packages(missing: Iterable[Tool]) -> list[str]:
-    return sorted({tool.package for tool in missing if tool.package})
+    return sorted({tool.package for tool in missing if tool.package and tool.component == "main"})

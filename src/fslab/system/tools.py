@@ -19,13 +19,27 @@ SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 class Tool:
     """A program: its name, the Debian package that brings it, and how to ask for its version.
 
-    ``package`` None: it comes with fslab.
+    ``package`` None: it comes with fslab. ``component`` is the part of the Debian archive that has the package;
+    others than main are for the user to switch on.
     """
 
     program: str
     package: str | None
     version_argv: tuple[str, ...] = ("--version",)
     version_pattern: str = r"(\d+\.\d+(?:\.\d+)*)"
+    component: str = "main"
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs it, with what has to be switched on first."""
+        if self.package is None:
+            return "reinstall fslab"
+        command = f"apt-get install {self.package}"
+        return (
+            command
+            if self.component == "main"
+            else f"{command} (of Debian's {self.component}: switch that on first)"
+        )
 
 
 def find(program: str) -> str | None:
@@ -40,8 +54,7 @@ def require(tool: Tool) -> str:
     """Absolute path of a tool, or ToolMissingError with the command that installs it."""
     path = find(tool.program)
     if path is None:
-        source = f"apt-get install {tool.package}" if tool.package else "reinstall fslab"
-        raise ToolMissingError(f"'{tool.program}' is not installed", hint=source)
+        raise ToolMissingError(f"'{tool.program}' is not installed", hint=tool.remedy)
     return path
 
 

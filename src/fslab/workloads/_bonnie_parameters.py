@@ -1,0 +1,102 @@
+"""What a study may ask of bonnie++, with words for its letters. Runs nothing."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from fslab.units import parse_size
+from fslab.workloads import Parameters
+from fslab.workloads._sysbench_parameters import Text
+
+MIB = 1 << 20
+FILES_UNIT = 1024
+_MOST_FILES = 28_339 * FILES_UNIT  # bonnie++ keeps 37 bytes for each in at most 1 GiB
+
+
+class BonnieParameters(Parameters):
+    """``size`` for the tests of one large file, ``files`` for those of many small ones, or both.
+
+    The chunk of small files (fifth part of -n) is not offered: with it bonnie++ 2.00a goes on to use a buffer
+    that it has freed. ``ram`` is always told (-r), 0 unless the study says otherwise: bonnie++ would refuse
+    a ``size`` below twice the machine's memory by itself.
+    """
+
+    size: Text = Field("0", description="-s: bytes of the large file, whole MiB; 0: none")
+    chunk: Text = Field(
+        "8k", description="-s: bytes of each of its reads and writes, 256 to 1m, a power of two"
+    )
+    seeks: int = Field(8192, ge=0, description="-s: random reads, of which about a tenth write back")
+    seekers: int = Field(5, ge=1, le=100, description="-s: processes that share the seeks")
+    files: int = Field(0, ge=0, le=_MOST_FILES, description="-n: small files, in multiples of 1024; 0: none")
+    max_size: Text = Field("0", alias="max-size", description="-n: bytes of the largest small file")
+    min_size: Text = Field(
+        "0", alias="min-size", description="-n: bytes of the smallest; sizes are drawn between"
+    )
+    dirs: int = Field(1, ge=1, le=99_999, description="-n: directories that the files are spread over")
+    ram: Text = Field("0", description="-r: memory in whole MiB that 'size' must be twice of; 0: not checked")
+    fast: bool = Field(True, description="-f: leave out reading and writing byte by byte")
+    fsync: bool = Field(
+        False, description="-b: fsync after each operation on small files and each written seek"
+    )
+    direct: bool = Field(
+        False, description="-D: O_DIRECT, which bonnie++ 2.00a uses for the block write only"
+    )
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the large file."""
+        return parse_size(self.size)
+
+    @field_validator("size", "ram")
+    @classmethod
+    def _whole_mib(cls, value: str) -> str:
+        if parse_size(value) % MIB:
+            raise ValueError(f"'{value}' is not a whole number of MiB, such as 512m")
+        return value
+
+    @field_validator("chunk")
+    @classmethod
+    def _power_of_two(cls, value: str) -> str:
+        size = parse_size(value)
+        if not 256 <= size <= MIB or size & (size - 1):
+            raise ValueError(f"'{value}' is not a power of two from 256 to 1m")
+        return value
+
+    @field_validator("max_size", "min_size")
+    @classmethod
+    def _below_an_int(cls, value: str) -> str:
+        if parse_size(value) >= 1 << 31:
+            raise ValueError(f"'{value}' is too large: bonnie++'s small files end below 2g")
+        return value
+
+    @field_validator("files")
+    @classmethod
+    def _whole_units(cls, value: int) -> int:
+        if value % FILES_UNIT:
+            nearest = max(1, round(value / FILES_UNIT)) * FILES_UNIT
+            raise ValueError(
+                f"{value} is not a multiple of {FILES_UNIT}, which bonnie++ counts in: {nearest} is"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not self.size_bytes and not self.files:
+            raise ValueError("nothing to do: give 'size', 'files' or both")
+        useless: tuple[str, ...] = () if self.size_bytes else ("chunk", "seeks", "seekers", "fast", "direct")
+        useless += () if self.files else ("max_size", "min_size", "dirs")
+        for name in useless:
+            if name in self.model_fields_set:
+                key = name.replace("_", "-")
+                raise ValueError(f"'{key}' means nothing without {'files' if self.size_bytes else 'size'}")
+        if parse_size(self.min_size) > parse_size(self.max_size):
+            raise ValueError("'min-size' is more than 'max-size'")
+        if self.files and self.dirs > self.files:
+            raise ValueError(f"{self.dirs} directories are more than the {self.files} files")
+        if self.size_bytes and self.size_bytes < 2 * parse_size(self.ram):
+            raise ValueError(f"bonnie++ refuses a size below twice the ram: {self.size} is, of {self.ram}")
+        if self.direct and not self.fast:
+            raise ValueError("'direct' cannot write byte by byte: leave 'fast' on")
+        return self

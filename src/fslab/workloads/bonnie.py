@@ -1,0 +1,213 @@
+"""bonnie++: block and byte I/O of one large file, seeks, and creating, stating and deleting many files.
+
+Says which bonnie++ commands to run and what its CSV line means (format 1.98, of bonnie++ 2.00); starts nothing.
+Its times include fsync of the large file, and for creating and deleting a sync(2) of the whole machine. Small
+files that are not empty are read by the stat tests. The large file is nearly all zeros.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import ClassVar
+
+from fslab.abilities import Ability, Needs
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Direction, Unit, parse_size
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
+
+FORMAT = "1.98"
+_KIB = 1024
+_FIELDS = 50
+_BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
+_BLOCK_BYTES = 4096
+_INODE_BYTES = 1024
+_GUESSED_BYTES_PER_S = 200e6
+_GUESSED_FILES_PER_S = 10e3
+_SEEKS_S = 3.0  # it sleeps that long before them
+_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
+# Name → field of the figure, which its CPU share follows, and field of its longest operation. Counted from the
+# fprintf calls of bon_time.cpp: the header that bonnie++ prints lacks three of the fields.
+_IO = {
+    "putc": (9, 38), "write": (11, 39), "rewrite": (13, 40), "getc": (15, 41), "read": (17, 42), "seek": (19, 43),
+}  # fmt: skip
+_FILES = {
+    "seq_create": (26, 44), "seq_stat": (28, 45), "seq_delete": (30, 46),
+    "random_create": (32, 47), "random_stat": (34, 48), "random_delete": (36, 49),
+}  # fmt: skip
+_AT = _IO | _FILES
+
+
+class Bonnie(Workload[BonnieParameters]):
+    """All tests follow each other in one run, so that a file smaller than memory is read from there. What took
+    less than half a second bonnie++ does not tell (``+++++``): the figure is unknown. It removes its files."""
+
+    summary = "bonnie++: block I/O of a large file, and creating, stating and deleting many files"
+    tools: ClassVar[tuple[Tool, ...]] = (
+        # It has no option for its version, and prints it with the usage.
+        Tool(program="bonnie++", package="bonnie++", version_pattern=r"Version: (\S+)"),
+    )
+    Parameters = BonnieParameters
+
+    def metrics(self, parameters: BonnieParameters) -> tuple[Metric, ...]:
+        """Rate, CPU share and longest single operation of each test."""
+        found = [metric for test in _tests(parameters) for metric in _metrics(test)]
+        first = self.headline(parameters)
+        return tuple(sorted(found, key=lambda metric: metric.name not in first))
+
+    def headline(self, parameters: BonnieParameters) -> tuple[str, ...]:
+        """Block write and read, and creation; of files alone also stat and deletion, in sequential order."""
+        if not parameters.files:
+            return ("write_bandwidth", "read_bandwidth", *(("seek_rate",) if parameters.seeks else ()))
+        if parameters.size_bytes:
+            return ("write_bandwidth", "read_bandwidth", "seq_create_rate")
+        return ("seq_create_rate", "seq_stat_rate", "seq_delete_rate")
+
+    def commands(self, parameters: BonnieParameters, job: Job) -> Commands:
+        """One bonnie++; ``-u root`` for root only: it refuses root without, and cannot become root otherwise."""
+        size = f"{parameters.size_bytes // MIB}"
+        if parameters.size_bytes:
+            size += f":{parse_size(parameters.chunk)}:{parameters.seeks}:{parameters.seekers}"
+        files = f"{parameters.files // FILES_UNIT}"
+        if parameters.files:
+            files += f":{parse_size(parameters.max_size)}:{parse_size(parameters.min_size)}:{parameters.dirs}"
+        run = (
+            "bonnie++", "-q", "-m", "fslab", "-d", str(job.directory), *_user(),
+            "-r", str(parse_size(parameters.ram) // MIB), "-s", size, "-n", files,
+            *(("-f",) if parameters.fast else ()),
+            *(("-b",) if parameters.fsync else ()),
+            *(("-D",) if parameters.direct else ()),
+            "-z", str(job.seed % 2**32),
+        )  # fmt: skip
+        return Commands(run=run)
+
+    def read(self, parameters: BonnieParameters, output: ToolOutput) -> Reading:
+        """The CSV line; None for ``+++++``. NoSpaceError where bonnie++ names the reason, which it does for the
+        large file only."""
+        if "No space left on device" in output.stderr:
+            raise NoSpaceError(
+                "bonnie++: no space left on device", hint="give the medium a larger size or a smaller 'size'"
+            )
+        fields = _fields(output)
+        metrics: dict[str, float | None] = {}
+        seconds: dict[str, float] = {}
+        for test in _tests(parameters):
+            at, longest = _AT[test]
+            rate = _number(fields[at], test)
+            scale = 1 if _counted(test) else _KIB
+            metrics |= {
+                _metrics(test)[0].name: None if rate is None else rate * scale,
+                f"{test}_cpu": _number(fields[at + 1], test),
+                f"{test}_latency_max": _latency_ns(fields[longest], test),
+            }
+            if rate:
+                seconds[test] = _amount(parameters, test) / (rate * scale)
+        untold = [test for test in _tests(parameters) if fields[_AT[test][0]].startswith("+")]
+        return Reading(
+            metrics=metrics,
+            read_bytes=_moved(parameters),
+            written_bytes=_moved(parameters),
+            measured_s=None if untold else sum(seconds.values()),
+            parts_s=seconds,
+            direct=False,  # reads and seeks never are
+            working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
+            flushed=True,
+            messages=(f"too fast to time (below 0.5 s): {', '.join(untold)}",) if untold else (),
+        )
+
+    def needs(self, parameters: BonnieParameters) -> Needs:
+        """Direct writes where asked for, and the large file."""
+        wanted = {Ability.DIRECT_WRITES} if parameters.direct else set()
+        largest = max(parameters.size_bytes, parse_size(parameters.max_size))
+        return Needs(abilities=frozenset(wanted), largest_file_bytes=largest)
+
+    def space_bytes(self, parameters: BonnieParameters) -> int:
+        """The large file is gone before the small ones come; these in whole blocks, with their inodes."""
+        blocks = -(-parse_size(parameters.max_size) // _BLOCK_BYTES)
+        dirs_bytes = parameters.dirs * _BLOCK_BYTES if parameters.files else 0
+        return max(
+            parameters.size_bytes, parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + dirs_bytes
+        )
+
+    def expected_s(self, parameters: BonnieParameters) -> float:
+        """A guess: the file is moved four times, and each small file is touched six times."""
+        seeks_s = _SEEKS_S if parameters.size_bytes else 0.0
+        files_s = 6 * parameters.files / _GUESSED_FILES_PER_S
+        return 4 * parameters.size_bytes / _GUESSED_BYTES_PER_S + seeks_s + files_s
+
+
+def _user() -> tuple[str, ...]:
+    return ("-u", "root") if os.geteuid() == 0 else ()
+
+
+def _tests(parameters: BonnieParameters) -> tuple[str, ...]:
+    left_out = {"putc", "getc"} if parameters.fast else set[str]()
+    left_out |= set() if parameters.seeks else {"seek"}
+    io = tuple(test for test in _IO if test not in left_out) if parameters.size_bytes else ()
+    return (*io, *(_FILES if parameters.files else ()))
+
+
+def _counted(test: str) -> bool:
+    """Whether its figure is operations per second, and not KiB per second."""
+    return test in _FILES or test == "seek"
+
+
+def _metrics(test: str) -> tuple[Metric, Metric, Metric]:
+    if test in _FILES:
+        rate = Metric(name=f"{test}_rate", unit=Unit.FILES_PER_SECOND)
+    elif test == "seek":
+        rate = Metric(name="seek_rate", unit=Unit.OPERATIONS_PER_SECOND)
+    else:
+        rate = Metric(name=f"{test}_bandwidth", unit=Unit.BYTES_PER_SECOND)
+    return (
+        rate,
+        Metric(name=f"{test}_cpu", unit=Unit.PERCENT, better=Direction.NEITHER),
+        Metric(name=f"{test}_latency_max", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    )
+
+
+def _amount(parameters: BonnieParameters, test: str) -> int:
+    if test in _FILES:
+        return parameters.files
+    if test == "seek":
+        return parameters.seeks
+    return min(_BYTEWISE_BYTES, parameters.size_bytes) if test in {"putc", "getc"} else parameters.size_bytes
+
+
+def _fields(output: ToolOutput) -> list[str]:
+    lines = output.stdout.strip().splitlines()
+    fields = lines[-1].split(",") if lines else []
+    if len(fields) != _FIELDS or fields[0] != FORMAT:
+        said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
+        raise ToolOutputError(f"bonnie++ ended without a CSV line of format {FORMAT}: {said}")
+    return fields
+
+
+def _number(field: str, test: str) -> float | None:
+    if not field or field.startswith("+"):
+        return None
+    try:
+        return float(field)
+    except ValueError as error:
+        raise ToolOutputError(f"bonnie++ gives '{field}' for {test}") from error
+
+
+def _latency_ns(field: str, test: str) -> float | None:
+    match = re.fullmatch(r"(\d+)(us|ms|s)", field)
+    if field and match is None:
+        raise ToolOutputError(f"bonnie++ gives '{field}' for the latency of {test}")
+    return float(match[1]) * _NS[match[2]] if match else None
+
+
+def _moved(parameters: BonnieParameters) -> int | None:
+    """Bytes written, and as many read: writing and reading go over each file as often, rewriting does both. None
+    where it is drawn how many seeks write, or how large the files are."""
+    small = parse_size(parameters.max_size) if parameters.files else 0
+    drawn = parameters.files and small != parse_size(parameters.min_size)
+    if drawn or (parameters.size_bytes and parameters.seeks):
+        return None
+    bytewise = 0 if parameters.fast else _amount(parameters, "putc")
+    return 2 * parameters.size_bytes + bytewise + 2 * parameters.files * small

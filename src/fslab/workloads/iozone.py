@@ -1,0 +1,206 @@
+"""IOzone: sequential and random reads and writes of one file, over file size and record length.
+
+Says which iozone commands to run and what its report means; starts nothing. Known of IOzone 3.489: random
+tests visit the same records in the same order in every run, there is no seed; the data are nearly all zeros,
+so that a file system which compresses writes next to nothing; each read test reads its first record once
+before it is timed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.abilities import Ability, Needs
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Unit
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
+
+FILE = "fslab.iozone"
+# Only for the estimate of a plan.
+_GUESSED_BYTES_PER_S = 200e6
+_ROW = re.compile(r"^ +(\d+) +(\d+) +(\d[\d ]*)$", re.MULTILINE)
+_CHILDREN = re.compile(r"Children see throughput for +(\d+) ([a-z -]+?)\s*= *([\d.]+) kB/sec")
+_CALLED = {
+    "write": "initial writers", "rewrite": "rewriters", "read": "readers", "reread": "re-readers",
+    "random_read": "random readers", "random_write": "random writers",
+}  # fmt: skip
+
+
+class Iozone(Workload[IozoneParameters]):
+    """A point without test 0 reads a file that IOzone wrote before the caches were dropped: a cold read. All
+    other tests follow each other in one run, so that what fits into memory is read from there. A sweep starts
+    each point with a new file. Bandwidths of several processes are IOzone's "children see": the sum of what
+    each did until the first one was done."""
+
+    summary = "IOzone: bandwidth over file size and record length, of one point or in a sweep"
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool(
+            program="iozone", package="iozone3", component="non-free",
+            version_argv=("-v",), version_pattern=r"Revision: (\d+\.\d+)",
+        ),
+    )  # fmt: skip
+    Parameters = IozoneParameters
+
+    def metrics(self, parameters: IozoneParameters) -> tuple[Metric, ...]:
+        """The bandwidth of each test, of a sweep at each point: ``read_bandwidth_64m_4k``."""
+        names = [_name(parameters, test, point) for point in parameters.points for test in _tests(parameters)]
+        first = self.headline(parameters)
+        ordered = sorted(names, key=lambda name: name not in first)
+        return tuple(Metric(name=name, unit=Unit.BYTES_PER_SECOND) for name in ordered)
+
+    def headline(self, parameters: IozoneParameters) -> tuple[str, ...]:
+        """The first test of each kind, or both of the only kind; of a sweep at its last point."""
+        tests = _tests(parameters)
+        if len(parameters.groups) > 1:
+            tests = tuple(test for test in tests if test in {kind[0] for kind in TESTS.values()})
+        return tuple(_name(parameters, test, parameters.points[-1]) for test in tests)
+
+    def commands(self, parameters: IozoneParameters, job: Job) -> Commands:
+        """One iozone for all tests; one before it where nothing of what it reads is written by itself."""
+        files = tuple(str(job.directory / name) for name in _files(parameters))
+        cleanup = (("rm", "-f", *files),)
+        if parameters.sweep:
+            return Commands(run=(*_options(parameters), *_sweep(parameters), "-f", *files), cleanup=cleanup)
+        size, record = parameters.points[0]
+        point = ("-s", f"{size // KIB}k", "-r", f"{record // KIB}k")
+        where = ("-f", *files) if parameters.threads == 1 else ("-t", str(parameters.threads), "-F", *files)
+        # -w: a file removed before its pages reach the device would hide what writing it costs.
+        layout = ("iozone", "-e", "-c", "-i", "0", "-+n", "-w", *point, *where)
+        prepare = () if 0 in parameters.groups else (layout,)
+        return Commands(prepare=prepare, run=(*_options(parameters), "-w", *point, *where), cleanup=cleanup)
+
+    def read(self, parameters: IozoneParameters, output: ToolOutput) -> Reading:
+        """The table, or the lines of the children; IOzone's kB are 1024 bytes."""
+        if "No space left on device" in output.stderr + output.stdout:
+            raise NoSpaceError(
+                "iozone: no space left on device", hint="give the medium a larger size or a smaller 'size'"
+            )
+        if parameters.threads > 1:
+            return _reading(parameters, dict(_children(parameters, output.stdout)), {})
+        rates, seconds = dict[str, float | None](), dict[str, float]()
+        for point, test, rate in _table(parameters, output.stdout):
+            name = _name(parameters, test, point)
+            rates[name] = rate or None
+            seconds[name] = point[0] / rate if rate else 0.0
+        poor = tuple(re.findall(r"^Timer resolution is poor.*?$", output.stdout, re.MULTILINE))
+        return _reading(parameters, rates, seconds, poor)
+
+    def needs(self, parameters: IozoneParameters) -> Needs:
+        """Direct I/O where it is asked for, and a file of the largest size."""
+        both = frozenset({Ability.DIRECT_READS, Ability.DIRECT_WRITES})
+        return Needs(
+            abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.largest_bytes
+        )
+
+    def space_bytes(self, parameters: IozoneParameters) -> int:
+        """The files of all processes; of a sweep the largest, as there is one at a time."""
+        return parameters.largest_bytes * parameters.threads
+
+    def expected_s(self, parameters: IozoneParameters) -> float:
+        """A guess: each test of each point moves its file once."""
+        passes = len(_tests(parameters)) + (0 not in parameters.groups)
+        moved = sum(size for size, _ in parameters.points) * parameters.threads * passes
+        return moved / _GUESSED_BYTES_PER_S
+
+
+def _tests(parameters: IozoneParameters) -> tuple[str, ...]:
+    """The tests with a figure, in IOzone's order. -+n leaves out the second of each kind but random writes."""
+    return tuple(
+        test for test in _columns(parameters) if parameters.retest or test not in {"rewrite", "reread"}
+    )
+
+
+def _columns(parameters: IozoneParameters) -> tuple[str, ...]:
+    return tuple(test for group in parameters.groups for test in TESTS[group])
+
+
+def _name(parameters: IozoneParameters, test: str, point: Point) -> str:
+    return f"{test}_bandwidth" + (f"_{label(point[0])}_{label(point[1])}" if parameters.sweep else "")
+
+
+def _files(parameters: IozoneParameters) -> tuple[str, ...]:
+    if parameters.threads == 1:
+        return (FILE,)
+    return tuple(f"{FILE}.{number}" for number in range(parameters.threads))
+
+
+def _options(parameters: IozoneParameters) -> tuple[str, ...]:
+    switches = {
+        "-e": parameters.flush, "-c": parameters.close, "-I": parameters.direct, "-o": parameters.sync,
+        "-p": parameters.purge, "-+n": not parameters.retest,
+    }  # fmt: skip
+    values = {"-S": parameters.cache_size, "-L": parameters.cache_line}
+    return (
+        "iozone",
+        *(switch for switch, is_on in switches.items() if is_on),
+        *(word for key, value in values.items() if value is not None for word in (key, str(value))),
+        *(word for group in parameters.groups for word in ("-i", str(group))),
+    )
+
+
+def _sweep(parameters: IozoneParameters) -> tuple[str, ...]:
+    """Record lengths are always given: left to itself, IOzone skips those below 64k of files from 32m on."""
+    sizes = [size // KIB for size, _ in parameters.points]
+    records = [record // KIB for _, record in parameters.points]
+    fixed = ("-r", f"{records[0]}k") if parameters.record else ()
+    ranged = () if parameters.record else ("-y", f"{min(records)}k", "-q", f"{max(records)}k")
+    return ("-a", "-n", f"{min(sizes)}k", "-g", f"{max(sizes)}k", *fixed, *ranged)
+
+
+def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str, float]]:
+    """Point, test and bytes per second of each cell of the table, which must be the one that was asked for."""
+    rows = {(int(row[0]) * KIB, int(row[1]) * KIB): row[2].split() for row in _ROW.findall(text)}
+    columns, told = _columns(parameters), set(_tests(parameters))
+    for point in parameters.points:
+        row = rows.get(point, [])
+        if len(row) != len(columns):
+            raise ToolOutputError(
+                f"iozone's report has {len(row)} figures for {label(point[0])} in records of "
+                f"{label(point[1])}, not {len(columns)}"
+            )
+        yield from (
+            (point, test, float(kib) * KIB) for test, kib in zip(columns, row, strict=True) if test in told
+        )
+
+
+def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
+    said = {called: (int(count), float(rate)) for count, called, rate in _CHILDREN.findall(text)}
+    for test in _tests(parameters):
+        count, rate = said.get(_CALLED[test], (0, 0.0))
+        if count != parameters.threads:
+            raise ToolOutputError(
+                f"iozone's report has no throughput of {parameters.threads} {_CALLED[test]}"
+            )
+        yield f"{test}_bandwidth", rate * KIB or None
+
+
+def _reading(
+    parameters: IozoneParameters,
+    rates: dict[str, float | None],
+    seconds: dict[str, float],
+    messages: tuple[str, ...] = (),
+) -> Reading:
+    """Of several processes the first to be done ends the count, so that neither bytes nor time are known."""
+    tests, total = _tests(parameters), sum(size for size, _ in parameters.points)
+    writes = sum("write" in test for test in tests)
+    alone = parameters.threads == 1
+    last = f"_{label(parameters.points[-1][0])}_{label(parameters.points[-1][1])}" if parameters.sweep else ""
+    return Reading(
+        metrics=rates,
+        read_bytes=total * (len(tests) - writes) if alone else None,
+        written_bytes=total * writes if alone else None,
+        measured_s=sum(seconds.values()) if alone else None,
+        # Of a sweep only the last point, which a table shows: its small files are short by their nature.
+        parts_s={
+            name.replace("_bandwidth", ""): taken for name, taken in seconds.items() if name.endswith(last)
+        },
+        direct=parameters.direct,
+        working_set_bytes=parameters.largest_bytes * parameters.threads,
+        flushed=(parameters.flush or parameters.sync) if writes else None,
+        messages=messages,
+    )

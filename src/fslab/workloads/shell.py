@@ -1,0 +1,164 @@
+"""Shell loops: one everyday command for each of N files, as studies time them.
+
+Says which ``sh`` commands to run; starts nothing. Such a loop mostly measures fork and exec of the command:
+the engine does the same operations without them, so that the two can be compared. Scripts are constants;
+numbers reach them as arguments, never as text of the script.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Unit, parse_size
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._sysbench_parameters import Text
+
+DIRECTORY = "fslab.shell"
+_BLOCK_BYTES = 4096
+_INODE_BYTES = 1024
+_GUESSED_PER_S = 600.0
+# $1: how many, $2: bytes of a file, $3: the directory, $4: 1 to flush at the end. Only the command is a process
+# of its own: test, arithmetic and echo are built into sh. The last line says how many were done.
+_LOOP = (
+    'set -eu; cd "$3"; i=0; while [ "$i" -lt "$1" ]; do {body}; i=$((i+1)); done; '
+    'if [ "$4" = 1 ]; then sync -f .; fi; echo "$i"'
+)
+_CREATE = 'head -c "$2" /dev/zero >"file.$i"'
+_BODY = {
+    "create": _CREATE,
+    "read": 'cat "file.$i" >/dev/null',
+    "delete": 'rm "file.$i"',
+    "mkdir": 'mkdir "dir.$i"',
+    "rmdir": 'rmdir "dir.$i"',
+    "touch": 'touch "file.$i"',
+    "echo": 'echo "line $i" >"file.$i"',
+    "cat": 'cat "file.$i" >/dev/null',
+    "dd": 'dd if=/dev/zero of="file.$i" bs="$2" count=1 status=none',
+    "rm": 'rm "file.$i"',
+}
+_BEFORE = {"read": "create", "cat": "create", "delete": "create", "rm": "create", "rmdir": "mkdir"}
+_SIZED = frozenset({"create", "dd", *_BEFORE} - {"rmdir"})
+_WRITES = frozenset({"create", "dd"})
+_READS = frozenset({"read", "cat"})
+
+
+class ShellParameters(Parameters):
+    """``read`` is ``cat`` and ``delete`` is ``rm``, under the names that studies of small files use."""
+
+    operation: Literal["create", "read", "delete", "mkdir", "rmdir", "touch", "echo", "cat", "dd", "rm"] = (
+        Field(
+            description="what the loop does once for each file: create (head -c), read (cat), delete (rm), …"
+        )
+    )
+    files: int = Field(
+        10000, ge=1, le=10_000_000, description="how many files or directories, all in one directory"
+    )
+    size: Text = Field("4k", description="bytes of each file; means nothing to mkdir, rmdir, touch and echo")
+    sync: bool = Field(False, description="flush the file system at the end, inside the time")
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of one file, 0 of what has none."""
+        return parse_size(self.size) if self.operation in _SIZED else 0
+
+    @model_validator(mode="after")
+    def _sized(self) -> Self:
+        if self.operation not in _SIZED and "size" in self.model_fields_set:
+            raise ValueError(f"'size' means nothing to operation: {self.operation}")
+        if self.operation == "dd" and not parse_size(self.size):
+            raise ValueError("dd needs a size of at least one byte")
+        parse_size(self.size)
+        return self
+
+
+class Shell(Workload[ShellParameters]):
+    """The time is that of the whole loop from outside, with the start of ``sh`` (about 1 ms): asking for the time
+    inside would add two processes. What the loop needs is made before by a loop of the same kind."""
+
+    summary = "shell loops of everyday commands; mostly measures fork and exec, compare with the engine"
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool(program="sh", package="dash", version_argv=("-c", ":")),
+        *(
+            Tool(program=name, package="coreutils")
+            for name in ("cat", "dd", "head", "mkdir", "rm", "rmdir", "sync", "touch")
+        ),
+    )
+    Parameters = ShellParameters
+
+    def metrics(self, parameters: ShellParameters) -> tuple[Metric, ...]:
+        """The rate, which is all that a loop tells."""
+        return (Metric(name=f"{parameters.operation}_rate", unit=Unit.FILES_PER_SECOND),)
+
+    def headline(self, parameters: ShellParameters) -> tuple[str, ...]:
+        """The rate."""
+        return (f"{parameters.operation}_rate",)
+
+    def commands(self, parameters: ShellParameters, job: Job) -> Commands:
+        """A directory for the loop, a loop that makes what it needs, the loop itself."""
+        directory = str(job.directory / DIRECTORY)
+        before = _BEFORE.get(parameters.operation)
+        return Commands(
+            prepare=(
+                ("mkdir", directory),
+                *((_loop(before, parameters, directory, sync=False),) if before else ()),
+            ),
+            run=_loop(parameters.operation, parameters, directory, sync=parameters.sync),
+            cleanup=(("rm", "-r", "-f", directory),),
+        )
+
+    def read(self, parameters: ShellParameters, output: ToolOutput) -> Reading:
+        """The loop must say that it went round as often as it was told."""
+        if "No space left on device" in output.stderr:
+            raise NoSpaceError(
+                "the shell loop: no space left on device",
+                hint="give the medium a larger size, or lower files",
+            )
+        if output.stdout.strip() != str(parameters.files):
+            said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
+            raise ToolOutputError(f"the shell loop did not come to its end: {said}")
+        moved = parameters.files * parameters.size_bytes
+        changes = parameters.operation not in _READS
+        return Reading(
+            metrics={f"{parameters.operation}_rate": parameters.files / output.duration_s},
+            read_bytes=moved if parameters.operation in _READS else 0,
+            written_bytes=_written(parameters),
+            measured_s=output.duration_s,
+            working_set_bytes=moved or None,
+            flushed=parameters.sync if changes else None,
+        )
+
+    def space_bytes(self, parameters: ShellParameters) -> int:
+        """Each file in whole blocks, with its inode; a directory and echo's line take a block."""
+        blocks = max(1, -(-parameters.size_bytes // _BLOCK_BYTES))
+        return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES)
+
+    def expected_s(self, parameters: ShellParameters) -> float:
+        """A guess from the number of processes."""
+        loops = 2 if parameters.operation in _BEFORE else 1
+        return loops * parameters.files / _GUESSED_PER_S
+
+
+def _loop(operation: str, parameters: ShellParameters, directory: str, *, sync: bool) -> tuple[str, ...]:
+    script = _LOOP.replace("{body}", _BODY[operation])
+    # The word after the script is the $0 of its messages.
+    return (
+        "sh",
+        "-c",
+        script,
+        "fslab",
+        str(parameters.files),
+        str(parameters.size_bytes),
+        directory,
+        str(int(sync)),
+    )
+
+
+def _written(parameters: ShellParameters) -> int:
+    if parameters.operation == "echo":
+        return sum(len(f"line {number}\n") for number in range(parameters.files))
+    return parameters.files * parameters.size_bytes if parameters.operation in _WRITES else 0

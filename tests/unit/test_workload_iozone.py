@@ -1,0 +1,210 @@
+"""Recorded with IOzone 3.489 on Linux 6.18, ext4 on a loop device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.abilities import Ability
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+GOLDEN = Path(__file__).parents[1] / "golden/iozone-3.489"
+IOZONE = REGISTRY.get("iozone")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+SWEEP = {"smallest": "16m", "largest": "64m", "smallest-record": "16k", "largest-record": "64k"}
+
+
+def reading(name: str, **raw: Any) -> Reading:
+    parameters = IOZONE.parse_parameters(raw)
+    text = (GOLDEN / f"{name}.stdout").read_text()
+    found = IOZONE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    assert set(found.metrics) == {metric.name for metric in IOZONE.metrics(parameters)}
+    return found
+
+
+def run_of(**raw: Any) -> str:
+    return " ".join(IOZONE.commands(IOZONE.parse_parameters(raw), JOB).run)
+
+
+def test_all_six_tests_of_one_point() -> None:
+    found = reading("all-64m-64k", size="64m", record="64k")
+    # printed in kB/s of 1024 bytes
+    assert found.metrics == {
+        "write_bandwidth": 1049770 * 1024,
+        "rewrite_bandwidth": 1325512 * 1024,
+        "read_bandwidth": 7397780 * 1024,
+        "reread_bandwidth": 7931426 * 1024,
+        "random_read_bandwidth": 8411761 * 1024,
+        "random_write_bandwidth": 1292291 * 1024,
+    }
+    assert (found.read_bytes, found.written_bytes) == (3 * 67108864, 3 * 67108864)
+    # 65536 kB / 1049770 kB/s
+    assert found.parts_s["write"] == pytest.approx(0.0624289, rel=1e-5)
+    # 0.0624289 + 0.0494420 + 0.0088589 + 0.0082628 + 0.0077910 + 0.0507130
+    assert found.measured_s == pytest.approx(0.1874966, rel=1e-5)
+    assert (found.flushed, found.direct, found.working_set_bytes) == (True, False, 67108864)
+    assert found.messages == ()
+
+
+def test_a_read_of_what_was_written_before() -> None:
+    found = reading("read-16m-16k", tests=1, size="16m", record="16k")
+    assert found.metrics == {"read_bandwidth": 4151028 * 1024, "reread_bandwidth": 7564220 * 1024}
+    assert (found.read_bytes, found.written_bytes, found.flushed) == (33554432, 0, None)
+
+
+def test_what_is_not_tested_again_is_no_zero() -> None:
+    found = reading("no-retest-direct", tests="1,2", size="16m", record="16k", retest=False, direct=True)
+    assert found.metrics == {
+        "read_bandwidth": 2773652 * 1024,
+        "random_read_bandwidth": 2705405 * 1024,
+        "random_write_bandwidth": 1084659 * 1024,
+    }
+    assert found.direct
+    assert (found.read_bytes, found.written_bytes) == (33554432, 16777216)
+
+
+def test_a_sweep_has_a_figure_of_each_point() -> None:
+    found = reading("sweep", **SWEEP)
+    assert len(found.metrics) == 3 * 3 * 6
+    assert found.metrics["write_bandwidth_16m_16k"] == 1004967 * 1024
+    assert found.metrics["reread_bandwidth_16m_32k"] == 1599995 * 1024
+    assert found.metrics["random_write_bandwidth_64m_64k"] == 807123 * 1024
+    # three record lengths, half of six tests, 16 + 32 + 64 MiB
+    assert found.read_bytes == found.written_bytes == 3 * 3 * 112 * 1048576
+    assert set(found.parts_s) == {
+        f"{test}_64m_64k" for test in ("write", "rewrite", "read", "reread", "random_read", "random_write")
+    }
+
+
+def test_processes_are_summed_by_iozone() -> None:
+    found = reading("threads2", size="16m", record="64k", threads=2)
+    assert found.metrics["write_bandwidth"] == pytest.approx(664153.38 * 1024)
+    assert found.metrics["reread_bandwidth"] == pytest.approx(10054650.00 * 1024)
+    assert found.metrics["random_write_bandwidth"] == pytest.approx(584121.75 * 1024)
+    # the first process that is done ends the count of the others
+    assert (found.read_bytes, found.written_bytes, found.measured_s) == (None, None, None)
+    assert found.working_set_bytes == 33554432
+
+
+def test_processes_that_only_read() -> None:
+    found = reading("threads2-no-retest", tests=1, retest=False, size="16m", record="64k", threads=2)
+    assert found.metrics == {"read_bandwidth": pytest.approx(5473391.50 * 1024)}
+
+
+def test_the_report_of_another_run_is_refused() -> None:
+    with pytest.raises(ToolOutputError, match="0 figures for 32m in records of 64k, not 6"):
+        reading("all-64m-64k", size="32m", record="64k")
+    with pytest.raises(ToolOutputError, match="6 figures for 64m in records of 64k, not 2"):
+        reading("all-64m-64k", tests=1, size="64m", record="64k")
+    with pytest.raises(ToolOutputError, match="no throughput of 3 initial writers"):
+        reading("threads2", size="16m", record="64k", threads=3)
+
+
+def test_a_full_disk_is_its_own_failure() -> None:
+    said = (GOLDEN / "enospc.stderr").read_text()
+    with pytest.raises(NoSpaceError):
+        IOZONE.read(
+            IOZONE.parse_parameters({"size": "64m"}), ToolOutput(stdout="", stderr=said, duration_s=1.0)
+        )
+
+
+def test_commands_of_a_point() -> None:
+    assert run_of(size="4m", record="64k") == (
+        "iozone -e -c -i 0 -i 1 -i 2 -w -s 4096k -r 64k -f /mnt/x/fslab.iozone"
+    )
+    assert run_of(size="1g", tests="2,0", flush=False, close=False, direct=True, sync=True) == (
+        "iozone -I -o -i 0 -i 2 -w -s 1048576k -r 4k -f /mnt/x/fslab.iozone"
+    )
+
+
+def test_a_read_gets_its_file_before() -> None:
+    commands = IOZONE.commands(IOZONE.parse_parameters({"tests": 1, "size": "4m", "record": "64k"}), JOB)
+    assert [" ".join(argv) for argv in commands.prepare] == [
+        "iozone -e -c -i 0 -+n -w -s 4096k -r 64k -f /mnt/x/fslab.iozone"
+    ]
+    assert " ".join(commands.run) == "iozone -e -c -i 1 -w -s 4096k -r 64k -f /mnt/x/fslab.iozone"
+    assert commands.cleanup == (("rm", "-f", "/mnt/x/fslab.iozone"),)
+
+
+def test_commands_of_processes() -> None:
+    assert run_of(size="4m", record="64k", threads=2) == (
+        "iozone -e -c -i 0 -i 1 -i 2 -w -s 4096k -r 64k -t 2 -F /mnt/x/fslab.iozone.0 /mnt/x/fslab.iozone.1"
+    )
+
+
+def test_commands_of_a_sweep() -> None:
+    given = {"purge": True, "cache-size": 1024, "cache-line": 64}
+    assert run_of(**SWEEP, **given) == (
+        "iozone -e -c -p -S 1024 -L 64 -i 0 -i 1 -i 2 -a -n 16384k -g 65536k -y 16k -q 64k -f /mnt/x/fslab.iozone"
+    )
+    assert run_of(smallest="64k", record="64k", largest="1g").endswith(
+        "-a -n 64k -g 1048576k -r 64k -f /mnt/x/fslab.iozone"
+    )
+
+
+def test_points_are_those_that_iozone_visits() -> None:
+    # seen of `iozone -a -n 4k -g 32k -y 4k`, in kB
+    parameters = IOZONE.parse_parameters({"smallest": "4k", "largest": "32k"})
+    assert [(size // 1024, record // 1024) for size, record in parameters.points] == [
+        (4, 4), (8, 4), (8, 8), (16, 4), (16, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("raw", "headline"),
+    [
+        ({"size": "1m"}, ("write_bandwidth", "read_bandwidth", "random_read_bandwidth")),
+        ({"size": "1m", "tests": 1}, ("read_bandwidth", "reread_bandwidth")),
+        ({"size": "1m", "tests": 0, "retest": False}, ("write_bandwidth",)),
+        ({"smallest": "1m", "largest": "2m", "record": "64k", "tests": "0,1"},
+         ("write_bandwidth_2m_64k", "read_bandwidth_2m_64k")),
+    ],
+)  # fmt: skip
+def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
+    parameters = IOZONE.parse_parameters(raw)
+    assert IOZONE.headline(parameters) == headline
+    assert tuple(metric.name for metric in IOZONE.metrics(parameters))[: len(headline)] == headline
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({}, "give 'size' for one point or 'largest'"),
+        ({"size": "1m", "largest": "2m"}, "give 'size' for one point or 'largest'"),
+        ({"size": "1m", "smallest": "64k"}, "'smallest' belongs to a sweep"),
+        ({"largest": "1m", "record": "64k", "largest-record": "1m"}, "only record length"),
+        ({"largest": "1m", "threads": 2}, "one process only"),
+        ({"largest": "1m", "tests": 1}, "must have 0"),
+        ({"size": "1000"}, "whole number of KiB"),
+        ({"size": "100k", "record": "64k"}, "no whole number of records"),
+        ({"size": "64m", "record": "32m"}, "longest record"),
+        ({"size": "2k", "record": "1k"}, "smallest file is 4k"),
+        ({"smallest": "2m", "largest": "1m"}, "no file size"),
+        ({"smallest": "4k", "largest": "1024g"}, "points are more than 200"),
+        ({"size": "1m", "tests": "3"}, "not a list of 0, 1 and 2"),
+        ({"size": "1m", "tests": "1,1"}, "not a list of 0, 1 and 2"),
+        ({"size": "1m", "file": "/dev/sda"}, "Extra inputs"),
+    ],
+)
+def test_mistakes(raw: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        IOZONE.parse_parameters(raw)
+
+
+def test_room_time_and_needs() -> None:
+    parameters = IOZONE.parse_parameters({"size": "64m", "tests": 1, "threads": 2, "direct": True})
+    assert IOZONE.space_bytes(parameters) == 134217728
+    # laid out, read, read again: 3 x 128 MiB at 200 MB/s
+    assert IOZONE.expected_s(parameters) == pytest.approx(2.01326592)
+    assert IOZONE.needs(parameters).abilities == {Ability.DIRECT_READS, Ability.DIRECT_WRITES}
+    sweep = IOZONE.parse_parameters(SWEEP)
+    assert IOZONE.space_bytes(sweep) == IOZONE.needs(sweep).largest_file_bytes == 67108864
+
+
+def test_it_is_not_in_debians_main() -> None:
+    (tool,) = IOZONE.tools
+    assert tool.remedy == "apt-get install iozone3 (of Debian's non-free: switch that on first)"
