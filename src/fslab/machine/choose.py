@@ -11,6 +11,7 @@ from fslab.cell import MachineSpec, StackSpec
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine.kinds import AUTO, REGISTRY, Machine, Need
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 
@@ -20,7 +21,10 @@ PREFERRED = ("host", "uml", "qemu")
 
 def missing_filesystem(name: str, spec: MachineSpec) -> tuple[Need, ...]:
     """What a machine lacks to mount a file system; nothing if it can."""
-    return _missing_in_kernel(spec, filesystem=FILESYSTEMS.get(name).mount_type)
+    driver = FILESYSTEMS.get(name)
+    if driver.refusal:
+        return (Need(what=driver.refusal),)
+    return _missing_in_kernel(spec, filesystem=driver)
 
 
 def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
@@ -77,7 +81,7 @@ def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
 
 
 def _missing_in_kernel(
-    spec: MachineSpec, *, filesystem: str | None = None, modules: tuple[str, ...] = ()
+    spec: MachineSpec, *, filesystem: FileSystem | None = None, modules: tuple[str, ...] = ()
 ) -> tuple[Need, ...]:
     machine = REGISTRY.get(spec.type)
     needs = machine.missing(spec)
@@ -85,6 +89,8 @@ def _missing_in_kernel(
     if kernel is None:
         return needs
     lacking = [f"Linux {kernel.release} has no {name}" for name in modules if not kernel.has_module(name)]
-    if filesystem is not None and filesystem not in kernel.filesystems:
-        lacking.append(f"Linux {kernel.release} has no {filesystem}")
+    if filesystem is not None and filesystem.mount_type not in kernel.filesystems:
+        why = filesystem.kernels.why_missing(kernel.release)
+        reason = f" ({why})" if why else ""
+        lacking.append(f"Linux {kernel.release} has no {filesystem.mount_type}{reason}")
     return tuple(Need(what=text) for text in lacking)
