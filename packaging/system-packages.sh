@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes sure that the programs fslab measures with are installed: by apt as root, else it says which line to
 # paste. Changes nothing when all are there.
+# IOzone is left to the user: its package iozone3 is in Debian's non-free.
 set -eu
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -11,6 +12,7 @@ need() { # command package
 
 need fio fio
 need sysbench sysbench
+need bonnie++ bonnie++
 need mkfs.ext4 e2fsprogs
 need mkfs.xfs xfsprogs
 need mkfs.btrfs btrfs-progs
