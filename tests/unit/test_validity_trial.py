@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,15 @@ def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) ->
     assert verdict(facts(timed)) == [("not_steady", DOUBT)] * changed
     amount = WorkFacts(measured_s=40.0, rates=(steps(100.0), rate))
     assert verdict(facts(amount)) == [("not_steady", NOTE)] * changed
+
+
+@pytest.mark.parametrize(("standing", "stalled"), [(4, False), (5, True), (15, True)])
+def test_a_rate_that_stood_still_for_a_second(standing: int, stalled: bool) -> None:
+    values = (100.0,) * 18 + (4.0,) * standing + (100.0,) * (22 - standing)
+    work = WorkFacts(measured_s=40.0, rates=(Rate(what="bandwidth", interval_s=0.2, values=values),))
+    found = [warning for warning in judge(facts(work)) if warning.kind == "stalled"]
+    assert [warning.data["stalled_s"] for warning in found] == [pytest.approx(0.2 * standing)] * stalled
+    assert not judge(facts(WorkFacts(measured_s=40.0, rates=(replace(work.rates[0], values=()),))))
 
 
 def test_what_the_trial_says_of_itself() -> None:

@@ -166,8 +166,10 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
          [30, 33]),
         # nothing moved between 400 and 800 ms, and no reads before 200 ms
         (["200, 7, 1, 0, 0", "400, 10, 0, 0, 0", "400, 5, 1, 0, 0", "1000, 8, 0, 0, 0"], [7, 15, 0, 0, 8]),
-        # fio was late: 520 and 650 ms both lie nearest to 600 ms
-        (["200, 10, 0, 0, 0", "520, 10, 0, 0, 0", "650, 20, 0, 0, 0"], [10, 0, 15]),
+        # fio was late: 659 and 909 ms stand for the intervals up to 600, 800 and 1000 ms
+        (["200, 10, 0, 0, 0", "402, 11, 0, 0, 0", "659, 12, 0, 0, 0", "909, 13, 0, 0, 0"], [10, 11, 12, 13, 13]),
+        # 620 and 690 ms both lie nearest to 600 ms
+        (["200, 10, 0, 0, 0", "400, 10, 0, 0, 0", "620, 12, 0, 0, 0", "690, 13, 0, 0, 0"], [10, 10, 12]),
     ],
 )  # fmt: skip
 def test_intervals_of_the_log(lines: list[str], kib: list[float]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Mapping
-from statistics import fmean
 from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
@@ -16,6 +15,7 @@ from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
 RATE_MS = 200
+_LATE = 2.5  # intervals: what fio is late by at most
 PERCENTILES = {
     "p50": "50.000000",
     "p90": "90.000000",
@@ -120,7 +120,7 @@ def rate_over_time(text: str) -> Rate | None:
     A line is the mean in KiB/s over an interval that ends at a time in ms. fio appends one job after the other,
     leaves out intervals in which nothing moved, and the last one of each job unless it is whole.
     """
-    jobs: list[dict[int, dict[str, list[float]]]] = []
+    jobs: list[dict[int, dict[str, float]]] = []
     last_ms = 0
     for fields in (line.split(", ") for line in text.splitlines()):
         if len(fields) < 3 or not (fields[0].isdigit() and fields[1].isdigit()):
@@ -128,15 +128,29 @@ def rate_over_time(text: str) -> Rate | None:
         if not jobs or int(fields[0]) < last_ms:
             jobs.append({})
         last_ms = int(fields[0])
-        directions = jobs[-1].setdefault(round(last_ms / RATE_MS), {})
-        directions.setdefault(fields[2], []).append(int(fields[1]) * 1024.0)
+        jobs[-1].setdefault(last_ms, {})[fields[2]] = int(fields[1]) * 1024.0
     if not jobs:
         return None
-    # On a busy machine fio may be late: two lines in one interval are a mean of it.
-    by_job = [{end: sum(map(fmean, parts.values())) for end, parts in job.items()} for job in jobs]
-    whole = range(1, min(map(max, by_job)) + 1)
-    values = tuple(sum(job.get(end, 0.0) for job in by_job) for end in whole)
+    by_job = [_by_interval({end_ms: sum(parts.values()) for end_ms, parts in job.items()}) for job in jobs]
+    values = tuple(map(sum, zip(*by_job, strict=False)))  # as far as all jobs go
     return Rate(what="bandwidth", interval_s=RATE_MS / 1000, values=values)
+
+
+def _by_interval(job: Mapping[int, float]) -> list[float]:
+    """One rate per interval of a job, from rates by the time at which they were taken.
+
+    On a busy machine fio takes them late, and then each is of the time since the one before. Where there is none
+    for longer than that, nothing moved.
+    """
+    values: list[float] = []
+    taken_ms = 0
+    for end_ms, rate in job.items():
+        missing = round(end_ms / RATE_MS) - len(values)
+        stood_still = end_ms - taken_ms > _LATE * RATE_MS
+        values += [0.0 if stood_still else rate] * (missing - 1)
+        values += [rate] * (missing > 0)
+        taken_ms = end_ms
+    return values
 
 
 def _number(value: object) -> float | None:

@@ -1,0 +1,42 @@
+"""Stalled: nothing moved for a while in the middle of the run. Judges only."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from itertools import groupby
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import Rate, TrialFacts
+from fslab.validity.trial import TrialRule
+
+LONGEST_S = 1.0
+_STANDING = 0.05  # of the median rate
+
+
+class Stalled(TrialRule):
+    """A device that collects garbage, a journal that is full, a machine that was paused. Whether a trial meets
+    one is chance where they are rarer than trials are long. ``not-steady`` looks for levels that stay; a stall
+    ends as it began."""
+
+    summary = "nothing moved for a second and more"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "measure for longer, so that each trial meets the same; look at the kernel log"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """The longest stall of any rate."""
+        found = [(seconds, rate) for rate in facts.work.rates if (seconds := _longest(rate)) >= LONGEST_S]
+        if found:
+            seconds, rate = max(found, key=lambda each: each[0])
+            yield self.warning(
+                f"the {rate.what} stood still for {seconds:.1f} s",
+                stalled_s=seconds,
+                interval_s=rate.interval_s,
+            )
+
+
+def _longest(rate: Rate) -> float:
+    middle = statistics.median(rate.values) if rate.values else 0.0
+    runs = groupby(rate.values, key=lambda value: value < _STANDING * middle)
+    return max((len([*values]) for standing, values in runs if standing), default=0) * rate.interval_s
