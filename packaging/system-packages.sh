@@ -27,6 +27,12 @@ need mkfs.ntfs ntfs-3g
 need mkudffs udftools
 need losetup mount
 need wipefs util-linux
+need modprobe kmod
+if [ "$(uname -m)" = x86_64 ]; then
+    need linux.uml user-mode-linux
+    need qemu-system-x86_64 qemu-system-x86
+    need busybox busybox-static
+fi
 need strace strace
 need cc gcc
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"

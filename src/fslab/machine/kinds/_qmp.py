@@ -37,6 +37,10 @@ class Monitor:
         self._send({"execute": command, **({"arguments": dict(arguments)} if arguments else {})}, command)
         return self._next("return", command, deadline)
 
+    def close(self) -> None:
+        """Close the socket. Can be called twice."""
+        self._line.close()
+
     def wait_for(self, event: str, device: str, *, timeout_s: float = TIMEOUT_S) -> None:
         """Return when an event of a device has come."""
         deadline = time.monotonic() + timeout_s

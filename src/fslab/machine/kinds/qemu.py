@@ -60,6 +60,11 @@ class QemuGuest(Guest):
         except GuestError:
             return False
 
+    def end(self) -> None:
+        """Its monitor goes as well."""
+        super().end()
+        self.monitor.close()
+
     def _open_image(self, node: str, image: Path, *, direct: bool) -> str | None:
         cache = {"direct": direct, "no-flush": False}
         file = {"driver": "file", "filename": str(image), "cache": cache, "discard": "ignore"}

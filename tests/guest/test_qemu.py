@@ -1,0 +1,57 @@
+"""Trials in QEMU with this distribution's own kernel, fetched once; emulated where there is no KVM, so slow."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.guest.conftest import cell
+
+from fslab.campaign.guests import Guests
+from fslab.cell import Cell, MachineSpec, StackSpec, TrialKey
+from fslab.machine.kinds import REGISTRY
+from fslab.record import Severity, Status
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def kernel() -> str:
+    """A distribution's kernel below target/, with its modules."""
+    done = subprocess.run(
+        [str(ROOT / "packaging/guest-kernel.sh"), str(ROOT / "target/guest-kernel")],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    if done.returncode != 0:
+        pytest.skip(f"no kernel for a guest: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def in_qemu(kernel: str, filesystem: str) -> Cell:
+    short = cell(filesystem)
+    machine = MachineSpec(type="qemu", kernel=kernel, memory="512m")
+    if missing := REGISTRY.get("qemu").missing(machine):
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+    stack = StackSpec.model_validate({**short.stack.model_dump(), "machine": machine})
+    return short.model_copy(update={"stack": stack})
+
+
+def test_a_stock_kernel_serves_a_batch(guests: Guests, kernel: str) -> None:
+    for block, name in enumerate(("ext4", "f2fs")):
+        wanted = in_qemu(kernel, name)
+        record = guests.run(wanted, TrialKey(campaign=guests.site.campaign, block=block, seed=7))
+        assert record.status in {Status.OK, Status.INVALID}, record.error
+        assert record.metrics["write_iops"].value
+        machine = record.provenance.machine
+        assert machine["machine"] == "qemu"
+        assert kernel.endswith(machine["kernel"])
+        assert record.provenance.device["size_bytes"] == 96 << 20
+        assert record.provenance.device["rotational"] is False
+        mounted = "EXT4-fs (vda): mounted" if name == "ext4" else "F2FS-fs (vda): Mounted"
+        assert mounted in record.raw["guest_kernel_log"]
+        (warning,) = [each for each in record.validity if each.kind == "guest_figures"]
+        expected = Severity.DOUBT if machine["accelerator"] == "tcg" else Severity.NOTE
+        assert warning.severity is expected
+    assert len(guests.running) == 1

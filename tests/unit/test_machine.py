@@ -1,0 +1,207 @@
+"""Machines without booting one: what a kernel's lists say, which machine can build a stack, names in a matrix."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+from pathlib import Path
+
+import pytest
+
+from fslab.cell import MachineSpec, MediumSpec, StackSpec
+from fslab.errors import StudyError, UnsupportedError
+from fslab.machine import choose, kinds, modules
+from fslab.machine.kinds import REGISTRY, Need, _initramfs, _xstate
+from fslab.machine.modules import Kernel
+from fslab.plan.expand import expand
+from fslab.study.load import load_text
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A modules directory with the forms that kmod writes."""
+    made = tmp_path / "6.1.9-test"
+    (made / "kernel/net").mkdir(parents=True)
+    (made / "modules.builtin").write_text("kernel/fs/ext4/ext4.ko\nkernel/drivers/virtio/virtio_pci.ko\n")
+    (made / "modules.builtin.modinfo").write_bytes(b"ext4.alias=fs-ext4\0ext4.alias=ext3\0ext4.license=GPL\0")
+    (made / "modules.alias").write_text("# Aliases\nalias fs-f2fs f2fs\nalias pci:v1d2 e1000\n")
+    (made / "modules.dep").write_text(
+        "kernel/fs/f2fs/f2fs.ko.xz:\n"
+        "kernel/net/9p.ko.xz: kernel/net/9pnet.ko.xz kernel/net/netfs.ko.gz\n"
+        "kernel/net/9pnet.ko.xz: kernel/net/netfs.ko.gz\n"
+        "kernel/net/netfs.ko.gz:\n"
+        "kernel/md/dm-mod.ko:\n"
+    )
+    return made
+
+
+def test_the_lists_beside_its_modules_say_what_a_kernel_has(directory: Path) -> None:
+    kernel = modules.read(directory)
+    assert kernel.release == "6.1.9-test"
+    assert kernel.filesystems == {"ext4", "f2fs"}
+    assert kernel.has_module("dm_mod")
+    assert kernel.has_module("dm-mod")
+    assert kernel.has_module("ext4")
+    assert not kernel.has_module("raid0")
+
+
+def test_the_newest_kernel_is_told_by_numbers(tmp_path: Path) -> None:
+    for release in ("6.9.0-1", "6.12.0-1", "6.12.0-rc1"):
+        (tmp_path / release).mkdir()
+        (tmp_path / release / "modules.dep").write_text("")
+    (tmp_path / "7.0.0").mkdir()  # without a list of its modules
+    newest = modules.newest(tmp_path)
+    assert newest is not None
+    assert newest.name == "6.12.0-1"
+    assert modules.newest(tmp_path / "nowhere") is None
+
+
+def test_modules_are_loaded_after_what_they_need(directory: Path) -> None:
+    files = _initramfs.in_order(directory, ["virtio_pci", "9p"])
+    assert [file.name for file in files] == ["netfs.ko.gz", "9pnet.ko.xz", "9p.ko.xz"]
+    with pytest.raises(UnsupportedError, match="this kernel has no virtio_blk"):
+        _initramfs.in_order(directory, ["virtio_blk"])
+
+
+def entries(archive: bytes) -> dict[str, tuple[int, bytes]]:
+    """What a cpio archive holds, read by its documentation: name → mode and content."""
+    found: dict[str, tuple[int, bytes]] = {}
+    at = 0
+    while True:
+        assert archive[at : at + 6] == b"070701"
+        fields = [int(archive[at + 6 + 8 * n : at + 14 + 8 * n], 16) for n in range(13)]
+        mode, size, length = fields[1], fields[6], fields[11]
+        name = archive[at + 110 : at + 110 + length - 1].decode()
+        data = (at + 110 + length + 3) // 4 * 4
+        if name == "TRAILER!!!":
+            return found
+        found[name] = (mode, archive[data : data + size])
+        at = (data + size + 3) // 4 * 4
+
+
+def test_the_archive_holds_the_modules_unpacked_and_the_script(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (directory / "kernel/net/netfs.ko.gz").write_bytes(gzip.compress(b"netfs"))
+    (directory / "kernel/net/9pnet.ko.xz").write_bytes(lzma.compress(b"9pnet"))
+    (directory / "kernel/net/9p.ko.xz").write_bytes(lzma.compress(b"9p"))
+    busybox = tmp_path / "busybox"
+    busybox.write_bytes(b"ELF!!")
+    wanted = _initramfs.in_order(directory, ["9p"])
+    monkeypatch.setattr(_initramfs, "in_order", lambda _: wanted)
+    _initramfs.write(tmp_path / "initrd", directory, ["/usr/bin/python 3", "-m", "it"], busybox)
+    found = entries((tmp_path / "initrd").read_bytes())
+    assert [found[f"m/{n}.ko"][1] for n in range(3)] == [b"netfs", b"9pnet", b"9p"]
+    assert found["bin/busybox"] == (0o100755, b"ELF!!")
+    assert found["bin/sh"] == (0o120777, b"busybox")
+    assert found["dev/console"][0] == 0o20600
+    script = found["init"][1].decode()
+    assert script.startswith("#!/bin/sh\n")
+    assert "insmod /m/0.ko\ninsmod /m/1.ko\ninsmod /m/2.ko\n" in script
+    assert "exec switch_root /host '/usr/bin/python 3' -m it\n" in script
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [("fpu sse2 avx2", False), ("fpu avx512f amx_tile", True), ("fpu amx_bf16", False)],
+)
+def test_only_a_cpu_with_larger_registers_needs_the_library(
+    flags: str, expected: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    assert _xstate.needed(tmp_path / "cpuinfo") is expected
+
+
+def stack(filesystem: str = "f2fs", **changes: object) -> StackSpec:
+    medium = MediumSpec(name="m", type=str(changes.pop("medium", "ram")), options={})
+    return StackSpec.model_validate({"name": "s", "medium": medium, "filesystem": filesystem, **changes})
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, Kernel]:
+    """A host with ext4 only, a UML with f2fs and dm, no QEMU; everything run by root."""
+    found = {
+        "host": Kernel(release="6.18", filesystems=frozenset({"ext4"}), modules=frozenset()),
+        "uml": Kernel(
+            release="6.1", filesystems=frozenset({"ext4", "f2fs"}), modules=frozenset({"dm_mod", "dm_stripe"})
+        ),
+    }
+    for name, machine in REGISTRY:
+        needs = () if name in found else (Need(what="is not installed", remedy="install it"),)
+        monkeypatch.setattr(machine, "missing", lambda _, needs=needs: needs)
+        monkeypatch.setattr(machine, "kernel", lambda _, name=name: found.get(name))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return found
+
+
+AUTO = MachineSpec(type=kinds.AUTO, memory="512m")
+
+
+def test_auto_is_the_first_machine_that_can(kernels: dict[str, Kernel]) -> None:
+    assert choose.resolved(stack("ext4", machine=AUTO)).machine == MachineSpec()
+    assert choose.resolved(stack("f2fs", machine=AUTO)).machine == MachineSpec(type="uml", memory="512m")
+    with pytest.raises(UnsupportedError) as refusal:
+        choose.resolved(stack("bcachefs", machine=AUTO))
+    for reason in ("Linux 6.18 has no bcachefs", "Linux 6.1 has no bcachefs", "qemu: is not installed"):
+        assert reason in str(refusal.value)
+
+
+def test_auto_knows_what_another_user_cannot_do_on_the_host(
+    kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert choose.resolved(stack("ext4", machine=AUTO)).machine.type == "uml"
+
+
+def test_a_guest_is_checked_before_anything_is_made(kernels: dict[str, Kernel]) -> None:
+    choose.check(stack("f2fs", machine=MachineSpec(type="uml")))
+    with pytest.raises(UnsupportedError, match=r"Linux 6\.1 has no jfs"):
+        choose.check(stack("jfs", machine=MachineSpec(type="uml")))
+    with pytest.raises(UnsupportedError, match="on the host only"):
+        choose.check(stack("ext4", medium="device", machine=MachineSpec(type="uml")))
+
+
+STUDY = """
+title: kernels
+{keys}
+media: {{m: {{type: ram, size: 1g}}}}
+stacks: {{fs: {{medium: m, filesystem: [ext4, xfs]{own}}}}}
+workloads: {{w: {{tool: fio, rw: read, bs: 4k, size: 16m, runtime: 2s}}}}
+"""
+
+
+def names(keys: str = "", own: str = "", *overrides: str) -> dict[str, MachineSpec]:
+    study = load_text(STUDY.format(keys=keys, own=own), "s.yaml", overrides)
+    return {cell.stack.name: cell.stack.machine for cell in expand(study)}
+
+
+def test_stacks_run_on_the_host_unless_the_study_says_otherwise() -> None:
+    assert set(names().values()) == {MachineSpec()}
+    assert set(names("on: uml").values()) == {MachineSpec(type="uml")}
+    assert set(names("on: host", ", on: uml").values()) == {MachineSpec(type="uml")}
+    assert set(names("", ", on: uml", "on=host").values()) == {MachineSpec()}, "--on is for all"
+
+
+def test_two_kernels_and_two_machines_are_factors_with_names() -> None:
+    found = names("on: uml\nkernel: [/a/linux-6.1, /b/linux-6.12]\nguest_memory: 512m")
+    assert list(found) == ["ext4 @linux-6.1", "xfs @linux-6.1", "ext4 @linux-6.12", "xfs @linux-6.12"]
+    assert found["xfs @linux-6.12"] == MachineSpec(type="uml", kernel="/b/linux-6.12", memory="512m")
+    assert "ext4 @/a/linux" in names("on: uml\nkernel: [/a/linux, /b/linux]")
+    assert list(names("on: [host, uml]")) == ["ext4 @host", "xfs @host", "ext4 @uml", "xfs @uml"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "own", "said"),
+    [
+        ("on: umm", "", "s.yaml:3: on: no machine 'umm' — did you mean 'uml'?"),
+        ("", ", on: [uml, uml]", "stacks.fs.on.1: 'uml' is listed twice"),
+        ("kernel: /x", "", "s.yaml:3: kernel: has no effect: only a guest has it"),
+        ("on: uml\nguest_memory: lots", "", "s.yaml:4: guest_memory: 'lots' is not a size"),
+        ("on: uml\nkernel: /x\nmodules: [/a, /b]", "", "names 2 directories for 1 kernels"),
+    ],
+)
+def test_mistakes_are_shown_where_they_were_written(keys: str, own: str, said: str) -> None:
+    with pytest.raises(StudyError) as refusal:
+        names(keys, own)
+    assert said in str(refusal.value)
