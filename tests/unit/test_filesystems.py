@@ -92,7 +92,7 @@ def test_zfs_is_mounted_by_its_pool() -> None:
 @pytest.mark.parametrize(
     ("name", "release", "says"),
     [
-        ("reiserfs", "6.18.4-fc", "6.12"), ("reiserfs", "6.12.101", None), ("bcachefs", "6.6.0", "6.7"),
+        ("reiserfs", "6.18.4-fc", "last in 6.12"), ("reiserfs", "6.12.101", None), ("bcachefs", "6.6.0", "new in 6.7"),
         ("bcachefs", "6.18.0", "6.17"), ("bcachefs", "6.12.0+deb13-amd64", None), ("ntfs3", "5.10.0", "5.15"),
         ("ntfs3", "6.1.0", None), ("reiser4", "6.1.0", "never"), ("ext4", "6.1.0", None), ("f2fs", "nonsense", None),
     ],

@@ -9,6 +9,7 @@ from fslab.cli.common import JsonOption, console, print_json
 if TYPE_CHECKING:
     from fslab.machine._advice import Advice
     from fslab.machine.capabilities import Capability
+    from fslab.machine.matrix import Entry
     from fslab.system.tools import Tool
 
 
@@ -19,24 +20,26 @@ def doctor(as_json: JsonOption = False) -> None:
     """
     from dataclasses import asdict
 
-    from fslab.machine import facts
+    from fslab.machine import facts, matrix
     from fslab.machine._advice import advise
 
     found, packages, elsewhere = _examine()
     machine = facts.gather()
     advice = advise(machine)
+    entries = matrix.entries()
     if as_json:
         print_json(
             {
                 "machine": machine,
                 "advice": [asdict(each) for each in advice],
                 "capabilities": [asdict(capability) for capability in found],
+                "matrix": [asdict(entry) for entry in entries],
                 "packages_missing": packages,
                 "packages_elsewhere": elsewhere,
             }
         )
     else:
-        _show(found, packages, elsewhere)
+        _show(found, entries, packages, elsewhere)
         _show_advice(advice)
 
 
@@ -49,7 +52,7 @@ def _examine() -> tuple[list[Capability], list[str], list[str]]:
     found = [capabilities.of_user(), capabilities.of_loops()]
     needed: list[Tool] = []
     for name, filesystem in FILESYSTEMS:
-        needed += filesystem.tools
+        needed += () if filesystem.refusal else filesystem.tools
         found.append(
             capabilities.of("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)
         )
@@ -70,24 +73,26 @@ def _show_advice(advice: list[Advice]) -> None:
         screen.print(f"{each.what}{remedy}", markup=False)
 
 
-def _show(found: list[Capability], packages: list[str], elsewhere: list[str]) -> None:
+def _show(found: list[Capability], entries: list[Entry], packages: list[str], elsewhere: list[str]) -> None:
     from rich.table import Table
+
+    from fslab.cli import doctor_matrix
 
     table = Table(box=None, pad_edge=False)
     for title in ("", "what", "version", "missing"):
         table.add_column(title)
     for capability in found:
-        versions = ", ".join(
-            f"{program} {version or '?'}" for program, version in capability.versions.items()
-        )
+        if capability.kind in {entry.kind for entry in entries}:
+            continue
         table.add_row(
             "[green]✓[/green]" if capability.available else "[red]✗[/red]",
             f"{capability.kind} [bold]{capability.name}[/bold]",
-            versions if capability.available else "",
+            _versions(capability) if capability.available else "",
             "; ".join(capability.missing),
         )
     screen = console()
     screen.print(table)
+    doctor_matrix.show(entries, {capability.name: _versions(capability) for capability in found}, screen)
     remedies = [
         capability.remedy for capability in found if capability.remedy and capability.kind == "machine"
     ]
@@ -98,3 +103,9 @@ def _show(found: list[Capability], packages: list[str], elsewhere: list[str]) ->
         screen.print(f"→ apt-get install --no-install-recommends {' '.join(packages)}")
     if not remedies and not packages:
         screen.print("Nothing is missing. Try: fslab run quick")
+
+
+def _versions(capability: Capability) -> str:
+    if any("not installed" in what for what in capability.missing):
+        return "not installed"
+    return ", ".join(f"{program} {version or '?'}" for program, version in capability.versions.items())

@@ -11,6 +11,7 @@ from fslab.features import Finding, Group, Place, Volume
 from fslab.system import cache, mounts
 
 BYTES = 256 << 10
+LATER_BYTES = 24 << 20
 MARK = 128 << 10
 WINDOW = 8 << 20
 NEEDLE_BYTES = 64
@@ -28,6 +29,9 @@ class Checksums(features.Feature):
         """An I/O error is a yes; other bytes than those written are a no."""
         file, content = place.directory / "file", os.urandom(BYTES)
         file.write_bytes(content)
+        mounts.flush(place.directory)
+        # A log's last segment is checked when it is replayed; the question is what happens to data that is older.
+        (place.directory / "later").write_bytes(os.urandom(LATER_BYTES))
         mounts.flush(place.directory)
         place.unmount()
         copies = flip(place.device, content[MARK : MARK + NEEDLE_BYTES])

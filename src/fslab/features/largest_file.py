@@ -33,7 +33,9 @@ class LargestFile(features.Feature):
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
-                return features.value(far, "B", detail="as far as one may seek: files have no holes here")
+                return features.value(
+                    far, "B", detail="as far as one may seek: making it needs more room than there is"
+                )
             os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)

@@ -20,26 +20,26 @@ class Tool:
     """A program: its name, the Debian package that brings it, and how to ask for its version.
 
     ``package`` None: it comes with fslab. ``component`` is the part of the Debian archive that has the package;
-    others than main are for the user to switch on.
+    others than main are for the user to switch on, and None is for packages that Debian 12 does not have.
     """
 
     program: str
     package: str | None
     version_argv: tuple[str, ...] = ("--version",)
     version_pattern: str = r"(\d+\.\d+(?:\.\d+)*)"
-    component: str = "main"
+    component: str | None = "main"
 
     @property
     def remedy(self) -> str:
         """The command that installs it, with what has to be switched on first."""
         if self.package is None:
             return "reinstall fslab"
+        if self.component is None:
+            return f"{self.package} is not in Debian 12: build {self.program} from its sources"
         command = f"apt-get install {self.package}"
-        return (
-            command
-            if self.component == "main"
-            else f"{command} (of Debian's {self.component}: switch that on first)"
-        )
+        if self.component == "main":
+            return command
+        return f"{command} (of Debian's {self.component}: switch that on first)"
 
 
 def find(program: str) -> str | None:

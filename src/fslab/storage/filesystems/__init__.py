@@ -47,13 +47,13 @@ class Kernels:
     def why_missing(self, release: str) -> str | None:
         """What the version of a kernel (``6.18.4-…``) says of its having no such file system; None: nothing."""
         if self.outside:
-            return f"Linux never had it: it comes from {self.outside}"
+            return f"never in Linux itself: it comes from {self.outside}"
         found = re.match(r"(\d+)\.(\d+)", release)
         version = (int(found[1]), int(found[2])) if found else None
         if self.since and version and version < self.since:
-            return f"it came with Linux {self.since[0]}.{self.since[1]}"
+            return f"new in {self.since[0]}.{self.since[1]}"
         if self.last and version and version > self.last:
-            return f"the last Linux that had it is {self.last[0]}.{self.last[1]}"
+            return f"last in {self.last[0]}.{self.last[1]}"
         return None
 
 

@@ -22,7 +22,7 @@ class Bcachefs(FileSystem):
     """Copy on write with checksums, compression, encryption and snapshots."""
 
     summary = "copy on write, checksums, compression, snapshots, tiers"
-    tools = (Tool(program="bcachefs", package="bcachefs-tools", version_argv=("version",)),)
+    tools = (Tool(program="bcachefs", package="bcachefs-tools", version_argv=("version",), component=None),)
     mount_type = "bcachefs"
     kernels = Kernels(since=(6, 7), last=(6, 17))
     min_size_bytes = 64 << 20

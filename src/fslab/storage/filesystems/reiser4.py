@@ -18,7 +18,7 @@ class Reiser4(FileSystem):
     summary = "atomic operations, packed small files; needs a patched kernel"
     tools = (Tool(program="mkfs.reiser4", package="reiser4progs", version_argv=("-V",)),)
     mount_type = "reiser4"
-    kernels = Kernels(outside="patches, the last of them for Linux 5.16: build such a kernel yourself")
+    kernels = Kernels(outside="patches for kernels up to 5.16")
     min_size_bytes = 16 << 20
     limits = Limits(
         lacks={

@@ -18,13 +18,13 @@ class Zfs(FileSystem):
     """One pool on one device, mounted as a legacy file system."""
 
     summary = "pooled storage, copy on write, checksums; not built by fslab"
-    tools = (Tool(program="zpool", package="zfsutils-linux", version_argv=("version",)),)
+    tools = (Tool(program="zpool", package="zfsutils-linux", version_argv=("version",), component="contrib"),)
     mount_type = "zfs"
-    kernels = Kernels(outside="OpenZFS (zfs-dkms, from Debian's contrib section)")
+    kernels = Kernels(outside="OpenZFS (zfs-dkms of Debian's contrib)")
     min_size_bytes = 64 << 20  # zpool-create(8): the smallest device
     refusal = (
-        "zfs is a pool, made by zpool create and gone by zpool export, not by mkfs, mount and umount: fslab does "
-        "not build one. Make the pool yourself and measure a directory on it: a medium of the type 'directory'"
+        "fslab builds no pools (zpool create and export instead of mkfs and mount); make one yourself and measure "
+        "a directory on it, with a medium of type 'directory'"
     )
     mkfs_flags = {"-o": "value", "-O": "value"}
     mount_options = {}
