@@ -69,6 +69,21 @@ def test_another_study_or_setting_is_refused_and_named(twice: Fslab) -> None:
     assert "differs: parameters.bs" in twice("compare", "--force").stdout
 
 
+@pytest.mark.root
+def test_two_stacks_of_one_campaign_are_compared_block_by_block(fslab: Fslab, tmp_path: Path) -> None:
+    text = STUDY.replace("type: directory, path: .", "type: ram, size: 320m")
+    (tmp_path / "two.yaml").write_text(
+        text.replace("medium: here}", "medium: here, filesystem: [ext4, xfs]}")
+    )
+    fslab("run", "--quiet", "two.yaml")
+    document = fslab.json("compare", "last", "--stack", "ext4", "--stack", "xfs", "--json")
+    assert {line["stack"] for line in document["lines"]} == {"ext4 → xfs"}
+    sound = [line for line in document["lines"] if len(line["a"]["values"]) == len(line["b"]["values"]) == 4]
+    assert {line["method"] for line in sound} <= {"paired_t"}
+    assert document["differences"] == []
+    fslab("compare", "last", "--stack", "zfs", "--stack", "xfs", code=2)
+
+
 def test_history_shows_both_and_says_what_it_cannot_tell_yet(twice: Fslab) -> None:
     document = twice.json("history", "twice", "--json")
     assert [len(series["points"]) for series in document["series"]] == [2] * len(document["series"])

@@ -191,7 +191,9 @@ def _differences(
     """Of the cells, then of what they were measured under; each once."""
     found = [each for partners in matched.partners for each in partners.differences]
     sides = (_circumstances(a, matched, by, 0), _circumstances(b, matched, by, 1))
-    distinct = {(each.fact, each.a, each.b): each for each in [*found, *facts.differing(*sides)]}
+    # Two stacks need programs of their own: what only one of them has is no unknown.
+    found += [each for each in facts.differing(*sides) if each.known or by is not By.WORKLOAD]
+    distinct = {(each.fact, each.a, each.b): each for each in found}
     return tuple(change_of(each, allowed) for each in distinct.values())
 
 

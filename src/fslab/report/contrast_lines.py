@@ -72,7 +72,7 @@ def line(
     cell, interval = cells[0], estimate.interval
     outcome = _outcome(estimate, metric.better)
     return Line(
-        stack=cell.stack.name,
+        stack=" → ".join(dict.fromkeys(each.stack.name for each in cells)),
         workload=cell.workload.name,
         cache=cell.cache.value,
         sampled=sampled,

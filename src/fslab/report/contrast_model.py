@@ -63,7 +63,7 @@ class Sample(Frozen):
 
 
 class Line(Frozen):
-    """One metric of one workload on one stack. ``ratio`` is B ÷ A.
+    """One metric of one workload on one stack (``ext4 → xfs`` where two are compared). ``ratio`` is B ÷ A.
 
     ``ruled_out``: a change beyond that fraction in either direction lies outside the interval; ``detectable``:
     one of that fraction would have been seen with a probability of 80 %. ``p_family`` is after Holm's

@@ -166,7 +166,7 @@ def _mean(mean: Mean) -> str:
 def _legend(found: Contrast) -> str:
     count = len({(line.stack, line.workload, line.metric, line.cache) for line in found.lines})
     several = any(line.sampled == "campaigns" for line in found.lines)
-    what = "each campaign's median trials" if several else "the sound trials"
+    what = "the campaigns' medians" if several else "the sound trials"
     said = [f"medians of {what} (± half their range, where there is room)"]
     if any(line.better is Direction.LOWER for line in found.lines):
         said.append("↓ lower is better")
