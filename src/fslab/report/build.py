@@ -16,7 +16,7 @@ from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
 from fslab.report.compare import outcome_of
-from fslab.report.model import Counts, Mark, Report, Row, Span, Stack, Summary
+from fslab.report.model import Counts, Guest, Mark, Report, Row, Span, Stack, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
@@ -61,6 +61,7 @@ def build(
         cpu=facts.get("cpu"),
         cpus=facts.get("cpus"),
         memory_bytes=facts.get("memory_bytes"),
+        guests=_guests(trials),
         media=_media(campaign.cells),
         coverage=coverage,
         counts=_counts(campaign, trials),
@@ -181,6 +182,20 @@ def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
         invalid=sum(map(is_invalid, trials)),
         failed=sum(map(is_failed, trials)),
     )
+
+
+def _guests(trials: Sequence[TrialRecord]) -> tuple[Guest, ...]:
+    """The guests that trials ran in, each kind once, in the order in which they came up."""
+    found = {}
+    for trial in trials:
+        facts, machine = trial.provenance.machine, trial.cell.stack.machine.type
+        if machine != "host" and facts:
+            guest = Guest(
+                machine=machine, kernel=facts.get("kernel"), cpus=facts.get("cpus"),
+                memory_bytes=facts.get("memory_bytes"),
+            )  # fmt: skip
+            found[guest.model_dump_json()] = guest
+    return tuple(found.values())
 
 
 def _media(cells: Sequence[Cell]) -> tuple[str, ...]:

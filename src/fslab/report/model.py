@@ -165,8 +165,20 @@ class Counts(Frozen):
     failed: int
 
 
+class Guest(Frozen):
+    """A kind of guest that trials ran in: the machine's type, its kernel, CPUs and memory."""
+
+    machine: str
+    kernel: str | None
+    cpus: int | None
+    memory_bytes: int | None
+
+
 class Report(Frozen):
-    """A campaign's results. ``coverage`` is what was wanted of every interval."""
+    """A campaign's results. ``coverage`` is what was wanted of every interval.
+
+    ``kernel``, ``cpu`` and the like are the host's; trials in ``guests`` ran on those instead.
+    """
 
     campaign: str
     study: str
@@ -177,6 +189,7 @@ class Report(Frozen):
     cpu: str | None
     cpus: int | None
     memory_bytes: int | None
+    guests: tuple[Guest, ...] = ()
     media: tuple[str, ...]
     coverage: float
     counts: Counts

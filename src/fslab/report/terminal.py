@@ -160,6 +160,10 @@ def _provenance(report: Report) -> Iterator[str]:
     cpus = f"{report.cpus} × " if report.cpus else ""
     memory = f"{format_size(report.memory_bytes)} memory" if report.memory_bytes else "memory unknown"
     machine = (f"kernel {report.kernel or 'unknown'}", f"{cpus}{report.cpu or 'CPU unknown'}", memory)
+    for guest in report.guests:
+        size = f", {format_size(guest.memory_bytes)} memory" if guest.memory_bytes else ""
+        processors = f", {guest.cpus} CPU{'s' * (guest.cpus != 1)}" if guest.cpus else ""
+        yield f"in a {guest.machine} guest: kernel {guest.kernel or 'unknown'}{processors}{size}"
     yield " · ".join((*machine, f"on {', '.join(report.media)}"))
     counts = report.counts
     kinds = (
