@@ -246,6 +246,12 @@ def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) ->
     assert verdict(facts(amount)) == [("not_steady", NOTE)] * changed
 
 
+def test_a_step_is_as_large_as_its_levels_are_apart() -> None:
+    (warning,) = judge(facts(WorkFacts(measured_s=40.0, rates=(steps(100.0, 60.0),))))
+    # 16 pairs: the first 8 of 40 values are left out, so most are near 60, and so is the median: 40 / 60
+    assert warning.data["shift"] == pytest.approx(40 / 60, abs=0.02)
+
+
 @pytest.mark.parametrize(("standing", "stalled"), [(4, False), (5, True), (15, True)])
 def test_a_rate_that_stood_still_for_a_second(standing: int, stalled: bool) -> None:
     values = (100.0,) * 18 + (4.0,) * standing + (100.0,) * (22 - standing)

@@ -38,10 +38,10 @@ class NotSteady(TrialRule):
 
 
 def _shift(rate: Rate) -> float:
-    """The larger of what its levels and its trend change by, as a fraction of the median; 0 where neither shows, or
-    the run was too short for it to show."""
+    """How far its levels are apart, or else what its trend changes it by, as a fraction of the median; 0 where neither
+    shows, or the run was too short for it to show."""
     found = steadiness(rate.values)
     line = found.trend
     sure = line is not None and line.p_value is not None and line.p_value <= _LEVEL
     trend = line.change if line is not None and sure and line.change is not None else 0.0
-    return max(found.largest_shift or 0.0, trend, key=abs)
+    return found.largest_shift or trend
