@@ -1,0 +1,225 @@
+"""Layouts on real loop devices: btrfs's own; several disks of a device medium; what this kernel cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import site as sites
+from fslab.campaign import undo as undoing
+from fslab.campaign.journal import CampaignJournal
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
+from fslab.storage import Site, stack
+from fslab.storage.layouts import REGISTRY, volume_name
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import loops, modules, mounts, proc
+
+MIB = 1 << 20
+DEVICE = MEDIA.get("device")
+KERNEL_S = [name for name in REGISTRY.names() if REGISTRY.get(name).undo_kind]
+Disks = Callable[[int], list[str]]
+
+
+def spec(
+    layout: str, filesystem: str = "btrfs", medium: MediumSpec | None = None, **options: Any
+) -> StackSpec:
+    ram = MediumSpec(name="m", type="ram", options={"size": "160m"})
+    return StackSpec(
+        name="s", medium=medium or ram, layout=layout, layout_options=options, filesystem=filesystem,
+    )  # fmt: skip
+
+
+def cell(wanted: StackSpec, fresh: Fresh = Fresh.TRIAL) -> Cell:
+    parameters = {"rw": "write", "bs": "1m", "size": "32m", "direct": False, "end_fsync": True}
+    return Cell(stack=wanted, fresh=fresh, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
+
+
+def written(wanted: Cell, site: Site, block: int = 0) -> float:
+    """Device bytes per byte written, of one trial."""
+    record = run_trial(wanted, TrialKey(campaign=site.campaign, block=block, seed=1), site, machine={})
+    assert record.failure is None, record.error
+    assert len(record.provenance.device["parts"]) == wanted.stack.layout_options["disks"]
+    value = record.probes["write_amplification"].value
+    assert value is not None
+    return value
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with sites.opened("test-joined", frozenset()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def disks(tmp_path: Path, stable: Callable[[Path], str]) -> Iterator[Disks]:
+    """Blank disks of 140 MiB, somebody's, under stable names."""
+    images: list[Path] = []
+
+    def make(count: int) -> list[str]:
+        paths = []
+        for _ in range(count):
+            images.append(tmp_path / f"disk {len(images)}.img")
+            with images[-1].open("wb") as image:
+                image.truncate(140 * MIB)
+            paths.append(stable(Path(proc.run(loops.attach_argv(images[-1], direct=False)).stdout.strip())))
+        return paths
+
+    yield make
+    for image in images:
+        loops.detach(image)
+
+
+def several(paths: list[str]) -> MediumSpec:
+    return MediumSpec(name="m", type="device", options={"path": " ".join(paths)})
+
+
+def test_striped_data_is_written_once_and_mirrored_data_twice(site: Site) -> None:
+    # Metadata and superblocks come on top: some MiB beside 32 MiB of data.
+    assert 1.0 <= written(cell(spec("btrfs-raid0", disks=3)), site) < 1.7
+    assert 2.0 <= written(cell(spec("btrfs-raid1", disks=3)), site) < 2.7
+
+
+def test_profiles_are_those_of_the_layout(site: Site, shell: Any) -> None:
+    expected = {"btrfs-raid0": ("RAID0", "RAID1"), "btrfs-raid1": ("RAID1", "RAID1")}
+    for layout, (data, metadata) in expected.items():
+        with ExitStack() as undo:
+            up = stack.build(spec(layout, disks=3), site, undo, slot="m", make=True)
+            said = shell("btrfs", "filesystem", "df", up.target).stdout
+            assert f"Data, {data}:" in said
+            assert f"Metadata, {metadata}:" in said
+            assert shell("btrfs", "filesystem", "show", up.target).stdout.count("devid") == 3
+            assert len(up.watched) == 3
+
+
+def test_a_file_system_over_several_disks_lives_on(site: Site) -> None:
+    lasting = cell(spec("btrfs-raid0", disks=2), Fresh.CELL)
+    written(lasting, site)
+    # The images get other loop devices in the next trial, and the mount is told of each.
+    blocker = site.images / "fslab-blocker.img"
+    blocker.parent.mkdir(parents=True, exist_ok=True)
+    blocker.write_bytes(bytes(MIB))
+    proc.run(loops.attach_argv(blocker, direct=False))
+    try:
+        record = run_trial(lasting, TrialKey(campaign=site.campaign, block=1, seed=1), site, machine={})
+    finally:
+        loops.detach(blocker)
+        blocker.unlink()
+    assert record.failure is None, record.error
+    assert "mkfs" not in {command.stage for command in record.provenance.commands}
+
+
+def test_after_a_crash_everything_is_gone(own_directories: Path) -> None:
+    campaign = "test-joined-9"
+    journal = CampaignJournal(campaign)
+    site = Site(
+        campaign=campaign, runtime=own_directories / campaign, images=own_directories / "state" / "images",
+        journal=journal,
+    )  # fmt: skip
+    site.runtime.mkdir()
+    with ExitStack() as undo:
+        stack.build(spec("btrfs-raid1", disks=2), site, undo, slot="m", make=True)
+        undo.pop_all()
+        site.exit.pop_all()
+    journal.close()
+    assert {entry.kind for entry in undoing.clean(campaign)} == {"mount", "loop", "image"}
+    assert undoing.clean(campaign) == []
+    site.runtime.rmdir()
+
+
+class TestSeveralDisks:
+    def test_all_are_used_and_left_without_a_signature(self, disks: Disks, shell: Any) -> None:
+        paths = disks(3)
+        wanted = spec("btrfs-raid1", medium=several(paths), disks=2)
+        with sites.opened("test-joined-5", frozenset(paths)) as site:
+            stack.check(wanted, site)
+            for make in (True, False, True):
+                with ExitStack() as undo:
+                    up = stack.build(wanted, site, undo, slot="m", make=make, keep=True)
+                    assert list(up.watched) == [Path(path).resolve().name for path in paths[:2]]
+                    assert up.work.is_dir()
+            assert "btrfs" in shell("wipefs", "--noheadings", paths[1]).stdout
+        for path in paths:
+            assert shell("wipefs", "--noheadings", path).stdout == ""
+
+    def test_a_layout_takes_as_many_as_it_needs(self, disks: Disks) -> None:
+        paths = disks(3)
+        options = DEVICE.parse_options({"path": f"{paths[0]}\n  {paths[1]} {paths[2]}"})
+        assert [each.path for each in DEVICE.each(options, 2)] == paths[:2]
+        with pytest.raises(UsageError, match="4 disks are needed and 3 named"):
+            DEVICE.each(options, 4)
+
+    @pytest.mark.parametrize("number", [0, 1, 2])
+    def test_each_must_be_blank_or_named(self, number: int, disks: Disks) -> None:
+        paths = disks(3)
+        options = DEVICE.parse_options({"path": " ".join(paths)})
+        named = frozenset(path for path in paths if path != paths[number])
+        with sites.opened("test-joined-6", named) as site:
+            # A loop device that somebody set up counts as carrying data.
+            with pytest.raises(UnsafeError, match="somebody else set up") as caught:
+                DEVICE.check(options, site, disks=3)
+            assert caught.value.where == paths[number]
+            with pytest.raises(UnsafeError, match="somebody else set up"), ExitStack() as undo:
+                stack.build(
+                    spec("btrfs-raid0", medium=several(paths), disks=3), site, undo, slot="m", make=True
+                )
+            if number == 2:
+                DEVICE.check(options, site, disks=2)
+
+    def test_none_may_be_in_use(self, disks: Disks, shell: Any, tmp_path: Path) -> None:
+        paths = disks(2)
+        shell("mkfs.ext4", "-q", paths[1])
+        target = tmp_path / "used"
+        target.mkdir()
+        shell("mount", paths[1], target)
+        try:
+            with (
+                sites.opened("test-joined-7", frozenset(paths)) as site,
+                pytest.raises(UnsafeError, match="is mounted"),
+            ):
+                DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), site, disks=2)
+        finally:
+            mounts.unmount(target)
+
+    def test_one_disk_under_two_names_is_no_two_disks(
+        self, loop: Callable[[], Path], stable: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("fslab.storage.guard.CLAIM_DEADLINE_S", 0.1)
+        device = loop()
+        paths = [stable(device), stable(device)]
+        with sites.opened("test-joined-8", frozenset(paths)) as site:
+            with pytest.raises(UnsafeError, match="is the same disk as"):
+                DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), site, disks=2)
+            with pytest.raises(BusyError), ExitStack() as undo:
+                stack.build(
+                    spec("btrfs-raid0", medium=several(paths), disks=2), site, undo, slot="m", make=True
+                )
+
+
+@pytest.mark.parametrize("layout", KERNEL_S)
+def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(layout: str, site: Site) -> None:
+    missing = [name for name in REGISTRY.get(layout).modules if not modules.available(name, load=False)]
+    if not missing:
+        pytest.skip(f"this kernel has {layout}")
+    with pytest.raises(UnsupportedError, match=f"this kernel has no {missing[0]}") as caught:
+        stack.check(spec(layout, "ext4"), site)
+    assert caught.value.hint
+    with pytest.raises(UnsupportedError), ExitStack() as undo:
+        stack.build(spec(layout, "ext4"), site, undo, slot="m", make=True)
+
+
+def test_only_what_carries_the_campaign_s_name_is_undone() -> None:
+    for target in ("fslab-other", "system", f"{volume_name('test-joined-10')}-more", "../x"):
+        journal = CampaignJournal("test-joined-10")
+        for kind in ("volume-group", "md-array"):
+            journal.will_create(kind, target)
+        with pytest.raises(UnsafeError, match="not of this campaign"):
+            undoing.undo_pending(journal)
+        for entry in journal.pending():
+            journal.undone(entry.id)
+        journal.close()
