@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from datetime import timedelta
+from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
+from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared, trials
 
 from fslab.cli.compare import compare, fraction
 from fslab.errors import RegressionError, UnlikeError, UnsureError, UsageError
 from fslab.report import gate
+from fslab.report.contrast_lines import estimate_of, line, with_family
 from fslab.store.campaign import Campaign
 from fslab.store.export import Format, render
 from fslab.store.store import Store
@@ -142,3 +145,48 @@ class TestCommand:
         ):
             with pytest.raises(UsageError, match=said):
                 self.run(store, a, b, **more)
+
+
+class TestErrorRates:
+    """Twelve lines of log-normal figures, a limit of 5 %: how often builds fail that should not, and should."""
+
+    RUNS = 300
+
+    def judged(self, slowdown: float, *, trials: int, scatter: float, seed: int) -> gate.Verdict:
+        rng, lines = random.Random(seed), []
+        for number in range(12):
+            of = cell(workload=f"w{number}")
+            middle = 100 * (1 - slowdown if number == 0 else 1)
+            a, b = ([each * exp(rng.gauss(0, scatter)) for _ in range(trials)] for each in (100.0, middle))
+            estimate = estimate_of(
+                dict(enumerate(a)), dict(enumerate(b)), paired=False, looks=None, coverage=0.95
+            )
+            lines.append(line((of, of), IOPS, a, b, estimate, sampled="trials"))
+        empty = compared([], [])
+        return gate.judge(
+            empty.model_copy(update={"lines": with_family(lines, 0.05)}), slower=0.05, different=False
+        )
+
+    def share(self, slowdown: float, *, trials: int, scatter: float) -> float:
+        """Of runs in which the gate fails; with a slowdown, fails for the slow line."""
+        failed = 0
+        for seed in range(self.RUNS):
+            fails = self.judged(slowdown, trials=trials, scatter=scatter, seed=seed).fails
+            failed += any(each.workload == "w0" for each in fails) if slowdown else bool(fails)
+        return failed / self.RUNS
+
+    def test_false_alarms_are_few(self) -> None:
+        # 5 % and three standard errors of 300 runs, 1.3 % each.
+        assert self.share(0.0, trials=8, scatter=0.05) <= 0.05 + 3 * 0.0126
+
+    def test_regressions_are_found(self) -> None:
+        assert self.share(0.07, trials=8, scatter=0.02) >= 0.9
+        assert self.share(0.15, trials=8, scatter=0.05) >= 0.9
+
+    def test_too_few_trials_for_twelve_lines_are_said_to_be(self) -> None:
+        """2 / C(2n, n) ≤ 0.05 / 12 needs n = 6 (2 / 924)."""
+        verdict = self.judged(0.5, trials=5, scatter=0.01, seed=1)
+        assert not verdict.fails
+        assert [each.workload for each in verdict.unsure] == ["w0"]
+        assert verdict.needed == 6
+        assert len(self.judged(0.5, trials=6, scatter=0.01, seed=1).fails) == 1
