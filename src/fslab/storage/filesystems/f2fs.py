@@ -19,7 +19,8 @@ class F2fs(FileSystem):
     min_size_bytes = 64 << 20  # mkfs.f2fs 1.15 refuses 48 MiB
     limits = Limits(
         lacks={Ability.REFLINK: "no two files share blocks"},
-        largest_file_bytes=4_329_690_886_144,  # f2fs.rst, "Index Structure": 3.94 TiB with 4 KiB blocks
+        # f2fs.rst, "Index Structure", less the inode's own pointers: two direct nodes, two indirect, one double.
+        largest_file_bytes=(2 * 1018 + 2 * 1018**2 + 1018**3) * 4096,
     )
     switches = {
         "quotas": Switch(mkfs="-O extra_attr,quota"),

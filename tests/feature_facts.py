@@ -1,0 +1,45 @@
+"""What declared limits and found features must have to do with each other: a declaration is held to the trying."""
+
+from __future__ import annotations
+
+from fslab.abilities import Ability
+from fslab.features import Answer, Examination, Finding
+from fslab.storage.filesystems import REGISTRY
+
+
+def able(found: Examination) -> dict[Ability, bool]:
+    """What trying says of each ability that can be declared to be lacking."""
+    findings = found.findings
+    direct = findings["direct-io"]
+    return {
+        Ability.DIRECT_READS: direct.answer is Answer.VALUE and direct.value != "writes only",
+        Ability.DIRECT_WRITES: direct.answer is Answer.VALUE and direct.value != "reads only",
+        Ability.FALLOCATE: "allocate" in (findings["fallocate"].detail or "").split(", "),
+        Ability.HARD_LINKS: findings["hard-links"].answer is Answer.VALUE,
+        Ability.XATTR: findings["xattr"].answer is Answer.VALUE,
+        Ability.SPARSE: findings["holes"].detail != "what was never written takes room",
+        Ability.REFLINK: findings["reflink"].answer is Answer.YES,
+        Ability.CASE: findings["case-folding"].detail != "always",
+    }
+
+
+NEEDED = ("direct-io", "fallocate", "hard-links", "xattr", "holes", "reflink", "case-folding", "largest-file")
+
+
+def check_declared(found: Examination, *, but: frozenset[Ability] = frozenset()) -> None:
+    """The file system lacks exactly what it is declared to lack; ``but``: what this kernel decides otherwise."""
+    limits = REGISTRY.get(found.filesystem).limits
+    for ability, possible in able(found).items():
+        if ability not in but:
+            assert possible is (ability not in limits.lacks), (found.filesystem, ability)
+    check_largest(found.findings["largest-file"], limits.largest_file_bytes)
+
+
+def check_largest(finding: Finding, declared: int | None) -> None:
+    assert isinstance(finding.value, int)
+    if declared is None:
+        assert finding.value >= 1 << 40
+    else:
+        assert abs(finding.value - declared) <= declared // 500, (
+            "within what the last block and pointers take"
+        )

@@ -1,0 +1,98 @@
+"""Features tried on real scratch volumes of this host, against what is known of these file systems."""
+
+from __future__ import annotations
+
+import pytest
+from tests.feature_facts import check_declared
+
+from fslab.abilities import Ability
+from fslab.campaign import site as sites
+from fslab.campaign.campaign import new_id
+from fslab.campaign.examine import Request, examine
+from fslab.features import REGISTRY, Answer, Examination
+
+SIZE = 320 << 20
+
+
+def examined(filesystem: str, *only: str, size_bytes: int = SIZE, medium: str = "ram") -> Examination:
+    with sites.opened(new_id(), frozenset()) as site:
+        return examine(Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=only), site)
+
+
+@pytest.fixture(scope="module")
+def all_of() -> dict[str, Examination]:
+    """Everything of the three that every kernel at hand has; tried once."""
+    return {}
+
+
+def of(filesystem: str, kept: dict[str, Examination]) -> Examination:
+    if filesystem not in kept:
+        kept[filesystem] = examined(filesystem)
+    return kept[filesystem]
+
+
+# From ext4.rst and ext4(5), xfs(5) and mkfs.xfs(8), btrfs(5).
+KNOWN = {
+    "ext4": {
+        "checksums": "no", "compression": "no", "reflink": "no", "snapshots": "no", "acl": "yes", "holes": "yes",
+        "rename": "yes", "hard-links": 65000, "longest-name": 255, "largest-file": (16 << 40) - 4096,
+        "inodes": "fixed", "timestamps": 1, "shrink": "no",
+    },
+    "xfs": {
+        "checksums": "no", "compression": "no", "reflink": "yes", "snapshots": "no", "acl": "yes", "holes": "yes",
+        "rename": "yes", "encryption": "no", "longest-name": 255, "largest-file": (1 << 63) - 1, "xattr": 65536,
+        "inodes": "dynamic", "timestamps": 1, "grow": "yes",
+    },
+    "btrfs": {
+        "checksums": "yes", "compression": "yes", "reflink": "yes", "snapshots": "yes", "acl": "yes",
+        "holes": "yes", "rename": "yes", "encryption": "no", "longest-name": 255, "largest-file": (1 << 63) - 1,
+        "hard-links": 65535, "inodes": "dynamic", "timestamps": 1, "grow": "yes", "shrink": "yes", "quotas": "yes",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("filesystem", sorted(KNOWN))
+def test_what_is_known_is_found(filesystem: str, all_of: dict[str, Examination]) -> None:
+    found = of(filesystem, all_of)
+    assert set(found.findings) == set(REGISTRY.names())
+    wrong = {
+        name: (finding.answer.value, finding.value, finding.detail)
+        for name, known in KNOWN[filesystem].items()
+        for finding in [found.findings[name]]
+        if known not in {finding.answer.value, finding.value}
+    }
+    assert wrong == {}
+    assert found.findings["dax"].answer is Answer.UNKNOWN, "no loop device is persistent memory"
+
+
+@pytest.mark.parametrize("filesystem", sorted(KNOWN))
+def test_declared_limits_are_those_that_are_found(filesystem: str, all_of: dict[str, Examination]) -> None:
+    # btrfs sends direct writes of files with checksums through the page cache since Linux 6.15.
+    but = {Ability.DIRECT_WRITES} if filesystem == "btrfs" else set()
+    check_declared(of(filesystem, all_of), but=frozenset(but))
+
+
+def test_a_feature_that_needs_an_option_is_tried_with_it() -> None:
+    finding = examined("ext4", "encryption", size_bytes=64 << 20).findings["encryption"]
+    if finding.answer is Answer.NO:
+        assert (finding.detail or "").startswith("also not with mkfs -O encrypt"), "a kernel without fscrypt"
+    else:
+        assert finding.switch == "mkfs -O encrypt"
+
+
+def test_growing_leaves_the_image_as_it_was() -> None:
+    found = examined("btrfs", "grow", "space", size_bytes=256 << 20)
+    assert found.findings["grow"].answer is Answer.YES
+    assert found.findings["space"].detail is not None
+    assert found.findings["space"].detail.endswith(f"of {256 << 20} bytes"), "made after the device had grown"
+
+
+def test_images_on_a_disk_serve_as_well() -> None:
+    found = examined("ext4", "holes", "checksums", size_bytes=64 << 20, medium="loop")
+    assert [found.findings[name].answer for name in ("holes", "checksums")] == [Answer.YES, Answer.NO]
+
+
+def test_what_this_kernel_lacks_is_not_possible_and_makes_nothing() -> None:
+    found = examined("zfs")
+    assert found.findings == {}
+    assert "zpool" in (found.not_possible or "")

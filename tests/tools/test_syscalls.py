@@ -1,0 +1,68 @@
+"""System calls that Python lacks, on files of the file system that the tests lie on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fslab.abilities import Ability, Needs
+from fslab.errors import UnsupportedError
+from fslab.storage import tries
+from fslab.system import syscalls
+from fslab.system.syscalls import Fallocate, Rename
+
+MIB = 1 << 20
+
+
+def test_fallocate_punches_and_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * MIB)
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        syscalls.fallocate(descriptor, Fallocate.ALLOCATE, MIB, 4096)
+        assert os.fstat(descriptor).st_size == MIB + 4096
+        syscalls.fallocate(descriptor, Fallocate.PUNCH_HOLE | Fallocate.KEEP_SIZE, 0, 8192)
+        assert os.pread(descriptor, 8193, 0) == bytes(8192) + b"x"
+        with pytest.raises(OSError, match="fallocate"):
+            syscalls.fallocate(descriptor, Fallocate.PUNCH_HOLE, 0, 4096)  # only with KEEP_SIZE: fallocate(2)
+    finally:
+        os.close(descriptor)
+
+
+def test_rename_exchanges_and_replaces_nothing(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("1")
+    two.write_text("2")
+    syscalls.rename(one, two, Rename.EXCHANGE)
+    assert (one.read_text(), two.read_text()) == ("2", "1")
+    with pytest.raises(FileExistsError):
+        syscalls.rename(one, two, Rename.NOREPLACE)
+
+
+def test_pages_in_the_cache_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * MIB)
+    assert syscalls.cached_pages(file) == MIB // syscalls.PAGE_BYTES
+    assert syscalls.direct_alignment(file) is None or syscalls.direct_alignment(file)
+
+
+def test_no_file_here_is_persistent_memory(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 4096)
+    with pytest.raises(OSError, match="file"):
+        syscalls.map_synchronously(file)
+
+
+def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:
+    links = Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS, Ability.XATTR}))
+    tries.check(tmp_path, links, "this one")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_when_tried_is_unsupported_with_the_kernel_s_own_word() -> None:
+    # proc(5) takes no new files at all: what it answers is not what was foreseen, and is passed on.
+    needs = Needs(abilities=frozenset({Ability.DIRECT_WRITES}))
+    with pytest.raises(UnsupportedError, match=r"needs direct writes, and proc here answers 'No such file"):
+        tries.check(Path("/proc/self"), needs, "proc")

@@ -1,0 +1,56 @@
+"""Which cells are not possible, and why, before anything is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.errors import UnsupportedError
+from fslab.plan.possible import check, why_not
+
+
+def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> Cell:
+    medium = MediumSpec(name="m", type="ram" if filesystem else "directory", options={})
+    return Cell(
+        stack=StackSpec(name="s", medium=medium, filesystem=filesystem),
+        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
+    )
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "tool", "parameters", "says"),
+    [
+        ("nilfs2", "fio", {"rw": "randwrite", "size": "1m", "direct": True}, "it needs direct writes: nilfs2 sends"),
+        ("nilfs2", "fio", {"rw": "randread", "size": "1m", "direct": True}, None),
+        ("nilfs2", "fio", {"rw": "randrw", "size": "1m", "direct": True}, "direct writes"),
+        ("nilfs2", "fio", {"rw": "randwrite", "size": "1m"}, None),
+        ("ext3", "fio", {"rw": "write", "size": "1m", "fallocate": "keep"}, "it needs fallocate"),
+        ("ext3", "fio", {"rw": "write", "size": "1m", "fallocate": "native"}, None),
+        ("vfat", "fio", {"rw": "write", "size": "4g"}, "a file of 4 GiB"),
+        ("vfat", "fio", {"rw": "write", "size": "4g", "nrfiles": 2}, None),
+        ("vfat", "dd", {"op": "write", "bs": "1m", "count": 4096}, "a file stays below 4 GiB"),
+        ("nilfs2", "dd", {"op": "write", "count": 1, "oflag": "direct,dsync"}, "direct writes"),
+        ("vfat", "sysbench", {"file-test-mode": "seqrd", "file-total-size": "8G", "file-num": 1}, "a file of 8 GiB"),
+        ("vfat", "sysbench", {"file-test-mode": "seqrd", "file-total-size": "8G"}, None),
+        ("nilfs2", "sysbench", {"file-test-mode": "seqwr", "file-extra-flags": "direct"}, "direct writes"),
+        ("vfat", "engine", {"operation": "small-files"}, None),
+        ("vfat", "engine", {"operation": "meta", "operations": "create,link"}, "hard links"),
+        ("vfat", "engine", {"operation": "meta", "operations": "create,chmod"}, "owners and permissions"),
+        ("vfat", "engine", {"operation": "meta", "operations": "create,stat"}, None),
+        ("ext4", "engine", {"operation": "sync-write", "method": "reflink"}, "it needs reflinks"),
+        ("xfs", "engine", {"operation": "sync-write", "method": "reflink"}, None),
+        ("zfs", "engine", {"operation": "small-files"}, "zpool"),
+        (None, "fio", {"rw": "write", "size": "8t", "direct": True}, None),
+    ],
+)  # fmt: skip
+def test_why_not(
+    filesystem: str | None, tool: str, parameters: dict[str, str | int | bool], says: str | None
+) -> None:
+    why = why_not(cell(filesystem, tool, **parameters))
+    assert (why is None) is (says is None)
+    assert says is None or says in (why or "")
+
+
+def test_the_error_says_which_workload_on_what() -> None:
+    with pytest.raises(UnsupportedError, match="w on s: not possible: it needs symbolic links"):
+        check(cell("vfat", "engine", operation="meta", operations="symlink"))
