@@ -25,6 +25,8 @@ need mkfs.exfat exfatprogs
 need mkfs.vfat dosfstools
 need mkfs.ntfs ntfs-3g
 need mkudffs udftools
+need lvm lvm2
+need mdadm mdadm
 need losetup mount
 need wipefs util-linux
 need modprobe kmod
