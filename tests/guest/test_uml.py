@@ -123,3 +123,21 @@ def test_a_panic_between_trials_is_told_as_one(guests: Guests) -> None:
     request = {"do": "command", "argv": ["sh", "-c", "echo c > /proc/sysrq-trigger"], "timeout_s": 30}
     with pytest.raises(GuestPanickedError, match="kernel panicked"):
         guests.ask(cell().stack, "m", request, timeout_s=60)
+
+
+def test_a_disk_is_limited_to_what_the_medium_stands_for(guests: Guests) -> None:
+    free = cell()
+    options = {**free.stack.medium.options, "iops": 500}
+    medium = free.stack.medium.model_copy(update={"options": options})
+    slow = free.model_copy(update={"stack": free.stack.model_copy(update={"medium": medium})})
+    record = trial(guests, slow)
+    assert record.status in {Status.OK, Status.INVALID}, record.error
+    measured = record.metrics["write_iops"].value
+    assert measured is not None
+    # A second's worth may be in flight when the clock starts.
+    assert 400 < measured < 600
+    assert record.provenance.device["limits"] == {"iops": 500, "bytes_per_s": None}
+    assert [each.kind for each in record.validity if each.kind == "emulated_disk"]
+    unlimited = trial(guests, free, 1).metrics["write_iops"].value
+    assert unlimited is not None
+    assert unlimited > 1000

@@ -286,3 +286,11 @@ def test_figures_of_a_guest_are_its_own(
     machine: str, accelerator: str | None, expected: list[tuple[str, Severity]]
 ) -> None:
     assert verdict(facts(machine=machine, accelerator=accelerator)) == expected
+
+
+def test_limits_of_an_emulated_disk_are_said() -> None:
+    warning = only("emulated_disk", facts(disk_limits={"iops": 80, "bytes_per_s": 160 * MIB}))
+    assert warning.severity is NOTE
+    assert "80 requests/s and 160 MiB/s" in warning.message
+    assert "seeks are not modelled" in warning.message
+    assert warning.data == {"limits": {"iops": 80, "bytes_per_s": 160 * MIB}}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import shutil
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,8 @@ from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarn
 from fslab.storage import Site, stack, tries
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
-from fslab.system import cache, proc, tools
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import cache, proc, throttle, tools
 from fslab.system.signals import Teardown
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
@@ -124,6 +125,7 @@ def _measure(
     evidence.caches_dropped = _settle(cell.cache, up)
     for tool in workload.tools:
         tools.page_in(tool)  # dropping the caches dropped the tool as well
+    undo.enter_context(_emulated(cell, site, evidence))
     watch = Watch(up)
     watch.snapshot(Moment.BEFORE)
     done = site.run("run", commands.run, cwd=up.work, timeout_s=cell.time_limit_s, check=False)
@@ -157,6 +159,20 @@ def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evi
         undo.callback(_forget_files, up)
         evidence.remade = make and key.block > 0
     return up
+
+
+@contextmanager
+def _emulated(cell: Cell, site: Site, evidence: Evidence) -> Iterator[None]:
+    """The limits of the disk that the medium stands for, from here on: making a file system would take minutes."""
+    medium = MEDIA.get(cell.stack.medium.type)
+    options = medium.parse_options(cell.stack.medium.options)
+    limit = medium.limit(options)
+    if limit is None or site.attached is None:
+        yield
+        return
+    evidence.device.update(medium.emulation(options))
+    with throttle.limited([disk.path for disk in site.attached.values()], limit, site.runtime / "blkio"):
+        yield
 
 
 def _forget_files(up: stack.Stack) -> None:
@@ -248,6 +264,7 @@ def _facts(
         probe_failures=findings.failures,
         machine=machine.get("machine", "host"),
         accelerator=machine.get("accelerator"),
+        disk_limits={name: value for name, value in evidence.device.get("limits", {}).items() if value},
     )
 
 

@@ -17,6 +17,7 @@ from fslab.cell import Frozen
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.storage import BlockDevice, Site
+from fslab.system.throttle import Limit
 
 
 class Options(Frozen):
@@ -86,6 +87,14 @@ class Medium(ABC, Generic[O]):
         """The image of this slot, for a guest to be given as a disk; it lives as long as the campaign."""
         self.check_image(options, site, disks=1)
         raise NotImplementedError(slot)
+
+    def limit(self, options: O) -> Limit | None:  # noqa: ARG002
+        """What a guest's kernel limits the disk to during the run; None: nothing."""
+        return None
+
+    def emulation(self, options: O) -> dict[str, Any]:  # noqa: ARG002
+        """What the record says of that."""
+        return {}
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:
         """Validated options; pydantic's ValidationError lists all mistakes."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from fslab.errors import UsageError
-from fslab.storage import BlockDevice, Site, images, media
-from fslab.storage.media import MediumPlan, _loop
+from fslab.storage import BlockDevice, Site, images
+from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops
 from fslab.units import parse_size
 
 
-class LoopOptions(media.Options):
+class LoopOptions(_model.ImageOptions):
     """Where the image lies and how large it is."""
 
     size: str = Field("2g", description="size of the image, such as 2g; it is written fully once")
@@ -28,11 +28,10 @@ class LoopOptions(media.Options):
         return value
 
 
-class Loop(media.Medium[LoopOptions]):
+class Loop(_model.ImageMedium[LoopOptions]):
     """Preallocated, fully written image; direct I/O to it is requested and verified."""
 
     summary = "image file on an existing file system, through a loop device with direct I/O"
-    image = True
     Options = LoopOptions
 
     def plan(self, options: LoopOptions, site_images: Path) -> MediumPlan:
@@ -49,6 +48,7 @@ class Loop(media.Medium[LoopOptions]):
 
     def check(self, options: LoopOptions, site: Site, *, disks: int) -> None:
         """Root, loop devices, and room for the images."""
+        self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         images.check_room(self._directory(options, site), disks * parse_size(options.size))

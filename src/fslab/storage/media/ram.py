@@ -12,15 +12,15 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from fslab.errors import MountError
-from fslab.storage import BlockDevice, Site, images, media
-from fslab.storage.media import MediumPlan, _loop
+from fslab.storage import BlockDevice, Site, images
+from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops, memory, mounts
 from fslab.units import parse_size
 
 SLACK_BYTES = 4 << 20
 
 
-class RamOptions(media.Options):
+class RamOptions(_model.ImageOptions):
     """How much memory the image takes."""
 
     size: str = Field("1g", description="size of the image, such as 1g; that much memory is taken")
@@ -32,11 +32,10 @@ class RamOptions(media.Options):
         return value
 
 
-class Ram(media.Medium[RamOptions]):
+class Ram(_model.ImageMedium[RamOptions]):
     """Each image lies in a tmpfs that holds nothing else."""
 
     summary = "image file in memory, through a loop device"
-    image = True
     Options = RamOptions
 
     def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
@@ -55,6 +54,7 @@ class Ram(media.Medium[RamOptions]):
 
     def check(self, options: RamOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
         """Root, loop devices, and enough memory."""
+        self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         images.check_memory(disks * parse_size(options.size))

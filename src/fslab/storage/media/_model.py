@@ -1,0 +1,95 @@
+"""What an image can stand for: a disk of a kind, by limits that a guest's kernel keeps on it during the run.
+
+A queue with a limit, no mechanics: every request costs the same wherever it goes, so seeks are not modelled, and
+neither is a cache that fills or a flash that tires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from pydantic import Field, field_validator
+
+from fslab.errors import UnsupportedError
+from fslab.storage import media
+from fslab.system.throttle import Limit
+from fslab.units import parse_size
+
+
+class Model(StrEnum):
+    """Kinds of disks."""
+
+    NONE = "none"
+    HDD_7200 = "hdd-7200"
+    SSD_SATA = "ssd-sata"
+    NVME = "nvme"
+
+
+# Orders of magnitude from data sheets: 8.5 ms of seek and 4.2 ms of half a turn make about 80 requests per second;
+# SATA moves 530 MB/s and its command queue about 90,000 requests; four PCIe 3 lanes move 3.5 GB/s.
+LIMITS: Mapping[Model, Limit | None] = {
+    Model.NONE: None,
+    Model.HDD_7200: Limit(iops=80, bytes_per_s=160_000_000),
+    Model.SSD_SATA: Limit(iops=90_000, bytes_per_s=530_000_000),
+    Model.NVME: Limit(iops=500_000, bytes_per_s=3_500_000_000),
+}
+NOT_MODELLED = (
+    "a limit on requests and on bytes per second, reads and writes apart, from the run on; every request costs the "
+    "same, sequential or not: seeks are not modelled"
+)
+
+
+class ImageOptions(media.Options):
+    """What an image stands for; only in a guest."""
+
+    model: Model = Field(
+        Model.NONE,
+        description="in a guest: limit the disk to what one of this kind does; seeks are not modelled",
+    )
+    iops: int | None = Field(
+        None, ge=1, description="in a guest: requests per second, instead of the model's"
+    )
+    bandwidth: str | None = Field(
+        None, description="in a guest: bytes per second, such as 100m, instead of the model's"
+    )
+
+    @field_validator("bandwidth")
+    @classmethod
+    def _bandwidth(cls, value: str | None) -> str | None:
+        if value is not None and parse_size(value) < 1:
+            raise ValueError("is nothing at all")
+        return value
+
+
+P = TypeVar("P", bound=ImageOptions)
+
+
+class ImageMedium(media.Medium[P]):
+    """A medium whose devices are image files of ours, which a guest can be given as disks."""
+
+    image = True
+
+    def limit(self, options: P) -> Limit | None:
+        """What the disk is limited to; the study's own numbers go before the model's."""
+        base = LIMITS[options.model] or Limit()
+        own = parse_size(options.bandwidth) if options.bandwidth is not None else None
+        found = Limit(iops=options.iops or base.iops, bytes_per_s=own or base.bytes_per_s)
+        return found if found.files() else None
+
+    def emulation(self, options: P) -> dict[str, Any]:
+        """The limits, and what they leave out."""
+        found = self.limit(options)
+        if found is None:
+            return {}
+        limits = {"iops": found.iops, "bytes_per_s": found.bytes_per_s}
+        return {"emulated_model": options.model.value, "limits": limits, "limits_are": NOT_MODELLED}
+
+    def refuse_limits(self, options: P) -> None:
+        """UnsupportedError: the host's disks are what they are, and its other users would be limited as well."""
+        if self.limit(options) is not None:
+            raise UnsupportedError(
+                "'model', 'iops' and 'bandwidth' of a medium are kept by a guest's kernel", where="medium",
+                hint="run it with --on uml or --on qemu, or leave them out",
+            )  # fmt: skip

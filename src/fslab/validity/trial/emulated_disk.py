@@ -1,0 +1,35 @@
+"""Emulated disk: a guest's kernel limited the image to what a kind of disk does. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import format_size
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class EmulatedDisk(TrialRule):
+    """A queue with a limit has no arm: what makes sequential work fast on a turning disk is not there."""
+
+    summary = "the disk was an image with limits"
+    severity = Severity.NOTE
+    hint: ClassVar[str] = (
+        "compare on it, but take no figure for that of a real disk; sequential work least of all"
+    )
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Says the limits."""
+        if not facts.disk_limits:
+            return
+        limits = [
+            f"{value} requests/s" if name == "iops" else f"{format_size(value)}/s"
+            for name, value in facts.disk_limits.items()
+        ]
+        yield self.warning(
+            f"the disk is an image limited to {' and '.join(limits)}, reads and writes apart: every request costs "
+            "the same, seeks are not modelled",
+            limits=dict(facts.disk_limits),
+        )  # fmt: skip
