@@ -52,6 +52,12 @@ class Stack:
         """Geometry and settings of the device, for the provenance."""
         return dict(self.device.facts if self.device else self.place)
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Kernel names of everything under it, as the kernel's messages call it: the joined device too."""
+        joined = (self.device.kernel_name,) if self.device else ()
+        return tuple(dict.fromkeys((*joined, *self.watched)))
+
     def flush(self) -> None:
         """Write all dirty data to the device."""
         mounts.flush(self.target or self.work)
