@@ -6,6 +6,7 @@ ended and the next trial boots a new one. What the trial does is ``trial``'s mat
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -129,8 +130,12 @@ class Guests:
             entry = self.site.journal.will_create("tree", str(directory))
             directory.mkdir(mode=0o700)
             boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.site.campaign), init=INIT)
-            self._running[spec] = REGISTRY.get(spec.type).boot(boot)
             self.site.exit.callback(self.site.journal.undone, entry)
+            try:
+                self._running[spec] = REGISTRY.get(spec.type).boot(boot)
+            except BaseException:  # also an interruption: there is no guest to take it along
+                shutil.rmtree(directory, ignore_errors=True)
+                raise
         return self._running[spec]
 
     def _drop_broken(self) -> None:
