@@ -61,7 +61,11 @@ def features(
     """
     from fslab.cell import MachineSpec
     from fslab.machine import facts
+    from fslab.machine.kinds import AUTO
+    from fslab.machine.kinds import REGISTRY as MACHINES
 
+    if on != AUTO:
+        MACHINES.get(on)
     requests = [_request(name, medium, size, only) for name in filesystems]
     machines = _Machines(MachineSpec(type=on, kernel=kernel, modules=modules, memory=guest_memory))
     screen = console(stderr=True)

@@ -1,0 +1,90 @@
+"""``fslab features`` and the matrix of ``fslab doctor``, as users run them: root, and somebody else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import Fslab
+from tests.e2e.test_other_user import as_nobody, home
+
+from fslab.cell import MachineSpec
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+
+__all__ = ["home"]
+
+
+def guest_missing() -> bool:
+    return bool(MACHINES.get("uml").missing(MachineSpec(type="uml")))
+
+
+@pytest.mark.root
+def test_the_table_and_what_is_documented(fslab: Fslab) -> None:
+    shown = fslab("features", "ext4", "btrfs", "--on", "host", "--only", "reflink,checksums,dax").stdout
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["ext4", "btrfs"] in lines
+    assert ["reflink", "no", "yes"] in lines
+    assert ["flipped", "data", "detected", "no", "yes"] in lines
+    assert "ext4, btrfs DAX: the device is no persistent memory" in shown
+    assert "What the documentation says" in shown
+
+
+@pytest.mark.root
+def test_features_speak_json(fslab: Fslab) -> None:
+    said = fslab.json(
+        "features", "ext4", "zfs", "--on", "host", "--size", "64m", "--only", "hard-links", "--json"
+    )
+    ext4, zfs = said["examinations"]
+    assert ext4["findings"]["hard-links"]["value"] == 65000
+    assert (ext4["machine"], ext4["not_possible"], zfs["findings"]) == ("host", None, {})
+    assert "zpool" in zfs["not_possible"]
+    assert said["documented"]["filesystems"]["ext4"]["reflink"]["source"]
+
+
+@pytest.mark.root
+def test_nothing_possible_is_an_exit_code(fslab: Fslab) -> None:
+    assert "zpool" in fslab("features", "zfs", code=4).stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["extt4"], "ext4"), (["ext4", "--only", "reflnk"], "reflink"), (["ext4", "--medium", "device"], "loop or ram"),
+        (["xfs", "--size", "64m"], "xfs needs"), (["ext4", "--size", "many"], "--size"),
+        (["ext4", "--on", "umll"], "uml"),
+    ],
+)  # fmt: skip
+def test_mistakes(argv: list[str], says: str, fslab: Fslab) -> None:
+    assert says in fslab("features", *argv, code=2).stderr
+
+
+def test_the_matrix_has_every_pair_and_says_what_is_missing(fslab: Fslab) -> None:
+    matrix = fslab.json("doctor", "--json")["matrix"]
+    pairs = {(entry["name"], entry["machine"]) for entry in matrix}
+    names = [*FILESYSTEMS.names(), *LAYOUTS.names()]
+    assert pairs == {(name, machine) for name in names for machine in MACHINES.names()}
+    for entry in matrix:
+        assert bool(entry["needs"]) is (entry["lack"] != "runs"), entry
+    (zfs,) = [entry for entry in matrix if (entry["name"], entry["machine"]) == ("zfs", "host")]
+    assert zfs["lack"] == "not built"
+    shown = fslab("doctor").stdout
+    assert "on host" in shown
+    assert "reiser4 (never in Linux itself" in shown
+
+
+@pytest.mark.root
+def test_somebody_else_sees_what_needs_root_and_tries_in_a_guest(home: Path) -> None:
+    matrix = json.loads(as_nobody(home, "doctor", "--json").stdout)["matrix"]
+    lacks = {(entry["name"], entry["machine"]): entry["lack"] for entry in matrix}
+    assert lacks["ext4", "host"] == "root"
+    if guest_missing():
+        pytest.skip("no guest to try in")
+    assert lacks["ext4", "uml"] == "runs"
+    done = as_nobody(home, "features", "ext4", "--only", "holes,timestamps", "--json")
+    assert done.returncode == 0, done.stderr
+    (ext4,) = json.loads(done.stdout)["examinations"]
+    assert ext4["machine"] == "uml"
+    assert ext4["findings"]["holes"]["answer"] == "yes"
