@@ -88,7 +88,6 @@ def features(
 def _examined(machines: _Machines, request: Request) -> Examination:
     """What was found; a file system that cannot be made must not hide what the others can do."""
     from fslab.features import Examination
-    from fslab.system import kernel
 
     try:
         return machines.examine(request)
@@ -96,7 +95,7 @@ def _examined(machines: _Machines, request: Request) -> Examination:
         raise
     except FslabError as error:
         return Examination(
-            filesystem=request.filesystem, kernel=kernel.release(), size_bytes=request.size_bytes,
+            filesystem=request.filesystem, kernel=None, size_bytes=request.size_bytes,
             not_possible=f"{error.what}{f' ({error.hint})' if error.hint else ''}",
         )  # fmt: skip
 

@@ -46,12 +46,13 @@ class Finding(Frozen):
 class Examination(Frozen):
     """What trying said of one file system, by feature; ``not_possible`` where there was nothing to try on.
 
-    ``machine`` and ``kernel`` say where: another kernel may well answer otherwise.
+    ``machine`` and ``kernel`` say where: another kernel may well answer otherwise. The kernel is None where none was
+    asked.
     """
 
     filesystem: str
     machine: str = "host"
-    kernel: str
+    kernel: str | None
     size_bytes: int
     findings: dict[str, Finding] = {}
     not_possible: str | None = None

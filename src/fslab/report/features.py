@@ -97,7 +97,7 @@ def _table(found: Sequence[Examination]) -> Iterator[RenderableType]:
 
 
 def _kernel(each: Examination) -> str:
-    release = each.kernel.split("-")[0]
+    release = (each.kernel or "–").split("-")[0]
     return release if each.machine == "host" else f"{release} {each.machine}"
 
 
