@@ -84,6 +84,24 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     assert not [path for path in own_directories.rglob("*") if path.name.startswith("guest-")]
 
 
+def test_interrupted_during_a_trial_it_ends_the_guest_and_can_be_finished(
+    fslab: Fslab, study: Path, own_directories: Path
+) -> None:
+    process = fslab.start("run", study)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[1/2]"):
+            break
+    (campaign,) = [path.stem for path in (own_directories / "state").rglob("*.jsonl")]
+    leader = next(pid for pid in proc.marked_processes(campaign) if "linux.uml" in command_of(pid))
+    _, said = end(process, signal.SIGINT)
+    assert process.returncode == 130
+    assert "fslab run --resume" in said
+    assert not group_members(leader)
+    assert not list(memory.SHARED.glob(f"fslab-{campaign}-*"))
+    assert "[2/2]" in fslab("run", "--resume").stderr
+
+
 def command_of(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")

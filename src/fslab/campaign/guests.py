@@ -19,7 +19,7 @@ from typing import Any
 from fslab.campaign import warden
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MachineSpec, StackSpec, TrialKey
-from fslab.errors import FslabError, GuestError, InterruptedBySignal
+from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.plan.commands import disks_of, slot_of, slots_of
@@ -66,7 +66,7 @@ class Guests:
             self._drop_broken()
             self.site.made.discard(slot_of(cell))  # what a dead guest left of a file system is not trusted
             return TrialRecord(
-                key=key, cell=cell, status=Status.FAILED, failure=error.failure.value, error=str(error),
+                key=key, cell=cell, status=_status(error), failure=error.failure.value, error=str(error),
                 started=started, duration_s=time.monotonic() - clock, raw=log,
                 provenance=Provenance(machine={"machine": cell.stack.machine.type, "host": dict(self.machine)}),
             )  # fmt: skip
@@ -143,6 +143,10 @@ class Guests:
             if guest.broken:
                 guest.end()
                 del self._running[spec]
+
+
+def _status(error: FslabError) -> Status:
+    return Status.UNSUPPORTED if error.failure is FailureClass.UNSUPPORTED else Status.FAILED
 
 
 def _plugged(guest: Guest, image: Path) -> Disk:

@@ -141,8 +141,11 @@ def _site(request: Mapping[str, Any]) -> Site:
 
 def _disk(disk: Mapping[str, Any]) -> BlockDevice:
     path = _node(disk)
+    queue = sysfs.block_directory(path) / "queue"
     # virtio says that every disk turns; file systems and schedulers would treat it so.
-    (sysfs.block_directory(path) / "queue/rotational").write_text("0")
+    (queue / "rotational").write_text("0")
+    # A discard would punch the image full of holes.
+    (queue / "discard_max_bytes").write_text("0")
     geometry = sysfs.geometry(path)
     size = geometry["size_bytes"]
     if not size:

@@ -33,7 +33,8 @@ def prepare(directory: Path, modules: Path) -> None:
         mount("hostfs", directory, options=str(directory))
     else:
         mount("9p", directory, source="run", options="trans=virtio,version=9p2000.L,cache=none,msize=262144")
-    _find_modules(modules)
+    if modules.is_dir():
+        _find_modules(modules)
 
 
 def mount(kind: str, target: Path, *, source: str = "none", options: str = "") -> None:

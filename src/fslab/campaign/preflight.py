@@ -11,11 +11,13 @@ from pathlib import Path
 from fslab.cell import Cell, StackSpec
 from fslab.errors import UsageError
 from fslab.machine import choose, tuning
+from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
 from fslab.storage import Site, images, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
+from fslab.units import parse_size
 
 
 class NoJournal:
@@ -50,9 +52,15 @@ def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
         media_of(cells, Paths(images=site.images, runtime=site.runtime))
     ).items():
         if place == images.MEMORY:
-            images.check_memory(size_bytes)
+            images.check_memory(size_bytes + _memory_of_guests(cells))
         else:
             images.check_room(Path(place), size_bytes)
+
+
+def _memory_of_guests(cells: Sequence[Cell]) -> int:
+    """Bytes that the guests take at most; all of them stay up until the campaign ends."""
+    guests = {cell.stack.machine for cell in cells if REGISTRY.get(cell.stack.machine.type).guest}
+    return sum(parse_size(spec.memory or DEFAULT_MEMORY) for spec in guests)
 
 
 def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,7 +57,9 @@ def machine_settings(
     on: str | None, kernel: str | None, modules: str | None, guest_memory: str | None
 ) -> list[str]:
     """What --on and its companions mean as settings of a study."""
-    given = {"on": on, "kernel": kernel, "modules": modules, "guest_memory": guest_memory}
+    files = {"kernel": kernel, "modules": modules}
+    whole = {key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None}
+    given = {"on": on, **whole, "guest_memory": guest_memory}
     return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
+from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
@@ -19,6 +20,9 @@ from fslab.workloads import REGISTRY as WORKLOADS
 # and somewhat more for slower media.
 OVERHEAD_S = 0.4
 IMAGE_BYTES_PER_S = 500e6
+# In User-Mode Linux, as measured on one CPU: a boot until it listens, and what each of a trial's commands costs more.
+GUEST_BOOT_S = 2.0
+GUEST_OVERHEAD_S = 1.0
 
 
 def make_plan(
@@ -65,4 +69,6 @@ def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:
         for cell in cells
         for workload in [WORKLOADS.get(cell.workload.tool)]
     )
-    return trials * measured_s + image_bytes / IMAGE_BYTES_PER_S
+    guests = [cell.stack.machine for cell in cells if MACHINES.get(cell.stack.machine.type).guest]
+    measured_s += GUEST_OVERHEAD_S * len(guests)
+    return trials * measured_s + GUEST_BOOT_S * len(set(guests)) + image_bytes / IMAGE_BYTES_PER_S

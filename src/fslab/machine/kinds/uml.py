@@ -23,7 +23,7 @@ from fslab.system import memory, proc, tools
 from fslab.units import parse_size
 
 PROGRAM = "linux.uml"
-MODULES = Path("/usr/lib/uml/modules")
+MODULES = "lib/uml/modules"
 UMID = "uml"
 # ubda is taken by the kernel itself, for a root file system that a hostfs root does not need.
 LETTERS = "bcdefghijklmnop"
@@ -83,8 +83,10 @@ class Uml(kinds.Machine):
             needs.append(
                 Need(what=f"{spec.kernel or PROGRAM} is not there", remedy="apt-get install user-mode-linux")
             )
-        elif _modules(spec) is None:
-            needs.append(Need(what="its modules are not there", remedy="name their directory with --modules"))
+        elif spec.modules is not None and _modules(spec) is None:
+            needs.append(
+                Need(what=f"{spec.modules} is no directory of modules", remedy="it has a modules.dep")
+            )
         if not os.access(sys.executable, os.X_OK):  # by access(2), as hostfs does
             needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
         if tools.find("taskset") is None:
@@ -119,7 +121,7 @@ class Uml(kinds.Machine):
         argv = [
             *_argv(spec, program=str(_program(spec)), cpu=str(cpu)),
             f"con0=null,fd:{console}", f"con1=fd:{theirs.fileno()},fd:{theirs.fileno()}",
-            f"init={boot.init[0]}", f"fslab_run={boot.directory}", f"fslab_modules={_modules(spec)}",
+            f"init={boot.init[0]}", f"fslab_run={boot.directory}", f"fslab_modules={_modules(spec) or 'none'}",
             "fslab_link=/dev/tty1", "--", *boot.init[1:],
         ]  # fmt: skip
         try:
@@ -153,7 +155,9 @@ def _program(spec: MachineSpec) -> str | None:
 
 
 def _modules(spec: MachineSpec) -> Path | None:
+    """Named, or installed beside the kernel; None for one of the user's own, which may need none."""
     if spec.modules is not None:
         directory = Path(spec.modules).expanduser().resolve()
         return directory if (directory / "modules.dep").is_file() else modules.newest(directory)
-    return modules.newest(MODULES)
+    program = _program(spec)
+    return modules.newest(Path(program).resolve().parents[1] / MODULES) if program else None
