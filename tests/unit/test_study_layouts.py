@@ -81,8 +81,8 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
          ("stacks.s.filesystem: xfs needs at least 300 MiB, and medium 'small' of stack 's' has 192 MiB with layout "
          "'lvm-stripe'")),
         ("medium: disks, layout: lvm-stripe, filesystem: xfs, geometry: aligned",
-         ("stacks.s.filesystem: xfs needs at least 640 MiB with geometry 'aligned', and medium 'disks' of stack 's' has "
-         "312 MiB with layout 'lvm-stripe'")),
+         ("stacks.s.filesystem: xfs needs at least 640 MiB with geometry 'aligned', and medium 'disks' of stack 's' "
+         "has 312 MiB with layout 'lvm-stripe'")),
         ("medium: disks, filesystem: ext4, geometry: aligned",
          "stacks.s.geometry: geometry 'aligned': layout 'single' has no stripe that mkfs could be told of"),
         ("medium: disks, layout: md-raid0, filesystem: ext4, geometry: alinged",
