@@ -20,6 +20,7 @@ use super::Shown;
 /// not from Filebench's documentation is told in docs/filebench.md. Without a run command the workload runs
 /// 60 seconds.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 #[command(group(ArgGroup::new("what").required(true).args(["workload", "script", "list"])))]
 pub(crate) struct Arguments {
     /// A file in the Workload Model Language, or the name of a workload that comes with the engine

@@ -83,6 +83,10 @@ struct Compiler {
 pub fn compile(source: Source, context: Context) -> Result<Program, Diagnostics> {
     let mut compiler = Compiler { context, ..Compiler::default() };
     let commands = parse(source, &mut compiler.mistakes);
+    if !compiler.mistakes.is_empty() {
+        // What a definition that was not understood would have defined would be missed everywhere.
+        return Err(compiler.mistakes);
+    }
     compiler.apply_overrides();
     compiler.commands(&commands);
     compiler.finish();

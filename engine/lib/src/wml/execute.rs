@@ -56,10 +56,10 @@ impl<'a> Execution<'a> {
         raise_descriptor_limit();
         let steps = &self.program.steps;
         let done = steps.iter().try_for_each(|step| stop::check().and_then(|()| self.step(step)));
-        let ended = self.end_threads().map(|_| ());
+        let ended = self.end_threads();
         // What a thread failed with says more than that the others were cancelled.
         match (done, ended) {
-            (Err(Error::Cancelled), Err(error)) | (Err(error), _) | (Ok(()), Err(error)) => Err(error),
+            (Err(Error::Cancelled) | Ok(()), Err(error)) | (Err(error), _) => Err(error),
             (Ok(()), Ok(())) => Ok(()),
         }
     }
@@ -221,7 +221,9 @@ impl<'a> Execution<'a> {
             self.warn("not_direct", message);
         }
         let said = std::mem::take(&mut *shared.messages.lock().unwrap_or_else(PoisonError::into_inner));
-        said.into_iter().for_each(|text| self.say(text));
+        for text in said {
+            self.say(text);
+        }
         let first = finished.iter().copied().min().unwrap_or(last);
         let cpu = worked.iter().fold(crate::measure::cpu::CpuTime::default(), |sum, one| sum + one.cpu);
         let first_seconds = seconds(first - self.cleared);

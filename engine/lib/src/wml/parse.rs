@@ -47,9 +47,10 @@ pub(crate) fn parse(source: Source, mistakes: &mut Diagnostics) -> Vec<At<Comman
     let mut parser = Parser { tokens, at: 0, depth: 0, mistakes };
     let mut commands = Vec::new();
     while parser.kind() != &Kind::End {
+        let before = parser.at;
         match parser.command() {
             Ok(command) => commands.push(command),
-            Err(Failed) => parser.skip_to_command(),
+            Err(Failed) => parser.skip_to_command(before),
         }
     }
     commands
@@ -173,9 +174,16 @@ impl Parser<'_> {
         matches!(&token.kind, Kind::Word(word) if token.starts_line && COMMANDS.contains(&word.as_str()))
     }
 
-    fn skip_to_command(&mut self) {
-        self.advance();
-        while self.kind() != &Kind::End && !self.command_begins() {
+    /// Goes on where a command seems to begin, but not where this one began.
+    fn skip_to_command(&mut self, before: usize) {
+        if self.at == before {
+            self.advance();
+        }
+        let seems = |token: &Token| {
+            let first = token.starts_line && token.span.column == 1;
+            first && matches!(&token.kind, Kind::Word(word) if word != "thread" && word != "flowop")
+        };
+        while self.kind() != &Kind::End && !self.command_begins() && !seems(self.token()) {
             self.advance();
         }
     }
@@ -225,6 +233,7 @@ mod tests {
         let expected = [
             (1, 5, "expected a variable such as $nfiles, or 'mode', found 'nfiles'"),
             (3, 1, "expected a value, found 'define'"),
+            (3, 23, "unknown attribute 'pth' of a fileset"),
             (4, 1, "unknown command 'frobnicate'"),
             (7, 24, "unknown attribute 'iosise' of a flowop"),
             (8, 25, "expected an attribute, found '='"),

@@ -97,17 +97,15 @@ impl Compiler {
     fn prealloc(&mut self, read: &Reader<'_>) -> Option<f64> {
         let Some(attribute) = read.find("prealloc") else { return Some(0.0) };
         let Some(value) = &attribute.value else { return Some(100.0) };
-        match self.evaluate(value, &Scope::new())? {
-            super::Evaluated::Boolean(yes) => Some(if yes { 100.0 } else { 0.0 }),
-            _ => {
-                let percent = self.fixed(value, "prealloc", 0.0, &Scope::new())?;
-                if percent > 100.0 {
-                    self.mistake(value.span, format!("prealloc is a percentage, not {percent}"));
-                    return None;
-                }
-                Some(percent)
-            }
+        if let super::Evaluated::Boolean(yes) = self.evaluate(value, &Scope::new())? {
+            return Some(if yes { 100.0 } else { 0.0 });
         }
+        let percent = self.fixed(value, "prealloc", 0.0, &Scope::new())?;
+        if percent > 100.0 {
+            self.mistake(value.span, format!("prealloc is a percentage, not {percent}"));
+            return None;
+        }
+        Some(percent)
     }
 
     fn flag(&mut self, read: &Reader<'_>, name: &str) -> bool {

@@ -45,19 +45,17 @@ impl Compiler {
         };
         let local = building.count;
         building.count += 1;
-        let info = info_of(building, &name, kind);
+        // Composite flowops are not measured: what is within them is.
+        let info = if composite.is_some() { usize::MAX } else { info_of(building, &name, kind) };
         let iters = self.iterations(&read, scope)?;
-        let (children, with) = match composite {
-            Some(definition) => {
-                let children = self.composite(used, &definition, &name, scope, building, depth)?;
-                (children, Arguments::none())
+        let (children, with) = if let Some(definition) = composite {
+            let children = self.composite(used, &definition, &name, scope, building, depth)?;
+            (children, Arguments::none())
+        } else {
+            if let Some((local, _)) = used.locals.first() {
+                self.mistake(local.span, format!("'{}' has no variables", used.kind.it));
             }
-            None => {
-                if let Some((local, _)) = used.locals.first() {
-                    self.mistake(local.span, format!("'{}' has no variables", used.kind.it));
-                }
-                (Vec::new(), self.arguments(used, kind, local, scope, building)?)
-            }
+            (Vec::new(), self.arguments(used, kind, local, scope, building)?)
         };
         let label = format!("{name} (line {})", used.kind.span.line);
         Some(Flowop { kind, local, info, label, iters, children, with })
@@ -210,7 +208,8 @@ impl Compiler {
         let name = self.text(value, scope)?;
         let found = building.filesets.iter().position(|one| one.name == name);
         // Where the filesets have mistakes of their own, none is known.
-        if found.is_none() && !(building.filesets.is_empty() && !self.files.is_empty()) {
+        let known = !building.filesets.is_empty() || self.files.is_empty();
+        if found.is_none() && known {
             let message = format!("there is no file or fileset '{name}'");
             match nearest(&name, building.filesets.iter().map(|one| one.name.as_str())) {
                 Some(near) => self.mistake_with_hint(value.span, message, format!("did you mean '{near}'?")),

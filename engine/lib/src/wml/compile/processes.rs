@@ -48,7 +48,7 @@ impl Compiler {
             self.mistake(span, "there is no thread to run");
         }
         let needs_totals = self.bind_targets(&building, &mut threads);
-        (self.mistakes.found.len() == before).then(|| Model {
+        (self.mistakes.found.len() == before).then_some(Model {
             filesets: building.filesets,
             threads,
             flowops: building.infos,

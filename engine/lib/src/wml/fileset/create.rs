@@ -228,30 +228,12 @@ impl Fileset {
         if found > size {
             rustix::fs::ftruncate(&opened, size).context("truncate", || self.path_of(file))?;
         }
-        self.fill(&opened, found.min(size), size, pool).context("write", || self.path_of(file))?;
+        fill(&opened, found.min(size), size, pool).context("write", || self.path_of(file))?;
         if self.spec.cached == Some(false) {
             rustix::fs::fdatasync(&opened).context("sync", || self.path_of(file))?;
             let _ = rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed);
         }
         Ok(kept && found == size && size > 0)
-    }
-
-    /// Writes what is missing from `from` to `size`.
-    fn fill(&self, file: &OwnedFd, from: u64, size: u64, pool: &[u8]) -> Result<(), Errno> {
-        if from >= size {
-            return Ok(());
-        }
-        rustix::fs::seek(file, rustix::fs::SeekFrom::Start(from))?;
-        let mut left = size - from;
-        while left > 0 {
-            if stop::requested().is_some() {
-                return Err(Errno::INTR);
-            }
-            let length = usize::try_from(left).unwrap_or(usize::MAX).min(pool.len());
-            sys::write_all(file.as_fd(), &pool[..length])?;
-            left -= length as u64;
-        }
-        Ok(())
     }
 
     fn make_leaf_directories(&mut self) -> Result<u64> {
@@ -275,6 +257,24 @@ impl Fileset {
         self.leaf_directories = Pool::new(chosen.len(), |leaf| chosen[leaf]);
         Ok(chosen.iter().filter(|wanted| **wanted).count() as u64)
     }
+}
+
+/// Writes what is missing from `from` to `size`.
+fn fill(file: &OwnedFd, from: u64, size: u64, pool: &[u8]) -> Result<(), Errno> {
+    if from >= size {
+        return Ok(());
+    }
+    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(from))?;
+    let mut left = size - from;
+    while left > 0 {
+        if stop::requested().is_some() {
+            return Err(Errno::INTR);
+        }
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(pool.len());
+        sys::write_all(file.as_fd(), &pool[..length])?;
+        left -= length as u64;
+    }
+    Ok(())
 }
 
 /// A name up to what ends it.

@@ -21,7 +21,7 @@ use super::random::Distribution;
 use crate::error::{Context, Result};
 use crate::sys;
 pub(crate) use create::{Created, ended, remove_tree};
-pub(crate) use pool::{Fate, Pool, Wanted};
+pub(crate) use pool::{Closed, Fate, Pool, Wanted};
 use shape::{Place, TreeShape, shape};
 
 /// The directory that is made inside the user's.

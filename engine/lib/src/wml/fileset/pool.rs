@@ -28,6 +28,17 @@ pub(crate) enum Fate {
     Gone,
 }
 
+/// What a search for a file that nobody has open found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// This one.
+    This(usize),
+    /// All that exist are open.
+    AllOpen,
+    /// None exists.
+    None,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     exists: bool,
@@ -70,11 +81,8 @@ impl Pool {
         };
         for number in 0..length {
             state.entries[number].exists = exists(number);
-            if state.entries[number].exists {
-                state.existing.insert(number)
-            } else {
-                state.missing.insert(number)
-            }
+            let set = if state.entries[number].exists { &mut state.existing } else { &mut state.missing };
+            set.insert(number);
         }
         Self { state: Mutex::new(state), changed: Condvar::new(), length }
     }
@@ -114,6 +122,24 @@ impl Pool {
                 return None;
             }
             state = self.wait(state);
+        }
+    }
+
+    /// Takes one that exists and that nobody has open: the next in turn, or the first from `index` on.
+    pub(crate) fn pick_closed(&self, index: Option<usize>, stop: impl Fn() -> bool) -> Closed {
+        let mut state = self.lock();
+        loop {
+            match state.closed_from(index.unwrap_or(state.next_existing[0])) {
+                Closed::This(number) => {
+                    if index.is_none() {
+                        state.next_existing[0] = number + 1;
+                    }
+                    state.take(number);
+                    return Closed::This(number);
+                }
+                Closed::None if state.busy > 0 && !stop() => state = self.wait(state),
+                other => return other,
+            }
         }
     }
 
@@ -185,6 +211,18 @@ impl State {
         Some(found)
     }
 
+    fn closed_from(&self, start: usize) -> Closed {
+        let Some(first) = self.existing.next_from(start) else { return Closed::None };
+        let mut number = first;
+        while self.entries[number].opened > 0 {
+            match self.existing.next_from(number + 1) {
+                Some(next) if next != first => number = next,
+                _ => return Closed::AllOpen,
+            }
+        }
+        Closed::This(number)
+    }
+
     fn take(&mut self, number: usize) {
         self.existing.remove(number);
         self.missing.remove(number);
@@ -211,6 +249,20 @@ mod tests {
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), None);
         assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(2));
         assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(3));
+    }
+
+    #[test]
+    fn files_that_are_open_are_passed_over() {
+        let pool = Pool::new(3, |_| true);
+        for number in 0..2 {
+            pool.take(number, || false).unwrap();
+            pool.give_back(number, Fate::Unchanged, 1);
+        }
+        assert_eq!(pool.pick_closed(None, || false), Closed::This(2));
+        pool.give_back(2, Fate::Gone, 0);
+        assert_eq!(pool.pick_closed(None, || false), Closed::AllOpen);
+        pool.count_open(0, -1);
+        assert_eq!(pool.pick_closed(Some(1), || false), Closed::This(0));
     }
 
     #[test]

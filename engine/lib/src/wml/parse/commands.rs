@@ -163,15 +163,14 @@ impl Parser<'_> {
             if self.kind() == &Kind::End {
                 return self.expected("'}'");
             }
-            match self.command() {
-                Ok(command) => commands.push(command),
-                Err(Failed) => {
-                    failed = true;
-                    self.advance();
-                    while !matches!(self.kind(), Kind::End | Kind::Symbol('}')) && !self.command_begins() {
-                        self.advance();
-                    }
-                }
+            if let Ok(command) = self.command() {
+                commands.push(command);
+                continue;
+            }
+            failed = true;
+            self.advance();
+            while !matches!(self.kind(), Kind::End | Kind::Symbol('}')) && !self.command_begins() {
+                self.advance();
             }
         }
         if failed { Err(Failed) } else { Ok(commands) }

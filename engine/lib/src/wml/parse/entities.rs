@@ -43,14 +43,13 @@ impl Parser<'_> {
             if !self.is_word("thread") {
                 return self.expected("'thread' or '}'");
             }
-            match self.thread() {
-                Ok(thread) => threads.push(thread),
-                Err(Failed) => {
-                    failed = true;
-                    if !self.skip_to("thread") {
-                        return Err(Failed);
-                    }
-                }
+            if let Ok(thread) = self.thread() {
+                threads.push(thread);
+                continue;
+            }
+            failed = true;
+            if !self.skip_to("thread") {
+                return Err(Failed);
             }
         }
         // What failed is noted; the rest of the process is checked for what it is worth.
@@ -76,14 +75,13 @@ impl Parser<'_> {
             if !self.is_word("flowop") {
                 return self.expected("'flowop' or '}'");
             }
-            match self.flowop() {
-                Ok(flowop) => flowops.push(flowop),
-                Err(Failed) => {
-                    failed = true;
-                    if !self.skip_to("flowop") {
-                        return Err(Failed);
-                    }
-                }
+            if let Ok(flowop) = self.flowop() {
+                flowops.push(flowop);
+                continue;
+            }
+            failed = true;
+            if !self.skip_to("flowop") {
+                return Err(Failed);
             }
         }
         if failed { Err(Failed) } else { Ok(flowops) }

@@ -173,15 +173,13 @@ impl Parser<'_> {
 
     fn attribute(&mut self, entity: &words::Entity) -> Parsed<Attribute> {
         let mut name = self.word("an attribute")?;
-        match entity.find(&name.it) {
-            Some(canonical) => canonical.clone_into(&mut name.it),
-            None => {
-                let known: Vec<&str> = entity.attributes.iter().map(|(name, _)| *name).collect();
-                let mut diagnostic = super::unknown("attribute", &name, &known);
-                diagnostic.message = format!("{} of {}", diagnostic.message, entity.name);
-                return self.fail(diagnostic);
-            }
-        }
+        let Some(canonical) = entity.find(&name.it) else {
+            let known: Vec<&str> = entity.attributes.iter().map(|(name, _)| *name).collect();
+            let mut diagnostic = super::unknown("attribute", &name, &known);
+            diagnostic.message = format!("{} of {}", diagnostic.message, entity.name);
+            return self.fail(diagnostic);
+        };
+        canonical.clone_into(&mut name.it);
         let value = if !self.accept_symbol('=') {
             None
         } else if name.it == "randtable" {

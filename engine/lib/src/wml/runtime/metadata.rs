@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::now_ns;
 use crate::sys;
-use crate::wml::fileset::{Fate, Wanted, ended};
+use crate::wml::fileset::{Closed, Fate, Wanted, ended};
 use crate::wml::program::Flowop;
 
 use super::files::SlotId;
@@ -19,22 +19,22 @@ impl Worker<'_> {
     pub(super) fn delete_file(&mut self, flowop: &Flowop) -> Result<Next> {
         let id = SlotId::Numbered(flowop.with.fd);
         let own = if flowop.with.fd > 0 { self.slots.at(id).entry.take() } else { None };
-        let (fileset, file) = match own {
-            Some((fileset, file)) => {
-                let files = &self.fileset(fileset).files;
-                if files.take(file, || self.shared.over()).is_none() {
-                    return Ok(Next::On);
-                }
-                (fileset, file)
+        let (fileset, file) = if let Some((fileset, file)) = own {
+            let files = &self.fileset(fileset).files;
+            if files.take(file, || self.shared.over()).is_none() {
+                return Ok(Next::On);
             }
-            None => {
-                let Some(fileset) = flowop.with.fileset else {
-                    return Self::wrong(flowop, "its descriptor has no file, and it names no fileset");
-                };
-                match self.pick(&flowop.with, fileset, Wanted::Existing) {
-                    Some(file) => (fileset, file),
-                    None => return Ok(Next::NoFile),
-                }
+            (fileset, file)
+        } else {
+            let Some(fileset) = flowop.with.fileset else {
+                return Self::wrong(flowop, "its descriptor has no file, and it names no fileset");
+            };
+            let files = &self.fileset(fileset).files;
+            let index = self.drawn_index(&flowop.with, files.len());
+            match files.pick_closed(index, || self.shared.over()) {
+                Closed::This(file) => (fileset, file),
+                Closed::AllOpen => return Ok(Next::On),
+                Closed::None => return Ok(Next::NoFile),
             }
         };
         let set = self.fileset(fileset);

@@ -1,0 +1,470 @@
+//! The Workload Model Language: what is read, what is refused, what is done to files.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{assert_same_shape, document, engine, golden, run, snapshot, succeed, with_own_mounts};
+use serde_json::Value;
+use tempfile::tempdir;
+
+const PERSONALITIES: [&str; 21] = [
+    "copyfiles",
+    "createfiles",
+    "deletefiles",
+    "fileserver",
+    "listdirs",
+    "makedirs",
+    "mongo",
+    "oltp",
+    "openfiles",
+    "randomread",
+    "randomrw",
+    "randomwrite",
+    "removedirs",
+    "singlestreamread",
+    "singlestreamwrite",
+    "statfiles",
+    "varmail",
+    "videoserver",
+    "webproxy",
+    "webserver",
+    "writefsync",
+];
+
+/// Runs the text of a workload in `root`.
+fn script(root: &Path, text: &str, more: &[&str]) -> Value {
+    let dir = root.to_str().unwrap();
+    succeed(&[&["wml", "--script", text, "--dir", dir], more].concat())
+}
+
+/// What is said of a workload that is not accepted.
+fn refused(text: &str, more: &[&str]) -> String {
+    let (found, status) = run(&[&["wml", "--script", text, "--check"], more].concat());
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"invalid".into()), "{text}: {found:#}");
+    found["error"]["message"].as_str().unwrap().to_owned()
+}
+
+fn flowop<'a>(found: &'a Value, name: &str) -> &'a Value {
+    let flowops = found["answer"]["runs"][0]["flowops"].as_array().unwrap();
+    flowops.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name} in {found:#}"))
+}
+
+fn count(found: &Value, name: &str) -> u64 {
+    flowop(found, name)["count"].as_u64().unwrap()
+}
+
+/// All regular files below `root`, with their lengths.
+fn files(root: &Path) -> Vec<(String, usize)> {
+    let all = snapshot(root).into_iter().filter(|(_, (kind, _))| *kind == 'f');
+    all.map(|(path, (_, contents))| (path.to_string_lossy().into_owned(), contents.len())).collect()
+}
+
+#[test]
+fn every_personality_is_listed_and_works() {
+    let listed = succeed(&["wml", "--list"]);
+    let workloads = listed["answer"]["workloads"].as_array().unwrap();
+    let names: Vec<&str> = workloads.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, PERSONALITIES);
+    for one in workloads {
+        let directory = tempdir().unwrap();
+        let name = one["name"].as_str().unwrap();
+        let mut arguments = vec!["wml", name, "--dir", directory.path().to_str().unwrap(), "--run", "0.2"];
+        for (variable, value) in [("nfiles", "60"), ("ndirs", "60"), ("nthreads", "2"), ("nshadows", "4")] {
+            if one["variables"][variable].is_string() {
+                arguments.extend(match variable {
+                    "nfiles" => ["--set", "nfiles=60"],
+                    "ndirs" => ["--set", "ndirs=60"],
+                    "nthreads" => ["--set", "nthreads=2"],
+                    _ => ["--set", "nshadows=4"],
+                });
+                let _ = value;
+            }
+        }
+        let sized = one["variables"]["filesize"].as_str().is_some_and(|size| size.parse::<u64>().is_ok());
+        if sized {
+            arguments.extend(["--set", "filesize=1m"]);
+        }
+        let found = succeed(&arguments);
+        let summary = &found["answer"]["runs"][0]["summary"];
+        assert!(summary["count"].as_u64().unwrap() > 0, "{name}: {found:#}");
+        assert_eq!(found["operations"][0]["count"], summary["count"], "{name}");
+        assert!(found["parameters"]["script_blake3"].as_str().unwrap().len() == 64);
+    }
+}
+
+#[test]
+fn the_golden_document() {
+    let directory = tempdir().unwrap();
+    let root = directory.path().to_str().unwrap();
+    let found =
+        succeed(&["wml", "varmail", "--dir", root, "--run", "0.3", "--set", "nfiles=200", "--syncfs"]);
+    if std::env::var_os("FSLAB_UPDATE_GOLDEN").is_some() {
+        let text = serde_json::to_string_pretty(&found).unwrap() + "\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/wml.json");
+        fs::write(path, text.replace(root, "/mnt")).unwrap();
+    }
+    assert_same_shape(&found, &golden("wml.json"), "wml.json");
+}
+
+#[test]
+fn a_count_ends_the_run_and_everything_is_counted() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=50,size=10k,dirwidth=5,prealloc=100\n\
+        define process name=p { thread name=t {\n\
+          flowop openfile name=open,filesetname=a,fd=1\n\
+          flowop readwholefile name=read,fd=1,iosize=4k\n\
+          flowop statfile name=stat,fd=1\n\
+          flowop closefile name=close,fd=1\n\
+          flowop finishoncount name=end,value=400 } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    // Four operations a round: after the hundredth there are 400.
+    assert_eq!(["open", "read", "stat", "close"].map(|name| count(&found, name)), [100; 4]);
+    assert_eq!(flowop(&found, "read")["bytes"], 100 * 10_240);
+    assert_eq!(found["operations"][0]["count"], 400);
+    assert_eq!(found["answer"]["runs"][0]["summary"]["bytes_read"], 100 * 10_240);
+    assert_eq!(found["answer"]["filesets"][0]["files"], 50);
+    let made = files(directory.path());
+    assert_eq!(made.len(), 50);
+    assert!(made.iter().all(|(path, length)| path.starts_with("fslab-wml/a/") && *length == 10_240));
+}
+
+#[test]
+fn part_of_the_files_exists_and_the_rest_is_created_until_none_is_left() {
+    let directory = tempdir().unwrap();
+    let text = "set mode quit alldone\nset $n=40\n\
+        define fileset name=a,path=/tmp,entries=$n * 2,size=3k,dirwidth=10,prealloc=25\n\
+        define process name=p { thread name=t,instances=3 {\n\
+          flowop createfile name=create,filesetname=a,fd=1\n\
+          flowop writewholefile name=write,fd=1,iosize=1k\n\
+          flowop closefile name=close,fd=1 } }\nrun\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!(found["answer"]["filesets"][0]["files"], 20);
+    assert_eq!((count(&found, "create"), count(&found, "close")), (60, 60));
+    assert_eq!(flowop(&found, "write")["bytes"], 60 * 3072);
+    assert_eq!(files(directory.path()).len(), 80);
+    assert!(found["warnings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn files_that_run_out_end_a_timed_run_with_a_warning() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=30,size=0,dirwidth=10,prealloc\n\
+        define process name=p { thread name=t { flowop deletefile name=gone,filesetname=a } }\nrun 30\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!(count(&found, "gone"), 30);
+    assert_eq!(found["warnings"][0]["kind"], "out_of_files");
+    assert!(files(directory.path()).is_empty());
+}
+
+#[test]
+fn composite_flowops_pass_their_variables_on() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=one,path=/tmp,entries=5,size=2k,dirwidth=10,prealloc\n\
+        define fileset name=two,path=/tmp,entries=5,size=4k,dirwidth=10,prealloc\n\
+        define flowop name=look,$set,$times=2 {\n\
+          flowop openfile name=open,filesetname=$set,fd=1\n\
+          flowop readwholefile name=read,fd=1,iters=$times\n\
+          flowop closefile name=close,fd=1 }\n\
+        define flowop name=both,$other { flowop look name=inner,$set=$other,$times=3 }\n\
+        define process name=p { thread name=t {\n\
+          flowop look name=first,$set=one\n\
+          flowop both name=second,iters=2,$other=two\n\
+          flowop finishoncount name=end,value=10,target=first.open } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!(count(&found, "first.open"), 10);
+    assert_eq!(flowop(&found, "first.read")["bytes"], 10 * 2 * 2048);
+    assert_eq!((count(&found, "second.inner.open"), count(&found, "second.inner.read")), (20, 60));
+    assert_eq!(flowop(&found, "second.inner.read")["bytes"], 60 * 4096);
+}
+
+#[test]
+fn semaphores_and_wakeups_keep_threads_in_step() {
+    let directory = tempdir().unwrap();
+    let text = "set mode quit firstdone\n\
+        define fileset name=a,path=/tmp,entries=100,size=0,dirwidth=0\n\
+        define process name=maker { thread name=t {\n\
+          flowop createfile name=make,filesetname=a,fd=1\n\
+          flowop closefile name=close,fd=1\n\
+          flowop sempost name=post,value=1,target=wait,blocking } }\n\
+        define process name=taker { thread name=t {\n\
+          flowop semblock name=wait,value=10,highwater=20\n\
+          flowop hog name=think,value=1000 } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    let (made, taken) = (count(&found, "make"), count(&found, "wait"));
+    assert_eq!(made, 100);
+    assert!((8..=10).contains(&taken), "{taken} times 10 of 100");
+    let text = "define process name=a { thread name=t { flowop delay name=d,value=0.01\n\
+          flowop wakeup name=w,target=b } }\n\
+        define process name=b { thread name=t { flowop block name=b\n\
+          flowop finishoncount name=end,value=5,target=b } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!(count(&found, "b"), 5);
+    assert!(count(&found, "w") >= 5);
+}
+
+#[test]
+fn events_limit_the_rate_of_all_threads_together() {
+    let directory = tempdir().unwrap();
+    let text = "eventgen rate=200\n\
+        define fileset name=a,path=/tmp,entries=20,size=1k,dirwidth=10,prealloc\n\
+        define process name=p { thread name=t,instances=4 {\n\
+          flowop statfile name=stat,filesetname=a\n\
+          flowop opslimit name=limit } }\nrun 1\n";
+    let found = script(directory.path(), text, &[]);
+    let rate = found["answer"]["runs"][0]["summary"]["rate_per_second"].as_f64().unwrap();
+    // It can never be faster; a busy machine may be slower.
+    assert!((20.0..=210.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn random_variables_have_the_mean_that_is_asked_for() {
+    let directory = tempdir().unwrap();
+    let text = "define randvar name=$u,type=uniform,min=10,mean=20\n\
+        set $u.mean=30\n\
+        set $g=cvar(type=cvar-gamma,parameters=mean:500;gamma:1.5)\n\
+        set $t=randvar(type=tabular,min=1k,round=1k,randtable={{50,1k,1k},{50,4k,4k}})\n\
+        define fileset name=a,path=/tmp,entries=200,size=$t,dirwidth=10,prealloc\n\
+        define process name=p { thread name=t {\n\
+          flowop testrandvar name=uniform,value=$u\n\
+          flowop testrandvar name=gamma,value=$g\n\
+          flowop statfile name=stat,filesetname=a\n\
+          flowop finishoncount name=end,value=20000 } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    let mean = |name: &str| flowop(&found, name)["values"]["mean"].as_f64().unwrap();
+    assert!((mean("uniform") - 30.0).abs() < 1.0, "{}", mean("uniform"));
+    assert!((mean("gamma") - 500.0).abs() < 25.0, "{}", mean("gamma"));
+    let made = files(directory.path());
+    assert!(made.iter().all(|(_, length)| [1024, 4096].contains(length)));
+    assert!(made.iter().any(|(_, length)| *length == 4096) && made.iter().any(|(_, length)| *length == 1024));
+}
+
+#[test]
+fn writes_append_and_stay_within_the_file() {
+    let directory = tempdir().unwrap();
+    let text = "define file name=grown,path=/tmp,size=0,prealloc\n\
+        define file name=fixed,path=/tmp,size=64k,prealloc\n\
+        define process name=p { thread name=t,memsize=64k {\n\
+          flowop appendfile name=append,filename=grown,iosize=3k,fd=1\n\
+          flowop fsync name=sync,fd=1\n\
+          flowop write name=write,filename=fixed,iosize=10k,fd=2\n\
+          flowop write name=random,filename=fixed,iosize=4k,random,fd=2\n\
+          flowop finishoncount name=end,value=50,target=append } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!(["append", "sync", "write", "random"].map(|name| count(&found, name)), [50; 4]);
+    let lengths: Vec<usize> = files(directory.path()).into_iter().map(|(_, length)| length).collect();
+    // Six pieces of 10 KiB fit into 64 KiB; then it starts again.
+    assert_eq!(lengths, [64 << 10, 50 * 3072]);
+}
+
+#[test]
+fn what_was_copied_has_the_length_of_its_source_and_a_file_is_deleted_by_its_descriptor() {
+    let directory = tempdir().unwrap();
+    let text = "set mode quit firstdone\nset $s=randvar(type=gamma,mean=20k,gamma=1500)\n\
+        define fileset name=from,path=/tmp,entries=30,size=$s,dirwidth=4,prealloc\n\
+        define fileset name=to,path=/tmp,entries=30,size=1,dirwidth=4\n\
+        define process name=p { thread name=t {\n\
+          flowop openfile name=open,filesetname=from,fd=1\n\
+          flowop createfile name=create,filesetname=to,fd=2\n\
+          flowop writewholefile name=write,fd=2,srcfd=1,iosize=4k\n\
+          flowop closefile name=c1,fd=1\n flowop closefile name=c2,fd=2\n\
+          flowop deletefile name=gone,fd=1 } }\nrun\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!((count(&found, "write"), count(&found, "gone")), (30, 30));
+    let left = files(directory.path());
+    assert!(left.iter().all(|(path, _)| path.starts_with("fslab-wml/to/")) && left.len() == 30);
+    let total: usize = left.iter().map(|(_, length)| length).sum();
+    assert_eq!(flowop(&found, "write")["bytes"], total);
+    assert_eq!(found["answer"]["filesets"][0]["bytes"], total);
+}
+
+#[test]
+fn directories_are_made_listed_and_removed() {
+    let directory = tempdir().unwrap();
+    let text = "set mode quit alldone\n\
+        define fileset name=d,path=/tmp,size=0,leafdirs=70,dirwidth=7\n\
+        define process name=p { thread name=t,instances=2 { flowop makedir name=make,filesetname=d\n\
+          flowop listdir name=list,filesetname=d } }\nrun\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!(count(&found, "make"), 70);
+    assert!(flowop(&found, "list")["bytes"].as_u64().unwrap() > 0);
+    let text = text.replace("dirwidth=7", "dirwidth=7,reuse,prealloc").replace("makedir", "removedir");
+    let found = script(directory.path(), &text, &[]);
+    assert_eq!(count(&found, "make"), 70);
+}
+
+#[test]
+fn an_earlier_tree_is_taken_if_told_and_removed_otherwise() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=25,size=5k,dirwidth=3,prealloc,reuse\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n\
+        flowop finishoncount name=e,value=1 } }\nrun 9\n";
+    script(directory.path(), text, &[]);
+    let first = files(directory.path());
+    let found = script(directory.path(), text, &["--seed", "99"]);
+    assert_eq!(found["answer"]["filesets"][0]["reused"], 25);
+    let found = script(directory.path(), &text.replace(",reuse", ""), &[]);
+    assert_eq!(found["answer"]["filesets"][0]["reused"], 0);
+    assert_eq!(files(directory.path()), first);
+}
+
+#[test]
+fn other_files_are_left_alone_and_nothing_lies_outside() {
+    let directory = tempdir().unwrap();
+    fs::write(directory.path().join("precious"), "x").unwrap();
+    fs::create_dir(directory.path().join("a")).unwrap();
+    fs::write(directory.path().join("a/precious"), "x").unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=5,size=1,dirwidth=3,prealloc\n\
+        define process name=p { thread name=t { flowop deletefile name=s,filesetname=a } }\nrun 9\n";
+    script(directory.path(), text, &[]);
+    let mut left = files(directory.path());
+    left.sort();
+    assert_eq!(left, [("a/precious".to_owned(), 1), ("precious".to_owned(), 1)]);
+    for path in ["/etc", "/tmp/../etc", "../x", "\"a/../../b\""] {
+        let text = text.replace("/tmp", path);
+        assert!(refused(&text, &[]).contains("path"), "{path}");
+    }
+    assert!(refused(&text.replace("name=a,", "name=\"../a\","), &[]).contains("cannot be the name"));
+    // A directory that was given as a variable is the one that was given.
+    let text = format!("set $where=/mnt/nowhere\n{}", text.replace("/tmp", "$where"));
+    let found = script(directory.path(), &text, &[]);
+    assert_eq!(found["warnings"][0]["kind"], "path_replaced");
+}
+
+#[test]
+fn a_link_in_place_of_the_work_directory_is_not_followed() {
+    let directory = tempdir().unwrap();
+    let outside = tempdir().unwrap();
+    fs::write(outside.path().join("precious"), "x").unwrap();
+    std::os::unix::fs::symlink(outside.path(), directory.path().join("fslab-wml")).unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=5,size=1,dirwidth=3,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=a } }\nrun 1\n";
+    let (found, status) = run(&["wml", "--script", text, "--dir", directory.path().to_str().unwrap()]);
+    assert_eq!(status, Some(1), "{found:#}");
+    assert_eq!(files(outside.path()), [("precious".to_owned(), 1)]);
+}
+
+#[test]
+fn commands_of_the_shell_are_refused_unless_allowed() {
+    let directory = tempdir().unwrap();
+    let text = "set $x=7\nsystem \"echo got $x\"\ndefine file name=a,path=/tmp,size=1,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n\
+        flowop finishoncount name=e,value=1 } }\necho \"x is $x, \\$x\"\nrun 9\n";
+    let message = refused(text, &[]);
+    assert!(message.contains(":2:1: 'system' is not allowed"), "{message}");
+    let found = script(directory.path(), text, &["--allow-system"]);
+    assert_eq!(found["answer"]["messages"], serde_json::json!(["got 7", "x is 7, $x"]));
+}
+
+#[test]
+fn mistakes_have_places_carets_and_hints() {
+    let head = "define fileset name=set,path=/tmp,entries=3,dirwidth=3\n";
+    let thread =
+        |flowop: &str| format!("{head}define process name=p {{\n thread name=t {{\n  {flowop}\n }}\n}}\n");
+    let cases = [
+        (thread("flowop reed name=r"), "4:10: unknown flowop 'reed' (did you mean 'read'?)"),
+        (thread("flowop read name=r,filename=sett,iosize=1k"), "4:31: there is no file or fileset 'sett'"),
+        (thread("flowop read name=r,filename=set"), "4:10: 'read' needs an iosize"),
+        (thread("flowop read filename=set,iosize=1"), "4:10: this 'read' needs a name"),
+        (thread("flowop read name=r,filename=set,iosize=$nix"), "4:42: $nix is not set"),
+        (thread("flowop aiowrite name=r,filename=set,iosize=1"), "4:10: 'aiowrite' needs 'random'"),
+        (thread("flowop sempost name=r,target=nobody"), "4:32: there is no semblock 'nobody'"),
+        (thread("flowop openfile name=r,filename=set,fd=5000"), "4:42: fd must be below 1024"),
+        ("set $a=1/0\n".into(), "1:8: division by zero"),
+        ("set $a=cvar(type=cvar-gama)\n".into(), "1:18: unknown type of cvar 'cvar-gama'"),
+        ("set $a=randvar(randtable={{50,1,2}})\n".into(), "the percentages add up to 50, not 100"),
+        ("define file name=a,size=3\n".into(), "1:1: the fileset 'a' needs a path"),
+        ("enable multi master=a,client=b\n".into(), "1:1: several clients are not supported"),
+        ("run 5\n".into(), "1:1: there is no process to run"),
+        ("load varmial\n".into(), "1:6: unknown personality 'varmial' (did you mean 'varmail'?)"),
+        ("define fileset name=a,path=/tmp,prealloc=200\nrun\n".into(), "1:42: prealloc is a percentage"),
+    ];
+    for (text, expected) in cases {
+        let message = refused(&text, &[]);
+        assert!(message.contains(expected), "{text}\n{message}");
+        assert!(message.contains('^'), "{message}");
+    }
+    let several = refused(&thread("flowop reed name=r\n  flowop wrote name=w"), &[]);
+    assert!(several.contains("4:10") && several.contains("5:10"), "{several}");
+    assert!(refused("set $a=1\nrun\n", &["--set", "b=3"]).contains("the workload has no variable $b"));
+}
+
+#[test]
+fn a_signal_ends_threads_that_wait_for_each_other_at_once() {
+    let directory = tempdir().unwrap();
+    let text = "define process name=p { thread name=t,instances=8 { flowop block name=b } }\n\
+        define process name=q { thread name=t { flowop delay name=d,value=600\n flowop wakeup name=w,target=b } }\n\
+        run 600\n";
+    let mut child = engine()
+        .args(["wml", "--script", text, "--dir", directory.path().to_str().unwrap(), "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    let (start, id) = (Instant::now(), libc::pid_t::try_from(child.id()).unwrap());
+    // SAFETY: the child is ours and not waited for yet.
+    assert_eq!(unsafe { libc::kill(id, libc::SIGTERM) }, 0);
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(143));
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_full_file_system_is_named() {
+    let directory = tempdir().unwrap();
+    let program = r#"mount -t tmpfs -o size=2m none "$DIR"
+        "$ENGINE" wml singlestreamwrite --dir "$DIR" --set filesize=64m --run 5 --json"#;
+    let Some(output) = with_own_mounts(directory.path(), program) else { return };
+    let (found, status) = document(&output);
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"no_space".into()), "{found:#}");
+}
+
+#[test]
+fn the_digest_tells_another_text() {
+    let directory = tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let known = succeed(&["wml", "statfiles", "--check"]);
+    let digest = known["parameters"]["script_blake3"].as_str().unwrap().to_owned();
+    succeed(&["wml", "statfiles", "--check", "--digest", &digest]);
+    let (found, status) = run(&["wml", "varmail", "--dir", dir, "--digest", &digest]);
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"invalid".into()));
+}
+
+#[test]
+fn people_see_the_lines_that_they_know() {
+    let directory = tempdir().unwrap();
+    let arguments = ["wml", "statfiles", "--run", "0.1", "--set", "nfiles=50", "--dir"];
+    let output = engine().args(arguments).arg(directory.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line =
+        |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line("stat ").contains("ops/s") && line("stat ").contains("ms/op ["));
+    assert!(line("IO Summary: ").contains("rd/wr"));
+}
+
+#[test]
+fn snapshots_and_periods_are_told_apart() {
+    let directory = tempdir().unwrap();
+    let head = "define fileset name=a,path=/tmp,entries=5,size=1,dirwidth=3,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n\
+          flowop delay name=d,value=0.001 } }\n";
+    let text = format!(
+        "{head}create files\ncreate processes\nstats clear\nsleep 0.2\nstats snap\nstats clear\nsleep 0.2\n\
+         stats dump \"second\"\nshutdown processes\nquit\nfrobnicate\n"
+    );
+    assert!(refused(&text, &[]).contains("unknown command"));
+    let found = script(directory.path(), &text.replace("frobnicate\n", ""), &[]);
+    let periods = found["answer"]["periods"].as_array().unwrap();
+    assert_eq!(periods.len(), 2);
+    assert_eq!((&periods[0]["name"], &periods[1]["name"]), (&Value::Null, &"second".into()));
+    let found =
+        script(directory.path(), &format!("{head}set mode quit timeout\npsrun -1 1\n"), &["--run", "2.5"]);
+    assert_eq!(found["answer"]["periods"].as_array().unwrap().len(), 2);
+    assert!(found["answer"]["runs"][0]["seconds"].as_f64().unwrap() < 1.6, "the rest after the last period");
+}
