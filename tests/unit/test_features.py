@@ -67,7 +67,8 @@ def test_every_copy_is_flipped_also_across_the_window_s_border(tmp_path: Path) -
         (yes(), "yes"), (no("because"), "no"), (unknown("why"), "?"), (value("dynamic", at_least=True), "dynamic"),
         (value(66000, at_least=True), "≥ 66,000"), (value(4036, "B"), "3.94 KiB"), (value((1 << 63) - 1, "B"), "8 EiB"),
         (value((4 * GIB) - 1, "B"), "4 GiB"), (value(17_592_186_040_320, "B"), "16 TiB"), (value(1, "ns"), "1 ns"),
-        (value(2_000_000_000, "ns"), "2 s"), (value(82.5, "%"), "82.5 %"), (value(255, "characters"), "255 characters"),
+        (value(2_000_000_000, "ns"), "2 s"), (value(82.5, "%"), "82.5 %"), (value(255, "chars"), "255 chars"),
+        (value(1000, "ns"), "1 µs"), (value(10_000_000, "ns"), "10 ms"),
     ],
 )  # fmt: skip
 def test_a_finding_in_a_few_letters(finding: Finding, says: str) -> None:

@@ -31,7 +31,7 @@ class Answer(StrEnum):
 class Finding(Frozen):
     """One feature of one file system.
 
-    ``value`` has ``unit`` (``B``, ``ns``, ``%``) or is a word; ``at_least``: the trying ended there, not the file
+    ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the trying ended there, not the file
     system. ``detail`` says what was seen; ``switch`` the options without which the answer is no.
     """
 

@@ -28,6 +28,8 @@ class LargestFile(features.Feature):
             far = largest(lambda size: _works(os.lseek, descriptor, size, os.SEEK_SET), low=1, high=MOST)
             if far is None:
                 return features.unknown("no file can be made larger than nothing")
+            if far <= place.size_bytes:
+                return features.value(far, "B", at_least=True, detail="all of this volume")
             try:
                 given = largest(lambda size: _works(os.ftruncate, descriptor, size), low=1, high=far)
             except OSError as error:

@@ -25,7 +25,7 @@ class LongestName(features.Feature):
         if plain is None:
             return features.unknown("no name was taken at all")
         if wide is not None and wide >= plain:
-            return features.value(plain, "characters", detail=f"{2 * wide} bytes in UTF-8")
+            return features.value(plain, "chars", detail=f"{2 * wide} bytes in UTF-8")
         return features.value(plain, "B")
 
 

@@ -20,7 +20,7 @@ from fslab.units import format_size
 DOCUMENTED = "ext-generations.documented.json"
 TITLE_WIDTH = 24
 COLUMN_WIDTH = 14
-SECOND_NS = 1_000_000_000
+TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1000, "µs"))
 MIB = 1 << 20
 LARGE_BYTES = 1 << 30
 # What is documented is rounded, or counts what surrounds a value.
@@ -53,10 +53,11 @@ def amount(value: float | str | None, unit: str | None) -> str:
         case "B":
             # A byte or a block less than a round number is how a limit is kept, not how it is called.
             return format_size(-(-value // MIB) * MIB if value > LARGE_BYTES else value)
-        case "ns" if value >= SECOND_NS:
-            return f"{value / SECOND_NS:g} s"
-        case "ns" | "%":
-            return f"{value:g} {unit}"
+        case "ns":
+            scale, name = next((each for each in TIMES if value >= each[0]), (1, "ns"))
+            return f"{value / scale:g} {name}"
+        case "%":
+            return f"{value:g} %"
         case None:
             return f"{value:,}"
         case _:
