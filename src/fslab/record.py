@@ -72,12 +72,14 @@ class Command(Frozen):
 
 
 class Provenance(Frozen):
-    """Where a figure comes from: exact commands, versions, machine, geometry of the device."""
+    """Where a figure comes from: exact commands, versions, machine, geometry of the device, and the lines that
+    probes read (mount options in effect, programs that ran beside it), by name."""
 
     commands: tuple[Command, ...] = ()
     tools: dict[str, str | None] = {}
     machine: dict[str, Any] = {}
     device: dict[str, Any] = {}
+    observed: dict[str, tuple[str, ...]] = {}
 
 
 class TrialRecord(Frozen):

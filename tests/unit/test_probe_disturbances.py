@@ -149,7 +149,11 @@ def test_time_of_other_programs_and_who_they_are() -> None:
     )
     found = derive("foreign-cpu", before, end)
     # 2 of make, 20 of cc1, 80 of hog: 102 of the 800 ticks that two CPUs have in 4 s
-    assert found.values == {"foreign_cpu": Value(value=12.75, unit=Unit.PERCENT)}
+    # and 800 ticks of kernel threads
+    assert found.values == {
+        "foreign_cpu": Value(value=12.75, unit=Unit.PERCENT),
+        "kernel_threads_cpu": Value(value=8.0, unit=Unit.SECONDS),
+    }
     assert found.texts == {"foreign_cpu": ("hog (40) 0.80 s", "make (all) (30) 0.62 s")}
 
 

@@ -58,6 +58,7 @@ class Evidence:
     warnings: list[ValidityWarning] = field(default_factory=list)
     remade: bool = False
     caches_dropped: bool = True
+    observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
 
@@ -95,6 +96,7 @@ def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, An
             tools=_versions(cell),
             machine=dict(machine),
             device=evidence.device,
+            observed=evidence.observed,
         ),
         raw=evidence.raw,
     )
@@ -133,13 +135,16 @@ def _measure(
     output = _output(done, commands, job.scratch)
     evidence.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
     reading = _read(workload, parameters, done, output)
-    remount = _drain(up)
+    up.flush()
+    watch.snapshot(Moment.SYNCED)
+    remount = up.unmount()  # what the last snapshot sees is all that the run caused
     watch.snapshot(Moment.FLUSHED)
     findings = watch.derive(_work(cell.cache, done, reading))
     evidence.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics(parameters)
     }
+    evidence.observed = findings.texts
     evidence.probes = findings.values
     evidence.warnings += judge(_facts(cell, up, reading, findings, evidence, machine))
     if cell.fresh is not Fresh.TRIAL or up.target is None:
@@ -197,12 +202,6 @@ def _settle(wanted: Cache, up: stack.Stack) -> bool:
     if remount:
         up.mount()
     return dropped
-
-
-def _drain(up: stack.Stack) -> bool:
-    """Bring everything dirty to the device, so that the last snapshot sees all that the run caused."""
-    up.flush()
-    return up.unmount()
 
 
 def _output(done: proc.Completed, commands: Commands, scratch: Path) -> ToolOutput:

@@ -34,8 +34,10 @@ class Watch:
 
     def snapshot(self, moment: Moment) -> None:
         """Read every source that is read at this moment."""
+        stack = self.stack
+        volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
         target = Target(
-            devices=self.stack.watched, filesystem=self.stack.filesystem, directory=self.stack.work
+            devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume
         )
         for name, probe in PROBES:
             if moment in probe.moments:

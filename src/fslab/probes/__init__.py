@@ -21,23 +21,28 @@ class Moment(StrEnum):
     """When a snapshot is taken.
 
     ``before``: the stack is up, prepared, and all dirty data has been flushed. ``end``: the tool just
-    ended. ``flushed``: everything dirty has reached the device (synced, then unmounted; the device is
-    still there).
+    ended. ``synced``: syncfs(2) returned, still mounted. ``flushed``: everything dirty has reached the device
+    (unmounted as well; the device is still there).
     """
 
     BEFORE = "before"
     END = "end"
+    SYNCED = "synced"
     FLUSHED = "flushed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
     """What is watched: the block devices under the file system (kernel names such as ``loop3``), its
-    mount type and its mount point. ``sys`` and ``proc`` are where the kernel's trees are."""
+    mount type and its mount point. ``volume`` is the kernel name of the device that the file system was made on:
+    that of a layout, where there is one. ``thorough``: there is time for more than a few milliseconds. ``sys`` and
+    ``proc`` are where the kernel's trees are."""
 
     devices: tuple[str, ...]
     filesystem: str | None
     directory: Path
+    volume: str | None = None
+    thorough: bool = False
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
 

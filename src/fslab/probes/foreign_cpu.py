@@ -30,7 +30,9 @@ class _Process(NamedTuple):
 class ForeignCpu(Probe):
     """A process that ends hands its time to the one that waits for it, so the sum over all processes holds that of
     the short-lived ones as well (a compiler run by make), except where nobody waits. The tool itself ended before
-    the snapshot and was waited for by us, who do not count. Programs outside a container do not show inside."""
+    the snapshot and was waited for by us, who do not count. Programs outside a container do not show inside.
+    ``kernel_threads_cpu`` is that of kernel threads, which do the writeback, the journal and the loop device of
+    the trial, and whatever else the machine's kernel does meanwhile."""
 
     summary = "CPU time of programs that have nothing to do with the trial"
     moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
@@ -48,13 +50,17 @@ class ForeignCpu(Probe):
         """Percent of all CPUs, and the names of the heaviest."""
         before, end = (taken[moment] for moment in self.moments)
         first, last = _programs(before["lines"]), _programs(end["lines"])
+        kernel_ticks = _kernel_ticks(end["lines"]) - _kernel_ticks(before["lines"])
         capacity_s = (end["now_s"] - before["now_s"]) * end["cpus"]
         if not first or capacity_s <= 0:
             return Finding(values={})
         ticks = sum(each.ticks for each in last.values()) - sum(each.ticks for each in first.values())
         percent = min(100.0, 100 * max(0, ticks) * end["tick_s"] / capacity_s)
         return Finding(
-            values={"foreign_cpu": Value(value=percent, unit=Unit.PERCENT)},
+            values={
+                "foreign_cpu": Value(value=percent, unit=Unit.PERCENT),
+                "kernel_threads_cpu": Value(value=max(0, kernel_ticks) * end["tick_s"], unit=Unit.SECONDS),
+            },
             texts={"foreign_cpu": tuple(_heaviest(first, last, end["tick_s"]))},
         )
 
@@ -77,6 +83,14 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
                 os.close(file)
     finally:
         os.close(directory)
+
+
+def _kernel_ticks(lines: Mapping[int, bytes]) -> int:
+    """Of all kernel threads of the machine: writeback, journals, loop devices, and also those of others."""
+    fields = (line.rpartition(b")")[2].split() for line in lines.values())
+    return sum(
+        int(each[11]) + int(each[12]) for each in fields if len(each) > 19 and int(each[6]) & _PF_KTHREAD
+    )
 
 
 def _programs(lines: Mapping[int, bytes]) -> dict[int, _Process]:

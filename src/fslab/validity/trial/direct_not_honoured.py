@@ -30,7 +30,9 @@ class DirectNotHonoured(TrialRule):
         written = facts.work.written_bytes
         if not facts.work.direct or not written:
             return
-        dirtied = facts.figure("page_cache_dirtied_bytes")
+        dirtied = facts.figure("volume_dirtied_bytes")
+        if dirtied is None:  # then that of the whole machine
+            dirtied = facts.figure("page_cache_dirtied_bytes")
         if dirtied is not None and dirtied >= written * _DIRTIED_SHARE:
             yield self.warning(
                 f"direct writes of {format_size(written)} dirtied {format_size(dirtied)} of page cache: the file "

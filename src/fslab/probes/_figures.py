@@ -1,0 +1,24 @@
+"""What probes of counters share: differences as values. Reads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fslab.record import Value
+from fslab.units import Unit
+
+
+def grown(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    name: str,
+    unit: Unit = Unit.COUNT,
+    *,
+    scale: float = 1,
+) -> Value:
+    """By how much a counter grew; None where it is missing or started over (a new mount)."""
+    first, last = before.get(name), after.get(name)
+    if first is None or last is None or last < first:
+        return Value(value=None, unit=unit)
+    return Value(value=(last - first) * scale, unit=unit)

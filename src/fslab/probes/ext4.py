@@ -1,0 +1,52 @@
+"""ext4's own counters: fast commits, and what had no place on the disk yet when the tool ended.
+
+Reads ``/proc/fs/ext4/DEVICE/fc_info`` and ``/sys/fs/ext4/DEVICE`` (Documentation/admin-guide/ext4.rst); some 30 µs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes._figures import grown
+from fslab.record import Value
+from fslab.units import Unit
+
+_FAST = re.compile(r"^(\d+) (commits|ineligible|numblks)$", re.MULTILINE)
+
+
+class Ext4(Probe):
+    """``session_write_kbytes`` is left out: it is the block device's own count again."""
+
+    summary = "ext4: fast commits, delayed allocation"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Counters of this mount; nothing where it is none of ext4."""
+        own = target.sys / "fs/ext4" / (target.volume or ".")
+        if target.volume is None or not own.is_dir():
+            return {}
+        found = {"block_bytes": os.statvfs(target.directory).f_bsize}
+        found["delayed"] = int((own / "delayed_allocation_blocks").read_text())
+        info = target.proc / "fs/ext4" / target.volume / "fc_info"
+        if info.exists():
+            found |= {f"fast_{name}": int(number) for number, name in _FAST.findall(info.read_text())}
+        return found
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Growth between the snapshots; of delayed allocation what there was at the end."""
+        before, end = (taken[moment] for moment in self.moments)
+        if not before or not end:
+            return Finding(values={})
+        delayed = end["delayed"] * end["block_bytes"]
+        return Finding(
+            values={
+                "delayed_allocation_bytes": Value(value=delayed, unit=Unit.BYTES),
+                "fast_commits": grown(before, end, "fast_commits"),
+                "fast_commits_ineligible": grown(before, end, "fast_ineligible"),
+                "fast_commit_bytes": grown(before, end, "fast_numblks", Unit.BYTES, scale=end["block_bytes"]),
+            }
+        )

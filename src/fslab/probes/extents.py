@@ -1,0 +1,121 @@
+"""How the files of the workload lie on the device: extents and real discontinuities, before and after.
+
+Asks FIEMAP (Documentation/filesystems/fiemap.rst) of the largest files, outside the measured time. Only reads.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import time
+from array import array
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.record import Value
+from fslab.units import Unit
+
+_FS_IOC_FIEMAP = 0xC020660B
+_BATCH = 512
+_LIMIT_S = 1e-3
+_EXTENT = 56
+_LAST = 0x1
+_FILES, _ENTRIES = 4, 512
+_LEAST_BYTES = 1 << 20
+_UNKNOWN_PLACE = 0x2 | 0x4 | 0x200  # UNKNOWN, DELALLOC, DATA_INLINE: no physical address
+
+
+class Extents(Probe):
+    """Of the up to four largest files of 1 MiB and more. ``file_extents`` is the kernel's count, in which the border of
+    written and unwritten parts makes a new extent; ``file_pieces`` counts where the next byte of the file
+    does not follow on the device: holes do not break a piece if the device's addresses go on likewise. A count
+    that takes longer than a millisecond is left off and unknown; ``file_extents_at_least`` says how far it came."""
+
+    summary = "extents and discontinuities of the workload's files (FIEMAP)"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.SYNCED)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Extents and pieces, summed; nothing without large files or where the file system does not tell."""
+        deadline = None if target.thorough else time.monotonic() + _LIMIT_S
+        extents = pieces = 0
+        whole = True
+        files = _largest(target.directory)
+        for file in files:
+            try:
+                found, complete = _extents(file, deadline)
+            except OSError:
+                return {}
+            extents += len(found)
+            pieces += _pieces(found)
+            whole = whole and complete
+        return {"files": len(files), "extents": extents, "pieces": pieces, "whole": whole} if files else {}
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """As they were, and as they are; of files that are new nothing was there before."""
+        before, after = (taken[moment] for moment in self.moments)
+        if not after:
+            return Finding(values={})
+        values = _counted(after, "")
+        values["file_extents_at_least"] = Value(value=after["extents"], unit=Unit.COUNT)
+        if before.get("files") == after["files"]:
+            values |= _counted(before, "_before")
+        return Finding(values=values)
+
+
+def _counted(snapshot: Snapshot, suffix: str) -> dict[str, Value]:
+    return {
+        f"file_{name}{suffix}": Value(value=snapshot[name] if snapshot["whole"] else None, unit=Unit.COUNT)
+        for name in ("extents", "pieces")
+    }
+
+
+def _largest(directory: Path) -> list[Path]:
+    """Among the first entries only: thousands of small files say nothing here and would take long."""
+    sized = []
+    for number, entry in enumerate(os.scandir(directory) if directory.is_dir() else ()):
+        if number >= _ENTRIES:
+            break
+        if entry.is_file(follow_symlinks=False):
+            sized.append((entry.stat(follow_symlinks=False).st_size, Path(entry.path)))
+    return [path for size, path in sorted(sized, reverse=True)[:_FILES] if size >= _LEAST_BYTES]
+
+
+def _extents(file: Path, deadline: float | None) -> tuple[list[tuple[int, int, int]], bool]:
+    """(offset in the file, place on the device, length) of every extent that has a place; whether these are all."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)
+    found: list[tuple[int, int, int]] = []
+    try:
+        for batch in _batches(descriptor):
+            if deadline is not None and time.monotonic() > deadline:
+                return found + batch, False
+            found += batch
+    finally:
+        os.close(descriptor)
+    return found, True
+
+
+def _batches(descriptor: int) -> Iterator[list[tuple[int, int, int]]]:
+    start = 0
+    while True:
+        request = bytearray(struct.pack("=QQIIII", start, (1 << 64) - 1 - start, 0, 0, _BATCH, 0))
+        request += bytes(_EXTENT * _BATCH)
+        fcntl.ioctl(descriptor, _FS_IOC_FIEMAP, request)
+        (mapped,) = struct.unpack_from("=I", request, 20)
+        if not mapped:
+            return
+        words = array("Q", bytes(request[32 : 32 + _EXTENT * mapped]))
+        flags = [word & 0xFFFFFFFF for word in words[5::7]]
+        placed = zip(words[0::7], words[1::7], words[2::7], flags, strict=True)
+        yield [(logical, place, size) for logical, place, size, flag in placed if not flag & _UNKNOWN_PLACE]
+        if flags[-1] & _LAST or mapped < _BATCH:
+            return
+        start = words[-7] + words[-5]
+
+
+def _pieces(extents: list[tuple[int, int, int]]) -> int:
+    shifts = [place - logical for logical, place, _ in extents]
+    return len(shifts) and 1 + sum(one != other for one, other in pairwise(shifts))

@@ -1,0 +1,31 @@
+"""Mount options that are in effect, which are more than those that were asked for, and may be other ones.
+
+Reads ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)) and, for ext4, ``/proc/fs/ext4/DEVICE/options``; some 50 µs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.system import mounts
+
+
+class MountOptions(Probe):
+    """ext4 leaves its defaults out of mountinfo and lists all options in a file of its own. Of the kernel's other
+    file systems what they show is what there is."""
+
+    summary = "mount options in effect"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE,)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """All options, as the kernel spells them."""
+        own = target.proc / "fs/ext4" / (target.volume or ".") / "options"
+        shown = mounts.containing(target.directory).options.split(",") if target.directory.is_dir() else []
+        listed = own.read_text().split() if target.volume and own.is_file() else []
+        return {"options": [*dict.fromkeys((*shown, *listed))]}
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """One text for each option."""
+        return Finding(values={}, texts={"mount_options": tuple(taken[Moment.BEFORE]["options"])})

@@ -1,0 +1,63 @@
+"""XFS's own counters of one mount: log, allocations, metadata buffers.
+
+Reads ``/sys/fs/xfs/DEVICE/stats/stats`` (fs/xfs/xfs_stats.h; exact, per mount); takes some 30 µs. Gone after umount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes._figures import grown
+from fslab.units import Unit
+
+_LOG_BLOCK_BYTES = 512
+# Line and position in it of the counters that are kept.
+_COUNTERS: Mapping[str, tuple[str, int]] = {
+    "log_writes": ("log", 0),
+    "log_blocks": ("log", 1),
+    "log_no_buffer": ("log", 2),
+    "log_forces": ("log", 3),
+    "log_force_sleeps": ("log", 4),
+    "allocated_extents": ("extent_alloc", 0),
+    "freed_extents": ("extent_alloc", 2),
+    "transactions_sync": ("trans", 0),
+    "transactions_async": ("trans", 1),
+    "log_space_waits": ("push_ail", 1),
+    "extent_records": ("bmbt2", 2),
+    "application_bytes": ("xpc", 1),
+}
+
+
+class Xfs(Probe):
+    """``xfs_log_bytes`` is what the log wrote, exactly; ``xfs_log_no_buffer`` how often all log buffers were full."""
+
+    summary = "XFS: log writes and bytes, log buffers, allocations"
+    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.SYNCED)
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Counters of this mount; nothing where it is none of XFS."""
+        file = target.sys / "fs/xfs" / (target.volume or ".") / "stats/stats"
+        if target.volume is None or not file.is_file():
+            return {}
+        lines = {name: fields for name, *fields in map(str.split, file.read_text().splitlines())}
+        return {
+            name: int(lines[line][position])
+            for name, (line, position) in _COUNTERS.items()
+            if len(lines.get(line, ())) > position
+        }
+
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+        """Growth between the snapshots."""
+        before, after = (taken[moment] for moment in self.moments)
+        if not before or not after:
+            return Finding(values={})
+        values = {
+            f"xfs_{name}": grown(before, after, name)
+            for name in _COUNTERS
+            if name not in {"log_blocks", "application_bytes"}
+        }
+        values["xfs_log_bytes"] = grown(before, after, "log_blocks", Unit.BYTES, scale=_LOG_BLOCK_BYTES)
+        values["xfs_written_bytes"] = grown(before, after, "application_bytes", Unit.BYTES)
+        return Finding(values=values)

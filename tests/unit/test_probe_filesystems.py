@@ -1,0 +1,142 @@
+"""Probes of ext4, jbd2, XFS and btrfs on files as Linux 6.18 writes them; sums and differences worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fslab.probes import REGISTRY, Finding, Moment, Target, Work
+from fslab.probes.extents import _pieces
+from fslab.system.proc import Usage
+
+USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
+WORK = Work(
+    read_bytes=0, written_bytes=0, duration_s=2.0, measured_s=2.0, usage=USAGE, direct=False, cold=True
+)
+JBD2 = """{commits} transactions ({commits} requested), each up to 1365 blocks
+average:{blank}
+  0ms waiting for transaction
+  0ms request delay
+  4ms logging transaction
+  {us}us average transaction commit time
+  4 handles per transaction
+  6 blocks per transaction
+  {logged} logged blocks per transaction
+"""
+
+
+def target(root: Path, *devices: str) -> Target:
+    return Target(
+        devices=devices,
+        filesystem=None,
+        directory=root,
+        volume=devices[0],
+        sys=root / "sys",
+        proc=root / "proc",
+    )
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def values(found: Finding) -> dict[str, float | None]:
+    return {name: value.value for name, value in found.values.items()}
+
+
+def test_the_journal_s_averages_become_sums(tmp_path: Path) -> None:
+    probe, info = REGISTRY.get("jbd2"), tmp_path / "proc/fs/jbd2/loop7-8/info"
+    write(info, JBD2.format(commits=2, us=1000, logged=8, blank=" "))
+    before = probe.snapshot(target(tmp_path, "loop7"))
+    write(info, JBD2.format(commits=10, us=3000, logged=4, blank=" "))
+    after = probe.snapshot(target(tmp_path, "loop7"))
+    found = values(probe.derive({Moment.BEFORE: before, Moment.SYNCED: after}, WORK))
+    block = after["block_bytes"]
+    assert found["journal_commits"] == 8
+    assert found["journal_bytes"] == (10 * 4 - 2 * 8) * block
+    assert found["journal_bytes_error"] == (10 + 2) / 2 * block, "half a block for each averaged commit"
+    assert found["journal_commit_mean"] == (10 * 3000 - 2 * 1000) * 1000 / 8
+
+
+def test_without_a_journal_there_are_no_figures(tmp_path: Path) -> None:
+    for name in ("jbd2", "ext4", "xfs", "btrfs"):
+        probe = REGISTRY.get(name)
+        taken = {moment: probe.snapshot(target(tmp_path, "loop7")) for moment in probe.moments}
+        assert probe.derive(taken, WORK).values == {}, name
+
+
+def test_a_mount_that_began_anew_is_unknown_not_negative(tmp_path: Path) -> None:
+    probe, info = REGISTRY.get("jbd2"), tmp_path / "proc/fs/jbd2/loop7-8/info"
+    taken = {}
+    for moment, commits in ((Moment.BEFORE, 9), (Moment.SYNCED, 3)):
+        write(info, JBD2.format(commits=commits, us=10, logged=1, blank=" "))
+        taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
+    assert values(probe.derive(taken, WORK))["journal_commits"] is None
+
+
+def test_ext4_fast_commits_and_delayed_allocation(tmp_path: Path) -> None:
+    probe, own = REGISTRY.get("ext4"), tmp_path / "sys/fs/ext4/loop7"
+    taken = {}
+    for moment, fast, blocks, delayed in ((Moment.BEFORE, 5, 7, 0), (Moment.END, 25, 47, 3)):
+        write(own / "delayed_allocation_blocks", f"{delayed}\n")
+        info = f"fc stats:\n{fast} commits\n2 ineligible\n{blocks} numblks\n0us avg_commit_time\n"
+        write(tmp_path / "proc/fs/ext4/loop7/fc_info", info)
+        taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
+    found, block = values(probe.derive(taken, WORK)), taken[Moment.END]["block_bytes"]
+    assert found == {
+        "delayed_allocation_bytes": 3 * block,
+        "fast_commits": 20,
+        "fast_commits_ineligible": 0,
+        "fast_commit_bytes": 40 * block,
+    }
+
+
+def test_xfs_log_blocks_are_of_512_bytes(tmp_path: Path) -> None:
+    probe, file = REGISTRY.get("xfs"), tmp_path / "sys/fs/xfs/loop7/stats/stats"
+    text = "extent_alloc {0} 112 1 12\ntrans 0 6 0\nlog {1} {2} 0 1 1\npush_ail 6 0\nbmbt2 0 0 0\nxpc 458752 {3} 0\n"
+    taken = {}
+    for moment, numbers in ((Moment.BEFORE, (1, 1, 6, 4096)), (Moment.SYNCED, (4, 3, 26, 12288))):
+        write(file, text.format(*numbers))
+        taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
+    found = values(probe.derive(taken, WORK))
+    assert (found["xfs_log_writes"], found["xfs_log_bytes"]) == (2, 20 * 512)
+    assert (found["xfs_allocated_extents"], found["xfs_written_bytes"]) == (3, 8192)
+    assert found["xfs_log_no_buffer"] == 0
+    assert found["xfs_freed_extents"] == 0
+
+
+def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
+    probe, own = REGISTRY.get("btrfs"), tmp_path / "sys/fs/btrfs/1234"
+    for name in ("loop6", "loop7"):
+        write(own / "devices" / name, "")
+    space = {"bytes_used": 100, "disk_used": 200, "total_bytes": 1000, "bytes_may_use": 1500}
+    for name, number in space.items():
+        write(own / "allocation/metadata" / name, f"{number}\n")
+    taken = {}
+    for moment, commits in ((Moment.BEFORE, 1), (Moment.END, 4), (Moment.SYNCED, 5)):
+        lines = f"commits {commits}\ncur_commit_ms 0\ntotal_commit_ms {commits * 10}\n"
+        write(own / "commit_stats", lines)
+        taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
+    found = values(probe.derive(taken, WORK))
+    assert (found["btrfs_commits"], found["btrfs_commits_synced"]) == (3, 4)
+    assert found["btrfs_commit_time"] == 0.03
+    assert found["btrfs_metadata_copies"] == 2.0
+    assert (found["btrfs_metadata_reserved"], found["btrfs_metadata_total"]) == (1500, 1000)
+
+
+def test_a_hole_breaks_no_piece_but_another_place_does() -> None:
+    # offset, place, length: the second follows after a hole of the same length on the device; the third does not
+    assert _pieces([(0, 1000, 100), (200, 1200, 50), (250, 9000, 10)]) == 2
+    assert _pieces([(0, 5, 1)]) == 1
+    assert _pieces([]) == 0
+
+
+def test_loop_devices_that_do_not_bypass_the_cache(tmp_path: Path) -> None:
+    probe = REGISTRY.get("loop-device")
+    for name, direct in (("loop1", "1"), ("loop2", "0")):
+        write(tmp_path / "sys/class/block" / name / "loop/dio", direct)
+    one = probe.derive({Moment.END: probe.snapshot(target(tmp_path, "loop1"))}, WORK)
+    both = probe.derive({Moment.END: probe.snapshot(target(tmp_path, "loop1", "loop2"))}, WORK)
+    assert values(one) == {"loop_direct": 1}
+    assert values(both) == {"loop_direct": 0}
+    assert probe.derive({Moment.END: probe.snapshot(target(tmp_path, "sda"))}, WORK).values == {}
