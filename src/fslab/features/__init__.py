@@ -31,8 +31,8 @@ class Answer(StrEnum):
 class Finding(Frozen):
     """One feature of one file system.
 
-    ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the trying ended there, not the file
-    system. ``detail`` says what was seen; ``switch`` the options without which the answer is no.
+    ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the trying ended there, not
+    the file system. ``detail`` says what was seen; ``switch`` the options without which the answer is no.
     """
 
     answer: Answer
