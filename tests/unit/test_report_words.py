@@ -9,7 +9,7 @@ import pytest
 
 from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.analysis.pairs import RowPairs, Sample, row_pairs
-from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, Geometry, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.compare import Outcome, outcome_of
 from fslab.report.model import Mark, Verdict
 from fslab.report.words import listed, ranking_words, ratio_text, row_words
@@ -190,6 +190,11 @@ def test_options_are_named_only_among_stacks_of_one_file_system() -> None:
         ("xfs",),
         ("ext4", "defaults", "mkfs -m 0"),
     ]
+
+
+def test_geometry_is_named_where_it_differs() -> None:
+    stacks = [stack("ext4"), stack("ext4", geometry=Geometry.NONE), stack("btrfs")]
+    assert stack_lines(stacks) == [("ext4", "geometry default"), ("ext4", "geometry none"), ("btrfs",)]
 
 
 def test_medium_and_layout_are_named_where_any_differ() -> None:

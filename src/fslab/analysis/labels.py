@@ -25,6 +25,7 @@ def _stack_label(stack: StackSpec, stacks: Sequence[StackSpec]) -> tuple[str, ..
     traits: list[tuple[Callable[[StackSpec], str], Sequence[StackSpec]]] = [
         (lambda one: one.mount_options or "defaults", alike),
         (lambda one: f"mkfs {one.mkfs_options or 'defaults'}", alike),
+        (lambda one: f"geometry {one.geometry}", alike),
         (_layout, stacks),
         (lambda one: f"on {one.medium.name}", stacks),
     ]

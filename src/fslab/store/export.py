@@ -120,6 +120,8 @@ def _stack_object(trial: TrialRecord) -> Object:
         "filesystem": stack.filesystem or trial.provenance.device.get("filesystem"),
         "mkfs_options": stack.mkfs_options,
         "mount_options": stack.mount_options,
+        "geometry": stack.geometry.value,
+        "machine": stack.machine.type,
     }
 
 
@@ -133,7 +135,8 @@ def _frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
 
     text = (
         "campaign", "cell", "stack", "medium", "medium_name", "medium_options", "layout", "layout_options",
-        "filesystem", "mkfs_options", "mount_options", "workload", "tool", "parameters", "cache", "fresh",
+        "filesystem", "mkfs_options", "mount_options", "geometry", "machine", "workload", "tool", "parameters", "cache",
+        "fresh",
     )  # fmt: skip
     schema: dict[str, pl.DataType | type[pl.DataType]] = dict.fromkeys(text, pl.String)
     schema |= {
