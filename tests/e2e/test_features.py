@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import Fslab
+from tests.e2e.conftest import Fslab, end, wait_for
 from tests.e2e.test_other_user import as_nobody, home
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.system import mounts, paths
 
 __all__ = ["home"]
 
@@ -73,6 +75,28 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(fslab: Fslab) -> Non
     shown = fslab("doctor").stdout
     assert "on host" in shown
     assert "reiser4 (never in Linux itself" in shown
+
+
+@pytest.mark.root
+def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
+    process = fslab.start("features", "xfs", "--on", "host")
+    wait_for(
+        lambda: any(
+            mount.filesystem == "xfs" and "/run/fslab/" in str(mount.target) for mount in of_this_test()
+        )
+    )
+    end(process, signal.SIGKILL)
+    left = of_this_test()
+    assert left
+    fslab("clean")
+    assert not {mount.target for mount in left} & {mount.target for mount in mounts.mounted()}
+    assert not list((paths.state() / "journal").glob("*.jsonl"))
+
+
+def of_this_test() -> list[mounts.Mount]:
+    """Mounts of the campaigns whose journals lie in this test's own directories."""
+    names = [path.stem for path in (paths.state() / "journal").glob("*.jsonl")]
+    return [mount for mount in mounts.mounted() if any(name in mount.target.parts for name in names)]
 
 
 @pytest.mark.root

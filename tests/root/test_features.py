@@ -9,7 +9,12 @@ from fslab.abilities import Ability
 from fslab.campaign import site as sites
 from fslab.campaign.campaign import new_id
 from fslab.campaign.examine import Request, examine
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.features import REGISTRY, Answer, Examination
+from fslab.record import Status
+from fslab.storage import Site
+from fslab.system import kernel
 
 SIZE = 320 << 20
 
@@ -96,3 +101,27 @@ def test_what_this_kernel_lacks_is_not_possible_and_makes_nothing() -> None:
     found = examined("zfs")
     assert found.findings == {}
     assert "zpool" in (found.not_possible or "")
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "says"), [("nilfs2", "it needs direct writes"), ("zfs", "zpool"), ("vfat", None)]
+)
+def test_a_trial_that_is_not_possible_is_unsupported_and_makes_nothing(
+    filesystem: str, says: str | None, site: Site
+) -> None:
+    cell = Cell(
+        stack=StackSpec(
+            name=filesystem, medium=MediumSpec(name="m", type="ram", options={"size": "160m"}), filesystem=filesystem
+        ),
+        workload=WorkloadSpec(
+            name="w", tool="fio", parameters={"rw": "randwrite", "size": "1m", "runtime": "100ms", "direct": True}
+        ),
+    )  # fmt: skip
+    record = run_trial(cell, TrialKey(campaign="test", block=0, seed=1), site, machine={})
+    if says is None and kernel.has_filesystem(filesystem):
+        assert record.status is not Status.UNSUPPORTED, "vfat takes direct writes where the kernel has it"
+        return
+    assert record.status is Status.UNSUPPORTED
+    assert "not possible: " in (record.error or "")
+    assert (says or f"has no {filesystem}") in (record.error or "")
+    assert record.provenance.commands == ()
