@@ -284,3 +284,10 @@ def test_estimates() -> None:
     assert 10 < FIO.expected_s(timed) < 15
     # 4 KiB at the guessed 20,000 a second: 1 GiB takes 13 s
     assert 13 < FIO.expected_s(FIO.parse_parameters({"rw": "write", "size": "1g"})) < 15
+
+
+def test_all_percentiles_that_fio_tells() -> None:
+    found = reading("randwrite-4k-fsync", rw="randwrite", bs="4k", size="256m", fsync=1, runtime=1).latencies
+    assert set(found) == {"write", "fsync"}
+    assert (found["write"][50.0], found["write"][99.99]) == (7136.0, 250880.0)
+    assert (found["fsync"][1.0], found["fsync"][99.9], len(found["fsync"])) == (207872.0, 2867200.0, 17)

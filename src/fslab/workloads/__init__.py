@@ -16,6 +16,7 @@ from fslab.abilities import Needs
 from fslab.cell import Frozen
 from fslab.record import Metric
 from fslab.registry import Registry
+from fslab.scaling import Changes
 from fslab.system.tools import Tool
 from fslab.validity.facts import WorkFacts
 
@@ -70,10 +71,12 @@ class ToolOutput:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading(WorkFacts):
     """What a tool's output says: a value (or None for unknown) for each declared metric, and the facts of how it
-    worked. What of these gives reason for doubt is judged in ``fslab.validity``, never here.
+    worked. What of these gives reason for doubt is judged in ``fslab.validity``, never here. ``latencies``: by
+    operation, the percentiles that the tool tells, in percent (50.0 … 99.99), in ns.
     """
 
     metrics: Mapping[str, float | None]
+    latencies: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
 
 
 class Workload(ABC, Generic[P]):
@@ -114,6 +117,14 @@ class Workload(ABC, Generic[P]):
     def needs(self, parameters: P) -> Needs:  # noqa: ARG002
         """What it cannot do without on the file system under test; by default nothing special. Pure."""
         return Needs()
+
+    def scaled(self, parameters: P, factor: float) -> Changes:  # noqa: ARG002
+        """The keys that change when there is to be ``factor`` times as much work: sizes of files, counts and run
+        times. What a request, a file or a directory is like does not, nor how many work at once.
+
+        None goes below what the tool needs to work or to tell a figure. Pure.
+        """
+        return {}
 
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
         """Validated parameters; pydantic's ValidationError lists all mistakes."""

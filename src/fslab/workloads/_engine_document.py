@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from fslab.workloads import ToolOutput
 
 PROTOCOL = 1
 LATENCIES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9", "max": "max"}
+
+_PERCENTILE = re.compile(r"p\d+(?:\.\d+)?")
 
 Entry = Mapping[str, Any]
 
@@ -46,6 +49,15 @@ def figures(operation: str, entry: Entry) -> dict[str, float | None]:
         **{name: latency.get(key) for name, key in LATENCIES.items()},
     }
     return {metric_name(operation, name): value for name, value in found.items()}
+
+
+def latencies(done: Mapping[str, Entry]) -> dict[str, dict[float, float]]:
+    """Percentiles of each operation that the engine timed: ``p99.9`` is 99.9."""
+    found: dict[str, dict[float, float]] = {}
+    for name, entry in done.items():
+        told = entry["latency_ns"] or {}
+        found[name] = {float(key[1:]): float(ns) for key, ns in told.items() if _PERCENTILE.fullmatch(key)}
+    return {name: percentiles for name, percentiles in found.items() if percentiles}
 
 
 def rates_over_time(done: Mapping[str, Entry]) -> tuple[Rate, ...]:

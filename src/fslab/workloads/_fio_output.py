@@ -82,6 +82,20 @@ def sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
+def latencies(job: Mapping[str, Any]) -> dict[str, dict[float, float]]:
+    """All percentiles that fio tells, by operation; those of fsync and fdatasync stand apart from the writes'."""
+    parts = {
+        "read": job["read"].get("clat_ns", {}),
+        "write": job["write"].get("clat_ns", {}),
+        "fsync": job.get("sync", {}).get("lat_ns", {}),
+    }
+    return {
+        name: {float(percent): float(ns) for percent, ns in part["percentile"].items()}
+        for name, part in parts.items()
+        if part.get("N") and part.get("percentile")
+    }
+
+
 def job_metrics(job: Mapping[str, Any], parameters: FioParameters) -> dict[str, float | None]:
     """CPU of the job and the depth that it kept."""
     low, _ = depth_bounds(job, parameters.iodepth)

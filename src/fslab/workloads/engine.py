@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
@@ -25,6 +26,7 @@ _STEP_NEEDS = {"link": Ability.HARD_LINKS, "symlink": Ability.SYMLINKS, "chmod":
 _GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
 _GUESSED_BYTES_PER_S = 400e6
+_LEAST_FILES = 100
 _INTERVAL = "200ms"  # of the rate over time
 _CHANGES = frozenset(
     {
@@ -93,6 +95,15 @@ class Engine(Workload[EngineParameters]):
         if parameters.method == "reflink":
             wanted.add(Ability.REFLINK)
         return Needs(abilities=frozenset(wanted))
+
+    def scaled(self, parameters: EngineParameters, factor: float) -> scaling.Changes:
+        """The number of files, and of directories with it, to no less than 100 files; of a tree its scale."""
+        if parameters.operation not in STEPS:
+            return {"scale": scaling.number(parameters.scale, factor)}
+        files = scaling.count(parameters.files, factor, least=_LEAST_FILES)
+        # As full as before, also where the files stand on their floor.
+        dirs = scaling.count(parameters.dirs, files.share)
+        return {"files": files} | ({"dirs": dirs} if parameters.dirs > 1 else {})
 
     def space_bytes(self, parameters: EngineParameters) -> int:
         """Each file in whole blocks, with its inode; a mirrored tree twice."""
@@ -171,6 +182,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
     wrong = tree.differences(parameters, document["answer"], manifest) if manifest else {}
     return Reading(
         metrics=metrics,
+        latencies=documents.latencies(shown),
         read_bytes=_bytes(done, ("read", "search", "sync-read", "sync-write", "duplicates", "classify")),
         written_bytes=_bytes(done, ("create", "sync-write")),
         measured_s=sum(entry["seconds"] for entry in done.values()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
@@ -22,6 +23,7 @@ from fslab.workloads._fio_output import (
     direction_metrics,
     job_metrics,
     job_of,
+    latencies,
     measured_s,
     rate_over_time,
     sync_metrics,
@@ -37,6 +39,7 @@ _LAYOUT_BYTES_PER_S = 300e6
 _GUESSED_BYTES_PER_S = 1e9
 _GUESSED_IOPS = 20e3
 _STARTUP_S = 0.5
+_LEAST_BYTES = 4 << 20
 
 
 class Fio(Workload[FioParameters]):
@@ -113,6 +116,16 @@ class Fio(Workload[FioParameters]):
             abilities=frozenset(wanted), largest_file_bytes=parse_size(parameters.size) // max(files, 1)
         )
 
+    def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
+        """Its files, to no less than 16 full queues, and its run time, to no less than a second."""
+        block = max(parse_size(part) for part in parameters.bs.split(","))
+        files = int(parameters.others.get("nrfiles", "1"))
+        least = max(_LEAST_BYTES, 16 * block * parameters.iodepth, files * block)
+        found = {"size": scaling.size(parameters.size, factor, least_bytes=least, unit_bytes=block)}
+        if parameters.runtime is not None:
+            found["runtime"] = scaling.duration(parameters.runtime, factor)
+        return found
+
     def space_bytes(self, parameters: FioParameters) -> int:
         """The files of all jobs."""
         return parameters.total_bytes
@@ -135,6 +148,7 @@ def _reading(
     rate = rate_over_time(rates)
     return Reading(
         metrics=metrics,
+        latencies=latencies(job),
         read_bytes=int(job["read"]["io_bytes"]),
         written_bytes=written,
         measured_s=measured_s(job, parameters),
