@@ -15,6 +15,7 @@ class Until(StrEnum):
 
     DECIDED = "decided"
     PRECISE = "precise"
+    CLAIMS = "claims"
 
 
 class Stopping(Frozen):

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
+from fslab.stopping import Until
 from fslab.storage import making
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
-from fslab.study import machines, matrix
+from fslab.study import claims, machines, matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import DEFAULT_TIME_LIMIT_S, Medium, Stack, Workload
 from fslab.study.options import MAX_COMBINATIONS
@@ -33,6 +34,10 @@ def check(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         node = draft.stack_nodes[name]
         _StackCheck(stack=stack, node=node, root=root, draft=draft, mistakes=mistakes).run()
     _check_expanded(draft, root, mistakes)
+    if not mistakes.found:
+        found, published = draft.values.get("claims", ()), draft.values.get("published")
+        claims.check(root, found, published, (draft.stacks, draft.media, draft.workloads), mistakes)
+    _check_until(draft, root, mistakes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,6 +148,12 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         applied = stacks[use.entry].workloads
         use.check({name: each for name, each in workloads.items() if applied is None or name in applied})
     _check_sharing(used, workloads, stacks)
+
+
+def _check_until(draft: Draft, root: Node, mistakes: Mistakes) -> None:
+    if draft.values.get("until") is Until.CLAIMS and "claims" not in root.fields:
+        node = root.at(("until",))
+        mistakes.add(node.place, node.path, "there are no claims to be decided: write them under 'claims'")
 
 
 def _check_time(draft: Draft, workloads: dict[str, Workload], root: Node, mistakes: Mistakes) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from fslab.claims.written import Claim, Published
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import VFS_OPTIONS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -74,6 +75,11 @@ def markdown() -> str:
         "## `workloads`: what is run\n",
         _table(keys_of(Workload, described=True)),
         *(_entry(f"tool: {name}", entry.summary, entry.Parameters) for name, entry in WORKLOADS),
+        "## `claims`: what is claimed of the figures\n",
+        "A list; the language of `that` is in [claims.md](claims.md).\n",
+        _table(keys_of(Claim)),
+        "## `published`: the figures of a publication\n",
+        _table(keys_of(Published)),
         "## File systems\n",
         f"Mount options that every file system has: {_codes(VFS_OPTIONS)}.\n",
         *(_filesystem(name) for name in FILESYSTEMS.names()),

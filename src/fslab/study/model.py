@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
+from fslab.claims.written import Claim, Published
 from fslab.stopping import Stopping, Until
 from fslab.units import parse_duration
 
@@ -186,7 +187,8 @@ class StudyFile(Written):
     until: Until = Field(
         Until.DECIDED,
         description="with `precision`, what is repeated for: `decided`: which of two stacks is better, or that they "
-        "differ by less than `precision`; `precise`: each ratio to within `precision`",
+        "differ by less than `precision`; `precise`: each ratio to within `precision`; "
+        "`claims`: whether each claim holds",
     )
     max_trials: int = Field(
         40,
@@ -225,6 +227,17 @@ class StudyFile(Written):
         description="settings during each trial, verified and put back afterwards: `vm.*` sysctls, `cpu_governor`, "
         "`cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use `io_scheduler` and "
         "`read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
+    )
+
+    claims: tuple[Claim, ...] = Field(
+        (),
+        title="list of claims",
+        description="what is claimed of the figures, to be judged by `fslab claims`",
+    )
+    published: Published | None = Field(
+        None,
+        title="mapping",
+        description="the figures of the publication, to be judged and shown beside ours",
     )
 
 

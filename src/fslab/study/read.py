@@ -12,7 +12,7 @@ from typing import Any
 
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.study import options
+from fslab.study import claims, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.mistakes import Mistakes, meant, suggestion
 from fslab.study.model import NAME, TUNABLE, TUNABLE_NAMES, Layout, Medium, Stack, StudyFile, Workload
@@ -42,10 +42,12 @@ def read_study(root: Node, mistakes: Mistakes) -> Draft:
     draft = Draft()
     if not is_mapping(root, "a study", mistakes):
         return draft
-    readers: dict[str, Callable[[Node], None]] = {
+    readers: dict[str, Callable[[Node], Any]] = {
         "media": lambda node: _entries(node, "a medium", partial(_medium, draft, mistakes), mistakes),
         "stacks": lambda node: _entries(node, "a stack", partial(_stack, draft, mistakes), mistakes),
         "workloads": lambda node: _workloads(node, draft, mistakes),
+        "claims": lambda node: claims.read_claims(node, mistakes),
+        "published": lambda node: claims.read_published(node, mistakes),
     }
     fields = known_fields(root, keys_of(StudyFile, described=True), mistakes, root)
     draft.values = read_keys(StudyFile, root, fields, mistakes, readers)

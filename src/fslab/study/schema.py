@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from fslab.claims.written import Claim, Published
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -39,7 +40,7 @@ def schema() -> Schema:
         "$schema": DIALECT,
         "title": "fslab study",
         "type": "object",
-        "properties": own_keys(StudyFile, {kind: _named(kind) for kind in ("media", "stacks", "workloads")}),
+        "properties": own_keys(StudyFile, _nested()),
         "required": [key for key, info in keys_of(StudyFile, described=True).items() if info.is_required()],
         "additionalProperties": False,
         "$defs": {
@@ -115,6 +116,22 @@ def _named(kind: str) -> Schema:
         "type": "object",
         "propertyNames": {"pattern": f"^{NAME.pattern}$"},
         "additionalProperties": {"$ref": f"#/$defs/{kind}"},
+    }
+
+
+def _nested() -> dict[str, Schema]:
+    """The keys of a study that hold more than a value."""
+    claim = {
+        "type": "object",
+        "properties": own_keys(Claim),
+        "required": needed(Claim),
+        "additionalProperties": False,
+    }
+    published = {"type": "object", "properties": own_keys(Published), "additionalProperties": False}
+    return {
+        **{kind: _named(kind) for kind in ("media", "stacks", "workloads")},
+        "claims": {"type": "array", "items": claim},
+        "published": published,
     }
 
 

@@ -1,0 +1,182 @@
+"""What a claim can say: the statements of the language, as frozen values. ``column`` counts characters from 1.
+
+Values only; how they are read is ``parser``'s matter, what they mean among cells that of ``parts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+EACH = "each"
+
+
+class Op(StrEnum):
+    """How a condition compares."""
+
+    EQUAL = "="
+    UNEQUAL = "!="
+    LESS = "<"
+    AT_MOST = "<="
+    MORE = ">"
+    AT_LEAST = ">="
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """``threads=4``, ``size < memory``, or a bare word (``noatime``, ``md-raid0``): then ``op`` is None."""
+
+    key: str
+    op: Op | None = None
+    value: str = ""
+    column: int = 0
+
+    def __str__(self) -> str:
+        blank = " " if self.op not in {None, Op.EQUAL} else ""
+        return f"{self.key}{blank}{self.op or ''}{blank}{self.value}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Term:
+    """A stack: its name, conditions on it, and the workload where it is not that of the claim."""
+
+    name: str
+    conditions: tuple[Condition, ...] = ()
+    workload: str | None = None
+    column: int = 0
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.conditions))
+        return (
+            f"{self.name}{f'[{inside}]' if inside else ''}{f' on {self.workload}' if self.workload else ''}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """Where a figure must lie. An end is text with a unit (``4us``, ``2.5``), None where there is none."""
+
+    low: str | None = None
+    high: str | None = None
+    strict: bool = False
+
+    def __str__(self) -> str:
+        if self.low is not None and self.high is not None:
+            return f"in {self.low}..{self.high}"
+        sign = (">" if self.high is None else "<") + ("" if self.strict else "=")
+        return f"{sign} {self.low if self.high is None else self.high}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """``xfs > ext4, btrfs``: each of a group is better than each of the next."""
+
+    groups: tuple[tuple[Term, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ratio:
+    """``xfs / ext4 >= 2``: of the figures as they are, whichever way is better."""
+
+    over: Term
+    under: Term
+    range: Range
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """``ext4 in 4us..5us``: the figure itself."""
+
+    term: Term
+    range: Range
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tie:
+    """``ext4 ~ xfs within 10%``: no two differ by a larger factor than 1 + ``within``."""
+
+    terms: tuple[Term, ...]
+    within: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extreme:
+    """``xfs is first``: better than every other stack (of ``among``, where given); or worse: ``last``."""
+
+    terms: tuple[Term, ...]
+    first: bool
+    among: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Varies:
+    """``ext4 varies more than xfs over mount_options``, or less than a share (``within``), or most or least.
+
+    What is compared is the largest ratio of two of the variants. ``other`` and ``within`` both None: than every
+    other stack.
+    """
+
+    term: Term
+    more: bool
+    keys: tuple[str, ...]
+    other: Term | None = None
+    within: float | None = None
+    column: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Monotone:
+    """``ext4 rises with bs``: from each value to the next larger one, the figure does."""
+
+    terms: tuple[Term, ...]
+    rises: bool
+    key: str
+    column: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gains:
+    """``f2fs gains more than ext4 from threads=1 to threads=4``: it becomes better by a larger factor."""
+
+    one: Term
+    other: Term
+    more: bool
+    start: tuple[Condition, ...]
+    end: tuple[Condition, ...]
+
+
+Form = Order | Ratio | Level | Tie | Extreme | Varies | Monotone | Gains
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statement:
+    """A form, the region that it is about, and whether it is about the mean over all of that (``overall``)."""
+
+    text: str
+    form: Form
+    region: tuple[Condition, ...] = ()
+    overall: bool = False
+
+
+def names_in(statement: Statement) -> Sequence[Term]:
+    """Every term of a statement."""
+    form = statement.form
+    match form:
+        case Order():
+            return [term for group in form.groups for term in group]
+        case Ratio():
+            return [form.over, form.under]
+        case Level():
+            return [form.term]
+        case Tie() | Monotone():
+            return form.terms
+        case Extreme():
+            return [*form.terms, *form.among]
+        case Varies():
+            return [form.term, *([form.other] if form.other else [])]
+        case Gains():
+            return [form.one, form.other]
+        case _:
+            assert_never(form)

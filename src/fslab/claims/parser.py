@@ -1,0 +1,290 @@
+"""Reads one statement of a claim: text → ``language``. A mistake carries the column it was found at.
+
+statement = ["overall"] form ["for" conditions]
+form      = terms (">" terms)+                              | term "/" term range | term range
+          | term ("~" term)+ "within" share                 | terms ("is" | "are") ("first" | "last") ["of" terms]
+          | [term] "varies" ("more" | "less") "than" (term | share) "over" keys
+          | [term] "varies" ("most" | "least") "over" keys
+          | [term] ("does" | "do") "not" "depend" "on" keys "within" share
+          | [terms] ("rises" | "rise" | "falls" | "fall") "with" key
+          | term "gains" ("more" | "less") "than" term "from" conditions "to" conditions
+term      = (name | "each") ["[" conditions "]"] ["on" workload]
+range     = ("<" | "<=" | ">" | ">=") figure | "in" figure ".." figure | "~" figure "within" share
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+
+from fslab.claims.language import (
+    EACH,
+    Condition,
+    Extreme,
+    Form,
+    Gains,
+    Level,
+    Monotone,
+    Op,
+    Order,
+    Range,
+    Ratio,
+    Statement,
+    Term,
+    Tie,
+    Varies,
+)
+from fslab.claims.tokens import Misread, Token, tokens_of
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:%|[A-Za-zµ]+(?:/s)?)?")
+_VERBS = {"varies", "vary", "does", "do", "rises", "rise", "falls", "fall"}
+_WORDS = {
+    *_VERBS,
+    "is",
+    "are",
+    "gains",
+    "for",
+    "over",
+    "within",
+    "than",
+    "from",
+    "to",
+    "of",
+    "on",
+    "in",
+    "and",
+    "with",
+}
+
+
+def parse(text: str) -> Statement:
+    """The statement that ``text`` makes; Misread when it makes none."""
+    return _Parser(text).statement()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokens_of(text)
+        self.at = 0
+
+    def statement(self) -> Statement:
+        overall = self.took("overall")
+        form = self.form()
+        region = self.conditions() if self.took("for") else ()
+        if self.here is not None:
+            raise self.wrong("the end, or 'for' with what it is about")
+        return Statement(text=" ".join(self.text.split()), form=form, region=region, overall=overall)
+
+    def form(self) -> Form:
+        if self.here is not None and self.here.plain and self.here.text in _VERBS:
+            return self.after((Term(name=EACH, column=self.here.column),))
+        return self.after(self.terms())
+
+    def after(self, terms: tuple[Term, ...]) -> Form:
+        """What is said of the terms that came first."""
+        if self.sees(">") and not self.figure_next():
+            return self.order(terms)
+        if self.took("is") or self.took("are"):
+            first = self.choice("first", "last") == "first"
+            return Extreme(terms=terms, first=first, among=self.terms() if self.took("of") else ())
+        if self.sees("rises", "rise", "falls", "fall"):
+            column, rises = self.column, self.next().text.startswith("rise")
+            self.expect("with")
+            return Monotone(terms=terms, rises=rises, key=self.word("a key"), column=column)
+        if len(terms) > 1:
+            raise self.wrong("'>', 'is' or 'rises' after several stacks")
+        return self.of_one(terms[0])
+
+    def of_one(self, term: Term) -> Form:
+        if self.took("/"):
+            return Ratio(over=term, under=self.term(), range=self.range())
+        if self.sees("~") and not self.figure_next():
+            terms = [term]
+            while self.took("~"):
+                terms.append(self.term())
+            self.expect("within")
+            return Tie(terms=tuple(terms), within=self.share())
+        if self.sees("varies", "vary"):
+            return self.varies(term)
+        if self.took("does") or self.took("do"):
+            return self.independent(term)
+        if self.took("gains"):
+            return self.gains(term)
+        return Level(term=term, range=self.range())
+
+    def order(self, first: tuple[Term, ...]) -> Order:
+        groups = [first]
+        while self.took(">"):
+            groups.append(self.terms())
+        return Order(groups=tuple(groups))
+
+    def varies(self, term: Term) -> Varies:
+        column = self.column
+        self.next()
+        how = self.choice("more", "less", "most", "least")
+        other, within = None, None
+        if how in {"more", "less"}:
+            self.expect("than")
+            if self.number_here():
+                within = self.share()
+            else:
+                other = self.term()
+        self.expect("over")
+        more = how in {"more", "most"}
+        return Varies(term=term, more=more, keys=self.keys(), other=other, within=within, column=column)
+
+    def independent(self, term: Term) -> Varies:
+        column = self.column
+        for word in ("not", "depend", "on"):
+            self.expect(word)
+        keys = self.keys()
+        self.expect("within")
+        return Varies(term=term, more=False, keys=keys, within=self.share(), column=column)
+
+    def gains(self, one: Term) -> Gains:
+        more = self.choice("more", "less") == "more"
+        self.expect("than")
+        other = self.term()
+        self.expect("from")
+        start = self.conditions()
+        self.expect("to")
+        return Gains(one=one, other=other, more=more, start=start, end=self.conditions())
+
+    def terms(self) -> tuple[Term, ...]:
+        found = [self.term()]
+        while self.took(","):
+            found.append(self.term())
+        return tuple(found)
+
+    def term(self) -> Term:
+        column = self.column
+        name = self.word("a stack")
+        conditions: tuple[Condition, ...] = ()
+        if self.took("["):
+            conditions = self.conditions()
+            self.expect("]")
+        workload = self.word("a workload") if self.took("on") else None
+        if workload is not None and self.sees("["):  # sync-read[threads=1]
+            self.next()
+            inside = ",".join(map(str, self.conditions()))
+            self.expect("]")
+            workload = f"{workload}[{inside}]"
+        return Term(name=name, conditions=conditions, workload=workload, column=column)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        found = [self.condition()]
+        while self.took(",") or self.took("and"):
+            found.append(self.condition())
+        return tuple(found)
+
+    def condition(self) -> Condition:
+        column = self.column
+        key = self.word("a key such as threads")
+        for op in Op:
+            if self.took(op.value):
+                return Condition(key=key, op=op, value=self.word("a value"), column=column)
+        return Condition(key=key, column=column)
+
+    def keys(self) -> tuple[str, ...]:
+        found = [self.word("a key")]
+        while self.took(",") or self.took("and"):
+            found.append(self.word("a key"))
+        return tuple(found)
+
+    def range(self) -> Range:
+        if self.took("in"):
+            low = self.figure()
+            self.expect("..")
+            return Range(low=low, high=self.figure())
+        if self.took("~"):
+            middle = self.figure()
+            self.expect("within")
+            within = 1 + self.share()
+            number = re.match(r"[\d.]+", middle)
+            assert number is not None  # noqa: S101 - a figure begins with a number
+            unit = middle[number.end() :]
+            return Range(
+                low=f"{float(number[0]) / within:.6g}{unit}", high=f"{float(number[0]) * within:.6g}{unit}"
+            )
+        for sign in (">=", "<=", ">", "<"):
+            if self.took(sign):
+                if not self.number_here() and sign in {"<", "<="}:
+                    raise self.wrong("a figure (an order has the better one first: xfs > ext4)")
+                end = self.figure()
+                strict = len(sign) == 1
+                return Range(low=end, strict=strict) if sign[0] == ">" else Range(high=end, strict=strict)
+        raise self.wrong(
+            "what is said of it: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'"
+        )
+
+    def figure(self) -> str:
+        if not self.number_here():
+            raise self.wrong("a figure such as 2, 10% or 4us")
+        return self.next().text
+
+    def share(self) -> float:
+        """``10%`` or 0.1, as a fraction."""
+        column, text = self.column, self.figure()
+        try:
+            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError as error:
+            raise Misread(f"'{text}' is no share: write 10%", column) from error
+        if not (isfinite(value) and value > 0):
+            raise Misread(f"'{text}' is no share: write 10%", column)
+        return value
+
+    @property
+    def here(self) -> Token | None:
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    @property
+    def column(self) -> int:
+        return self.here.column if self.here else len(self.text) + 1
+
+    def next(self) -> Token:
+        token = self.here
+        if token is None:
+            raise self.wrong("more")
+        self.at += 1
+        return token
+
+    def sees(self, *words: str) -> bool:
+        return self.here is not None and self.here.plain and self.here.text in words
+
+    def took(self, word: str) -> bool:
+        found = self.sees(word)
+        self.at += found
+        return found
+
+    def expect(self, word: str) -> None:
+        if not self.took(word):
+            raise self.wrong(f"'{word}'")
+
+    def choice(self, *words: str) -> str:
+        if not self.sees(*words):
+            raise self.wrong(" or ".join(f"'{word}'" for word in words))
+        return self.next().text
+
+    def number_here(self, ahead: int = 0) -> bool:
+        at = self.at + ahead
+        return at < len(self.tokens) and _NUMBER.fullmatch(self.tokens[at].text) is not None
+
+    def figure_next(self) -> bool:
+        return self.number_here(1)
+
+    def word(self, what: str) -> str:
+        token = self.here
+        if token is None or (token.plain and (token.text in _WORDS or not _is_name(token.text))):
+            raise self.wrong(what)
+        self.at += 1
+        return token.text
+
+    def wrong(self, wanted: str) -> Misread:
+        """The mistake that something else is here than what is ``wanted``."""
+        got = f"'{self.here.text}'" if self.here else "the end"
+        return Misread(f"expected {wanted}, not {got}", self.column)
+
+
+def _is_name(text: str) -> bool:
+    return bool(re.match(r"[\w*?]", text))

@@ -1,0 +1,253 @@
+"""Which cells of a study the words of a claim mean: stacks by name and condition, workloads by name and pattern.
+
+Pure. A stack that a claim names stands for all that have this file system (or name) and meet its conditions;
+what is compared is alike in all that the words leave open (``align``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from fslab.cell import Cell, Scalar
+from fslab.claims.language import EACH, Condition, Op, Term
+from fslab.units import parse_size
+
+MEMORY = "memory"
+Attributes = Mapping[str, Scalar | None]
+# Of the cell itself, not of what its tool or layout is told.
+OWN = ("workload", "tool", "cache", "fresh", "medium", "layout", "filesystem", "mkfs_options", "mount_options",
+       "geometry", "machine", "kernel")  # fmt: skip
+
+
+def attributes(cell: Cell) -> dict[str, Scalar | None]:
+    """Everything about a cell that a claim can name. A layout of one device has ``disks`` 1."""
+    stack = cell.stack
+    return {
+        "disks": 1,
+        **cell.tuning,
+        **stack.layout_options,
+        **cell.workload.parameters,
+        "workload": cell.workload.name.partition("[")[0],
+        "tool": cell.workload.tool,
+        "cache": cell.cache.value,
+        "fresh": cell.fresh.value,
+        "medium": stack.medium.name,
+        "layout": stack.layout,
+        "filesystem": stack.filesystem,
+        "mkfs_options": stack.mkfs_options,
+        "mount_options": stack.mount_options or "defaults",
+        "geometry": stack.geometry.value,
+        "machine": stack.machine.type,
+        "kernel": stack.machine.kernel,
+    }
+
+
+def kind(cell: Cell) -> str:
+    """What people call a stack: its file system, or its name where that is not known."""
+    return cell.stack.filesystem or cell.stack.name
+
+
+def flags(cell: Cell) -> set[str]:
+    """The bare words that are true of a cell: single options, layout and medium."""
+    stack = cell.stack
+    mount = stack.mount_options or "defaults"
+    mkfs = stack.mkfs_options
+    return {mount, *mount.split(","), *mkfs.split(), mkfs or "mkfs-defaults", stack.layout, stack.medium.name}
+
+
+def measure(value: Scalar | None) -> float | None:
+    """A value as a number, sizes in bytes; None for what has no order."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return float(parse_size(str(value)))
+    except ValueError:
+        return None
+
+
+def _plain(value: Scalar | None) -> object:
+    number = measure(value)
+    return number if number is not None else str(value).lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """The cells that there are, in the order of the plan.
+
+    ``memory_bytes`` is that of the machine, None where it is not known. ``lenient``: what compares with memory
+    is then taken as met (to check a claim before there is a machine).
+    """
+
+    cells: tuple[Cell, ...]
+    memory_bytes: int | None = None
+    lenient: bool = False
+    known: dict[str, Attributes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.known.update({cell.id: attributes(cell) for cell in self.cells})
+
+    def of(self, cell: Cell) -> Attributes:
+        """The attributes of one of the cells."""
+        return self.known[cell.id]
+
+    @cached_property
+    def stacks(self) -> list[str]:
+        """Every name that a stack can be called by."""
+        return sorted({kind(cell) for cell in self.cells} | {cell.stack.name for cell in self.cells})
+
+    @cached_property
+    def workloads(self) -> list[str]:
+        """Every name of a workload, as a whole and with its combination."""
+        names = {cell.workload.name for cell in self.cells}
+        return sorted(names | {name.partition("[")[0] for name in names})
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """Every key that a condition can name."""
+        return sorted({key for cell in self.cells for key in self.of(cell)})
+
+    def on(self, patterns: Sequence[str], among: Sequence[Cell] | None = None) -> list[Cell]:
+        """The cells of these workloads; of all where none is named."""
+        cells = list(self.cells if among is None else among)
+        if not patterns:
+            return cells
+        return [cell for cell in cells if any(workload_is(pattern, cell) for pattern in patterns)]
+
+    def meets(self, cell: Cell, condition: Condition) -> bool:
+        """Whether a condition is true of a cell."""
+        if condition.op is None:
+            return condition.key in flags(cell)
+        wanted: Scalar | None = condition.value
+        if condition.value == MEMORY:
+            wanted = self.memory_bytes
+            if wanted is None:
+                return self.lenient
+        having = self.of(cell)
+        if condition.key not in having:
+            set_so = f"{condition.key}={condition.value}" in flags(cell)
+            return set_so if condition.op is Op.EQUAL else condition.op is Op.UNEQUAL and not set_so
+        return _compare(having[condition.key], condition.op, wanted)
+
+    def matching(self, term: Term, cells: Iterable[Cell], more: Sequence[Condition] = ()) -> list[Cell]:
+        """The cells that a term means; those of a stack of just this name come first."""
+        if term.workload is not None:
+            cells = self.on([term.workload], list(cells))
+        found = [
+            cell
+            for cell in cells
+            if term.name in {EACH, kind(cell), cell.stack.name}
+            and all(self.meets(cell, condition) for condition in (*term.conditions, *more))
+        ]
+        return sorted(found, key=lambda cell: cell.stack.name != term.name)
+
+    def varying(self, cells: Sequence[Cell]) -> set[str]:
+        """The attributes that these cells do not have in common, less those that the others determine."""
+        names = {key for cell in cells for key in self.of(cell)}
+        found = {name for name in names if len({_plain(self.of(cell).get(name)) for cell in cells}) > 1}
+        return found - {"filesystem"}
+
+    def at(self, cell: Cell, names: Iterable[str]) -> tuple[object, ...]:
+        """The values of some attributes, such that equal ones are equal."""
+        return tuple(_plain(self.of(cell).get(name)) for name in names)
+
+    def apart(self, groups: Sequence[Sequence[Cell]], given: Sequence[str] = ()) -> list[str]:
+        """Attributes by which the cells of each group are told from each other, beside those ``given``.
+
+        What the others determine is left out, names of workloads first: of ``dd-write-4k`` and ``dd-write-1m``
+        what remains is ``bs``.
+        """
+        found = sorted(
+            {name for cells in groups for name in self.varying(cells)} - set(given),
+            key=lambda name: (name != "workload", name in OWN, name),
+        )
+        for name in list(found):
+            rest = [*(other for other in found if other != name), *given]
+            if all(self._as_many(cells, rest, [*found, *given]) for cells in groups):
+                found.remove(name)
+        return found
+
+    def _as_many(self, cells: Sequence[Cell], fewer: Sequence[str], more: Sequence[str]) -> bool:
+        return len({self.at(cell, fewer) for cell in cells}) == len({self.at(cell, more) for cell in cells})
+
+    def align(self, groups: Sequence[Sequence[Cell]]) -> Iterator[tuple[Cell, ...]]:
+        """One cell of each group, alike in all that more than one group varies in.
+
+        Where a group has one value of what others vary in, these take that value; if they have it not, it
+        goes with all of theirs (one disk beside stripes over two, three and four).
+        """
+        names = self.apart(groups)
+        joined = [self._joined(number, groups, names) for number in range(len(groups))]
+        yield from self._join(groups, joined, (), {})
+
+    def _joined(self, number: int, groups: Sequence[Sequence[Cell]], names: Sequence[str]) -> list[str]:
+        found = []
+        for name in names:
+            own = {self.at(cell, [name]) for cell in groups[number]}
+            others = [{self.at(cell, [name]) for cell in cells} for cells in groups]
+            wide = [values for values in others if len(values) > 1]
+            if len(own) > 1 or all(own <= values for values in wide):
+                found.append(name)
+        return found
+
+    def _join(
+        self,
+        groups: Sequence[Sequence[Cell]],
+        joined: Sequence[Sequence[str]],
+        chosen: tuple[Cell, ...],
+        agreed: Mapping[str, object],
+    ) -> Iterator[tuple[Cell, ...]]:
+        if len(chosen) == len(groups):
+            yield chosen
+            return
+        names, seen = joined[len(chosen)], set()
+        for cell in groups[len(chosen)]:
+            values = self.at(cell, names)
+            if values in seen:  # the same stack under another name
+                continue
+            seen.add(values)
+            here = dict(zip(names, values, strict=True))
+            if all(agreed.get(name, value) == value for name, value in here.items()):
+                yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here})
+
+    def series(self, cells: Sequence[Cell], keys: Sequence[str]) -> dict[tuple[object, ...], list[Cell]]:
+        """The cells in groups that differ by ``keys`` only, each in the order of their values."""
+        grouped: dict[tuple[object, ...], list[Cell]] = {}
+        names = self.apart([cells], keys)
+        for cell in cells:
+            known = grouped.setdefault(self.at(cell, names), [])
+            if self.at(cell, keys) not in [self.at(other, keys) for other in known]:
+                known.append(cell)
+        for group in grouped.values():
+            values = [measure(self.of(cell).get(keys[0])) for cell in group]
+            if len(keys) == 1 and None not in values:
+                group.sort(key=lambda cell: measure(self.of(cell).get(keys[0])) or 0.0)
+        return {names_of: group for names_of, group in grouped.items() if len(group) > 1}
+
+
+def workload_is(pattern: str, cell: Cell) -> bool:
+    """Whether a pattern means a cell's workload: its whole name, its name less the combination, or ``*``."""
+    compiled = re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
+    name = cell.workload.name
+    return any(compiled.fullmatch(each) for each in (name, name.partition("[")[0]))
+
+
+def _compare(having: Scalar | None, op: Op, wanted: Scalar | None) -> bool:
+    if op in {Op.EQUAL, Op.UNEQUAL}:
+        return (_plain(having) == _plain(wanted)) == (op is Op.EQUAL)
+    one, other = measure(having), measure(wanted)
+    if one is None or other is None:
+        return False
+    outcome = {
+        Op.LESS: one < other,
+        Op.AT_MOST: one <= other,
+        Op.MORE: one > other,
+        Op.AT_LEAST: one >= other,
+    }
+    return outcome[op]

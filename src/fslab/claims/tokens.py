@@ -1,0 +1,45 @@
+"""Cuts a statement of a claim into words and signs, each with its column. Knows nothing of what they mean."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>'[^']*')|(?P<word>\d+(?:\.\d+)?[A-Za-z]*/s|(?:[\w+*?%:-]|\.(?!\.))+)"
+    r"|(?P<sign>\.\.|>=|<=|!=|[><=~/,\[\]]))"
+)
+
+
+class Misread(Exception):  # noqa: N818 - a mistake of the study, made into a StudyError with all others
+    """What is wrong with a statement, and at which column."""
+
+    def __init__(self, what: str, column: int) -> None:
+        super().__init__(what)
+        self.what = what
+        self.column = column
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token:
+    """A word, a quoted name or a sign; ``plain`` words may be keywords."""
+
+    text: str
+    column: int
+    plain: bool = True
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of ``text``; Misread at what is none."""
+    found, position = [], 0
+    while text[position:].strip():
+        match = _TOKEN.match(text, position)
+        if match is None:
+            column = position + len(text[position:]) - len(text[position:].lstrip()) + 1
+            raise Misread(f"'{text[column - 1]}' is no part of the language", column)
+        quoted = match["quoted"]
+        word = quoted[1:-1] if quoted else match["word"] or match["sign"]
+        start = match.start("quoted" if quoted else "word" if match["word"] else "sign")
+        found.append(Token(text=word, column=start + 1, plain=not quoted))
+        position = match.end()
+    return found

@@ -1,0 +1,85 @@
+"""What a person writes of claims and published figures in a study file: frozen values, nothing looked up yet."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from fslab.cell import Frozen
+
+_TEXT = {"type": "string"}
+
+
+def _several(value: object) -> object:
+    if isinstance(value, list | tuple) and not value:
+        raise ValueError("the list is empty")
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Several = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_several),
+    WithJsonSchema(
+        {"title": "text or list", "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
+    ),
+]
+Label = Annotated[str, BeforeValidator(_text), WithJsonSchema(_TEXT)]
+Names = Annotated[
+    dict[str, Label], WithJsonSchema({"title": "mapping", "type": "object", "additionalProperties": _TEXT})
+]
+
+
+class Claim(Frozen):
+    """One claim: a sentence, and what must hold for it to be true."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    says: str = Field(description="the claim as a sentence, as it was published", min_length=1)
+    that: Several = Field(
+        description="what it means (docs/claims.md has the language), such as `xfs > ext4`; all of it must hold"
+    )
+    id: Label | None = Field(
+        None, description="its number in the publication; default: its place in the list"
+    )
+    on: Several = Field(
+        (), description="workloads it is about, `*` for any letters; it must hold on each; default: all"
+    )
+    metric: str | None = Field(
+        None,
+        description="the figure it is about, or the end of its name (`iops` is `write_iops`); default: the first that "
+        "a table shows of the workload",
+    )
+    tables: Several = Field(
+        (),
+        description="tables of the publication to judge it by; default: each that has all figures it needs",
+    )
+    note: str | None = Field(
+        None, description="how the sentence was read, where it can be read in several ways"
+    )
+
+
+class Published(Frozen):
+    """Where the figures of a publication are, and what our names for what it measured are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    figures: str | None = Field(
+        None,
+        description="CSV file beside the study with the columns table, workload, filesystem, variant, metric, unit, "
+        "value; variant: mount options; left out where nothing is printed",
+    )
+    workloads: Names = Field({}, description="the publication's name of a workload: its name in this study")
+    metrics: Names = Field(
+        {}, description="the publication's name of a metric: its name here, or the end of that"
+    )
+    reference: Label | None = Field(
+        None, description="file system whose figures are 1 in the tables; default: the first of each table"
+    )
+    memory: Label | None = Field(
+        None, description="memory of the machine that it was measured on, for claims `for size < memory`"
+    )

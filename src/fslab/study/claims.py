@@ -1,0 +1,78 @@
+"""Reads the claims of a study and where published figures are; checks them against the study's own cells.
+
+What a claim says is for ``fslab.claims``; here it gets its lines. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fslab.cell import Cell
+from fslab.claims import check as language
+from fslab.claims.scope import Scope
+from fslab.claims.written import Claim, Published
+from fslab.study import matrix
+from fslab.study.fields import is_mapping, keys_of, known_fields, read_keys
+from fslab.study.mistakes import Mistakes, suggestion
+from fslab.study.model import Medium, Stack, Workload
+from fslab.study.source import Node
+
+
+def read_claims(node: Node, mistakes: Mistakes) -> tuple[Claim, ...]:
+    """The claims that could be read, each with an id; what is wrong is noted."""
+    if not isinstance(node.content, list):
+        mistakes.add(node.place, node.path, "is not a list of claims, each with 'says' and 'that'")
+        return ()
+    found: list[Claim] = []
+    for number, item in enumerate(node.items, start=1):
+        if not is_mapping(item, "a claim", mistakes):
+            continue
+        fields = known_fields(item, keys_of(Claim), mistakes, item)
+        values = read_keys(Claim, item, fields, mistakes)
+        if "says" in values and "that" in values:
+            found.append(Claim(**{"id": str(number), **values}))
+            if found[-1].id in {claim.id for claim in found[:-1]}:
+                mistakes.add(item.place, item.path, f"there is a claim '{found[-1].id}' already")
+    return tuple(found)
+
+
+def read_published(node: Node, mistakes: Mistakes) -> Published | None:
+    """Where the published figures are; None, noted, if that cannot be read."""
+    if not is_mapping(node, "what was published", mistakes):
+        return None
+    fields = known_fields(node, keys_of(Published), mistakes, node)
+    return Published(**read_keys(Published, node, fields, mistakes))
+
+
+def check(
+    root: Node,
+    claims: tuple[Claim, ...],
+    published: Published | None,
+    parts: tuple[Mapping[str, Stack], Mapping[str, Medium], Mapping[str, Workload]],
+    mistakes: Mistakes,
+) -> None:
+    """Note every claim that does not fit what the study measures."""
+    scope = Scope(cells=tuple(_cells(*parts)), lenient=True)
+    by_id = {str(node.fields["id"].content) if "id" in node.fields else str(number): node
+             for number, node in enumerate(root.at(("claims",)).items, start=1)}  # fmt: skip
+    for claim in claims:
+        entry = by_id[claim.id or ""]
+        for path, what in language.mistakes(claim, scope):
+            node = entry.at(path)
+            mistakes.add(node.place, node.path, what)
+    for theirs, ours in (published.workloads if published else {}).items():
+        if ours not in scope.workloads:
+            node = root.at(("published", "workloads", theirs))
+            mistakes.add(node.place, node.path, f"no workload '{ours}'{suggestion(ours, scope.workloads)}")
+
+
+def _cells(
+    stacks: Mapping[str, Stack], media: Mapping[str, Medium], workloads: Mapping[str, Workload]
+) -> list[Cell]:
+    return [
+        Cell(stack=stack, workload=spec)
+        for name, workload in workloads.items()
+        for spec in matrix.workload_specs(name, workload)
+        for entry, stack in matrix.stack_specs(stacks, media)
+        if (applied := stacks[entry].workloads) is None or name in applied
+    ]
