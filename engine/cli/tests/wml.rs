@@ -314,6 +314,23 @@ fn an_earlier_tree_is_taken_if_told_and_removed_otherwise() {
 }
 
 #[test]
+fn files_can_be_made_before_and_taken_without_a_look() {
+    let directory = tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    let common = ["wml", "varmail", "--dir", dir, "--set", "nfiles=50", "--run", "0.1"];
+    let found = succeed(&[&common[..], &["--create-only"]].concat());
+    assert_eq!(
+        (&found["operations"], &found["answer"]["runs"]),
+        (&Value::Array(vec![]), &Value::Array(vec![]))
+    );
+    let made = files(directory.path());
+    assert_eq!(made.len(), 40);
+    let found = succeed(&[&common[..], &["--reuse", "--seed", "3"]].concat());
+    assert_eq!(found["answer"]["filesets"][0]["reused"], 40);
+    assert!(found["operations"][0]["count"].as_u64().unwrap() > 0);
+}
+
+#[test]
 fn other_files_are_left_alone_and_nothing_lies_outside() {
     let directory = tempdir().unwrap();
     fs::write(directory.path().join("precious"), "x").unwrap();

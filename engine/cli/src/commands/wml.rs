@@ -55,6 +55,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     syncfs: bool,
 
+    /// Make the files of the workload, and do nothing else
+    #[arg(long)]
+    create_only: bool,
+
+    /// Take the files that an earlier run with the same variables has made, without a look at them
+    #[arg(long)]
+    reuse: bool,
+
     /// Let the workload run shell commands
     #[arg(long)]
     allow_system: bool,
@@ -101,6 +109,8 @@ impl Arguments {
             seed: self.seed,
             allow_system: self.allow_system,
             syncfs: self.syncfs,
+            create_only: self.create_only,
+            reuse: self.reuse,
         };
         if self.check {
             let outcome = wml::check(&parameters)?;
@@ -156,6 +166,8 @@ fn list() -> anyhow::Result<Shown> {
             seed: 0,
             allow_system: false,
             syncfs: false,
+            create_only: false,
+            reuse: false,
         };
         let answer = wml::check(&parameters)?.answer.unwrap_or_default();
         entries.push(json!({"name": one.name, "summary": one.summary(), "variables": answer["variables"]}));

@@ -34,6 +34,8 @@ pub struct Context {
     pub seconds: Option<f64>,
     /// Whether `system` may be used.
     pub allow_system: bool,
+    /// Whether all files of an earlier run are taken, without a look at them.
+    pub reuse: bool,
 }
 
 /// A process as defined; its attributes are not evaluated yet.

@@ -51,11 +51,13 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Does all steps. Threads are ended whatever happens.
-    pub(crate) fn run(&mut self) -> Result<()> {
+    /// Does all steps, or those until the files are made. Threads are ended whatever happens.
+    pub(crate) fn run(&mut self, create_only: bool) -> Result<()> {
         raise_descriptor_limit();
         let steps = &self.program.steps;
-        let done = steps.iter().try_for_each(|step| stop::check().and_then(|()| self.step(step)));
+        let files = steps.iter().position(|step| matches!(step, Step::CreateFiles(_)));
+        let last = files.filter(|_| create_only).map_or(steps.len(), |position| position + 1);
+        let done = steps[..last].iter().try_for_each(|step| stop::check().and_then(|()| self.step(step)));
         let ended = self.end_threads();
         // What a thread failed with says more than that the others were cancelled.
         match (done, ended) {

@@ -55,6 +55,10 @@ pub struct Parameters {
     pub allow_system: bool,
     /// Whether a run ends with a `syncfs`, within the measured time.
     pub syncfs: bool,
+    /// Whether its files are made and nothing else is done.
+    pub create_only: bool,
+    /// Whether all files of an earlier run are taken, without a look at them.
+    pub reuse: bool,
 }
 
 fn as_digest<S: serde::Serializer>(text: &str, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -75,7 +79,7 @@ pub fn run(parameters: &Parameters, listener: Listener<'_>) -> Result<(usize, Ou
     let directory =
         parameters.directory.canonicalize().map_err(|error| opened(&parameters.directory, &error))?;
     let mut execution = Execution::new(&program, directory, parameters.seed, parameters.syncfs, listener);
-    execution.run()?;
+    execution.run(parameters.create_only)?;
     let report = execution.report;
     let warnings = program.warnings.iter().cloned().chain(report.warnings.iter().cloned()).collect();
     let answer = Some(report.answer(&program.usage));
@@ -106,6 +110,7 @@ fn compiled(parameters: &Parameters) -> Result<Program> {
         overrides: parameters.set.clone().into_iter().collect(),
         seconds: parameters.run_seconds,
         allow_system: parameters.allow_system,
+        reuse: parameters.reuse,
     };
     compile(source, context).map_err(|mistakes| Error::Invalid(mistakes.to_string()))
 }

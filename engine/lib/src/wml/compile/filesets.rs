@@ -52,7 +52,7 @@ impl Compiler {
             (false, true) => Access::WriteOnly,
             (false, false) => Access::ReadWrite,
         };
-        let trust = self.flag(&read, "trusttree");
+        let trust = self.flag(&read, "trusttree") || self.context.reuse;
         let mut spec = FilesetSpec {
             name,
             place,
