@@ -1,10 +1,11 @@
 """Does ``fslab compare`` cry wolf, and does it see what is there? Real campaigns of ``quick``, by command line.
 
-A/A: two campaigns of the same stack, one after the other, compared; the share of pairs in which anything is
-said to differ should be at most one in twenty. A/B: ext4 with data=journal against data=ordered in buffered
-writes with fsync must be found slower. Needs root, and a machine on which nothing else runs.
+A/A: the same stack under two names in one campaign (interleaved, as stacks are), or with --campaigns in two
+campaigns one after the other; at most one pair in twenty should be said to differ in anything. A/B: ext4 with
+data=journal against data=ordered must be found slower in buffered writes with fsync. Needs root; the campaigns
+one after the other also need a machine on which nothing else runs.
 
-    python benches/same_stack.py [--pairs 20] [--filesystem ext4] [--trials 5]
+    python benches/same_stack.py [--pairs 20] [--filesystem ext4] [--trials 5] [--campaigns]
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fslab.study import shipped
+
+Pair = Callable[[Path, str, int], dict[str, Any]]
 FSLAB = str(Path(sys.executable).with_name("fslab"))
 CERTAIN = {"better", "worse", "higher", "lower"}
 
@@ -41,9 +46,11 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--filesystem", default="ext4")
     parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--campaigns", action="store_true", help="compare two campaigns instead of two names")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        wolf = alike(Path(directory), arguments.pairs, arguments.filesystem, arguments.trials)
+        pair = campaigns if arguments.campaigns else names
+        wolf = alike(Path(directory), arguments, pair)
         seen = journal(Path(directory))
     allowed = arguments.pairs // 20
     print(f"\nA/A: {wolf} of {arguments.pairs} pairs were said to differ (goal: at most {allowed})")
@@ -53,27 +60,42 @@ def main() -> int:
     return 0 if wolf <= allowed and seen else 1
 
 
-def alike(directory: Path, pairs: int, filesystem: str, trials: int) -> int:
-    """How many pairs of campaigns of one stack are said to differ in anything."""
+def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
+    """How many pairs are said to differ in anything."""
     wolf = 0
-    store = directory / "alike.sqlite"
-    for number in range(pairs):
-        for _ in range(2):
-            only = f"stacks.fs.filesystem={filesystem}"
-            run(["run", "quick", "--set", only, "--set", "budget=10m", "--trials", str(trials)], store)
-        document = compared(["last~1", "last"], store)
-        certain = [
-            line for line in document["lines"] if line["outcome"] in CERTAIN and line["holds_together"]
-        ]
+    for number in range(arguments.pairs):
+        document = pair(directory, arguments.filesystem, arguments.trials)
         alone = [line for line in document["lines"] if line["outcome"] in CERTAIN]
+        certain = [line for line in alone if line["holds_together"]]
         wolf += bool(certain)
-        widest = max((line["ratio"] for line in document["lines"] if line["ratio"]), key=lambda r: abs(r - 1))
+        ratios = [line["ratio"] for line in document["lines"] if line["ratio"]]
         print(
             f"pair {number + 1}: {len(document['lines'])} figures, {len(certain)} said to differ "
-            f"({len(alone)} alone), farthest ratio {widest:.3f}",
+            f"({len(alone)} alone), farthest ratio {max(ratios, key=lambda ratio: abs(ratio - 1)):.3f}",
             flush=True,
         )
     return wolf
+
+
+def names(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
+    """One campaign of ``quick`` in which the same stack is called a and b."""
+    stack = f"{{medium: memory, filesystem: {filesystem}}}"
+    head, _, rest = shipped.text("quick").partition("stacks:\n")
+    _, _, tail = rest.partition("workloads:\n")
+    study = directory / "alike.yaml"
+    study.write_text(f"{head}stacks:\n  a: {stack}\n  b: {stack}\nworkloads:\n{tail}")
+    store = directory / "alike.sqlite"
+    run(["run", str(study), "--set", "budget=10m", "--trials", str(trials)], store)
+    return compared(["last", "--stack", "a", "--stack", "b"], store)
+
+
+def campaigns(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
+    """Two campaigns of ``quick`` on one stack."""
+    store = directory / "alike.sqlite"
+    for _ in range(2):
+        only = f"stacks.fs.filesystem={filesystem}"
+        run(["run", "quick", "--set", only, "--set", "budget=10m", "--trials", str(trials)], store)
+    return compared(["last~1", "last"], store)
 
 
 def journal(directory: Path) -> bool:
