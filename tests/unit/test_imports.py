@@ -50,7 +50,7 @@ REGISTERED = {
     "storage/media": 120,
     "workloads": 260,
     "probes": 180,
-    "features": 110,
+    "features": 120,
     "validity/trial": 120,
     "validity/campaign": 120,
 }
