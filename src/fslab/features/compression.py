@@ -44,7 +44,9 @@ class Compression(features.Feature):
         taken = before - _free(place)
         with file.open("rb") as found:
             encoded = _encoded(found.fileno())
-        if encoded or taken < BYTES // 2:
+        if encoded and taken >= BYTES // 2:
+            return features.yes("chattr +c: compressed, but the room that is saved is not given back")
+        if taken < BYTES // 2:
             return features.yes(f"chattr +c: {BYTES} bytes of text took {max(taken, 0)}")
         return features.no(f"chattr +c is taken, but {BYTES} bytes of text took {taken}")
 

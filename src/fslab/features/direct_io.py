@@ -14,7 +14,7 @@ from fslab.system import syscalls, sysfs
 STEPS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
 BYTES = 4 << 20
 PAGES = BYTES // syscalls.PAGE_BYTES
-TRIES = 5
+TRIES = 3
 VMSTAT = Path("/proc/vmstat")
 
 
@@ -37,17 +37,21 @@ class DirectIo(features.Feature):
                 return features.no(error.strerror)
             raise
         try:
-            step = next((size for size in STEPS if _works(descriptor, size)), None)
+            cached = _reads_are_cached(
+                descriptor, file
+            )  # first: pages that writes leave dirty are read from the cache
+            taken = [size for size in STEPS if _works(descriptor, size)]
+            step = next((size for size in taken if not _dirties(descriptor, size)), None)
         finally:
             os.close(descriptor)
-        if step is None:
+        if not taken:
             return features.no(f"taken by open(2), but not in steps of up to {STEPS[-1]} bytes")
-        through = _cached(file)
-        if len(through) == 2:
+        if step is None and cached:
             return features.no("taken, but reads and writes go through the page cache")
-        if through:
-            (really,) = {"reads", "writes"} - through
-            return features.value(f"{really} only", detail=f"{', '.join(through)} go through the page cache")
+        if step is None:
+            return features.value("reads only", detail="writes go through the page cache")
+        if cached:
+            return features.value("writes only", detail="reads go through the page cache")
         return features.value(step, "B", detail=_said(file))
 
 
@@ -62,30 +66,39 @@ def _works(descriptor: int, size: int) -> bool:
             raise
 
 
-def _cached(file: Path) -> set[str]:
-    """Which of "reads" and "writes" go through the page cache."""
-    descriptor = os.open(file, os.O_RDWR | os.O_DIRECT)
-    try:
-        with mmap.mmap(-1, BYTES) as buffer:
-            writes = min(_dirtied(descriptor, buffer) for _ in range(TRIES)) > PAGES // 2
-            os.fsync(descriptor)  # only clean pages can be dropped
+def _dirties(descriptor: int, size: int) -> bool:
+    """Whether writes in such steps make pages dirty: some kernels take any step and go through the cache with it.
+
+    Not what is cached afterwards: they empty it again before they return.
+    """
+    with mmap.mmap(-1, max(size, syscalls.PAGE_BYTES)) as buffer:
+        return min(_dirtied(descriptor, memoryview(buffer)[:size]) for _ in range(TRIES)) > PAGES // 2
+
+
+def _dirtied(descriptor: int, block: memoryview) -> int:
+    """Pages that became dirty while one block went to each page: of the whole machine, so others can only add."""
+    before, size = _counter(), len(block)
+    for offset in range(0, BYTES, max(size, syscalls.PAGE_BYTES)):
+        # Not at a page's beginning where the step is smaller than a page: aligned to the step alone.
+        os.pwritev(descriptor, [block], offset + (size if size < syscalls.PAGE_BYTES else 0))
+    return _counter() - before
+
+
+def _reads_are_cached(descriptor: int, file: Path) -> bool:
+    with mmap.mmap(-1, BYTES) as buffer:
+        buffer[:] = bytes(BYTES)  # btrfs reads through the cache into memory that was never touched
+        found = []
+        for _ in range(TRIES):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             before = syscalls.cached_pages(file)
-            os.preadv(descriptor, [buffer], 0)
-    finally:
-        os.close(descriptor)
-    reads = syscalls.cached_pages(file) - before > PAGES // 2
-    return {name for name, so in (("writes", writes), ("reads", reads)) if so}
-
-
-def _dirtied(descriptor: int, buffer: mmap.mmap) -> int:
-    """Pages that became dirty during one write, of the whole machine: others can only add to it.
-
-    Not what is cached afterwards: kernels that fall back on the cache empty it again before they return.
-    """
-    before = _counter()
-    os.pwritev(descriptor, [buffer], 0)
-    return _counter() - before
+            try:
+                os.preadv(descriptor, [buffer], 0)
+            except OSError as error:
+                if error.errno == errno.EINVAL:
+                    return False  # not even this: the steps below tell
+                raise
+            found.append(syscalls.cached_pages(file) - before)
+    return min(found) > PAGES // 2
 
 
 def _counter() -> int:

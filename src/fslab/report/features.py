@@ -143,19 +143,19 @@ def _line(names: str, text: str) -> Text:
 
 def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[RenderableType]:
     data = documented()
-    known = [each for each in found if each.filesystem in data["filesystems"] and each.findings]
-    if not known:
+    known = [each for each in found if each.filesystem in data["filesystems"]]
+    names = [name for name in data["features"] if any(name in each.findings for each in known)]
+    if not names:
         return
     titles = {feature.name: feature.title for feature in in_order()}
     table = Table(box=None, pad_edge=False, title=data["title"], title_justify="left", title_style="bold")
     table.add_column("", width=TITLE_WIDTH - 2, no_wrap=True)
     for each in known:
         table.add_column(Text(each.filesystem), max_width=COLUMN_WIDTH - 1, no_wrap=True)
-    for name in data["features"]:
-        said = {each.filesystem: data["filesystems"][each.filesystem].get(name) for each in known}
-        if any(name in each.findings for each in known):
-            row = (_beside(each.findings.get(name), said[each.filesystem]) for each in known)
-            table.add_row(f" {titles[name]}", *row)
+    for name in names:
+        said = (data["filesystems"][each.filesystem].get(name) for each in known)
+        row = (_beside(each.findings.get(name), one) for each, one in zip(known, said, strict=True))
+        table.add_row(f" {titles[name]}", *row)
     yield Text("")
     yield table
     yield Text("≠: found otherwise here. The sources stand in the JSON (--json).", style="dim")
