@@ -129,6 +129,7 @@ fn a_count_ends_the_run_and_everything_is_counted() {
     assert_eq!(found["operations"][0]["count"], 400);
     assert_eq!(found["answer"]["runs"][0]["summary"]["bytes_read"], 100 * 10_240);
     assert_eq!(found["answer"]["filesets"][0]["files"], 50);
+    assert_eq!(found["answer"]["runs"][0]["ended"], "done");
     let made = files(directory.path());
     assert_eq!(made.len(), 50);
     assert!(made.iter().all(|(path, length)| path.starts_with("fslab-wml/a/") && *length == 10_240));
@@ -159,6 +160,7 @@ fn files_that_run_out_end_a_timed_run_with_a_warning() {
     let found = script(directory.path(), text, &[]);
     assert_eq!(count(&found, "gone"), 30);
     assert_eq!(found["warnings"][0]["kind"], "out_of_files");
+    assert_eq!(found["answer"]["runs"][0]["ended"], "out_of_files");
     assert!(files(directory.path()).is_empty());
 }
 

@@ -200,10 +200,11 @@ impl<'a> Execution<'a> {
             }
             self.sleep((end.min(next) - seconds(now_ns() - begin)).clamp(0.0, 0.05))?;
         }
-        self.conclude()
+        let in_time = seconds(now_ns() - begin) < end;
+        self.conclude(if in_time { "done" } else { "time" })
     }
 
-    fn conclude(&mut self) -> Result<()> {
+    fn conclude(&mut self, ended: &'static str) -> Result<()> {
         let Some(running) = self.running.take() else { return Ok(()) };
         let shared = Arc::clone(&running.shared);
         let worked = running.finish().map_err(interrupted)?;
@@ -211,12 +212,14 @@ impl<'a> Execution<'a> {
         let last = finished.iter().copied().max().unwrap_or(self.cleared);
         let measured = Measured::new(&shared, seconds(last - self.cleared));
         let sync_seconds = if self.syncfs { Some(self.sync()?) } else { None };
+        let mut ended = ended;
         if let Some(flowop) = shared.out_of_files.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let message = format!(
                 "the run ended early: there was no file for {flowop}; raise entries, lower the run time, or \
                  'set mode quit firstdone'"
             );
             self.warn("out_of_files", message);
+            ended = "out_of_files";
         }
         if shared.not_direct.load(std::sync::atomic::Ordering::Relaxed) {
             let message = "the file system has no O_DIRECT: the page cache was used".to_owned();
@@ -229,7 +232,7 @@ impl<'a> Execution<'a> {
         let first = finished.iter().copied().min().unwrap_or(last);
         let cpu = worked.iter().fold(crate::measure::cpu::CpuTime::default(), |sum, one| sum + one.cpu);
         let first_seconds = seconds(first - self.cleared);
-        self.report.results.push(RunResult { measured, first_seconds, sync_seconds, cpu });
+        self.report.results.push(RunResult { measured, ended, first_seconds, sync_seconds, cpu });
         Ok(())
     }
 

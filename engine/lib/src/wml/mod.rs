@@ -36,6 +36,7 @@ use program::{Program, Step};
 
 /// What is to be done.
 #[derive(Debug, Clone, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Parameters {
     /// How the workload is called.
     pub script: String,

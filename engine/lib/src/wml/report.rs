@@ -31,6 +31,8 @@ pub(crate) struct Measured {
 #[derive(Debug)]
 pub(crate) struct Result {
     pub(crate) measured: Measured,
+    /// What ended it: `time`, `done` or `out_of_files`.
+    pub(crate) ended: &'static str,
     pub(crate) first_seconds: f64,
     pub(crate) sync_seconds: Option<f64>,
     pub(crate) cpu: CpuTime,
@@ -142,6 +144,12 @@ fn drawn((count, sum, squares): (u64, f64, f64)) -> Value {
 }
 
 impl Result {
+    fn to_json(&self) -> Value {
+        let mut entry = self.measured.to_json();
+        entry["ended"] = json!(self.ended);
+        entry
+    }
+
     fn operation(&self) -> Operation {
         let (sum, measured) = (self.measured.sum(), &self.measured);
         let seconds = measured.seconds + self.sync_seconds.unwrap_or(0.0);
@@ -182,7 +190,7 @@ impl Report {
         json!({
             "threads": self.threads,
             "filesets": self.created.iter().map(created).collect::<Vec<_>>(),
-            "runs": self.results.iter().map(|one| one.measured.to_json()).collect::<Vec<_>>(),
+            "runs": self.results.iter().map(Result::to_json).collect::<Vec<_>>(),
             "periods": self.periods.iter().map(period).collect::<Vec<_>>(),
             "messages": self.messages,
             "usage": usage,
