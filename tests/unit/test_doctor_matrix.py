@@ -1,0 +1,53 @@
+"""What doctor says of file systems and layouts on machines: each missing thing once. Entries by hand."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from fslab.cli.doctor_matrix import lines, show
+from fslab.machine.matrix import Entry, Lack
+
+ENTRIES = [
+    Entry(kind="file system", name="ext4", machine="host", lack=Lack.NOTHING),
+    Entry(
+        kind="file system", name="jfs", machine="host", lack=Lack.KERNEL,
+        needs=("Linux 6.18.4 has no jfs", "mkfs.jfs is not installed"), remedies=(),
+    ),
+    Entry(
+        kind="file system", name="reiserfs", machine="host", lack=Lack.KERNEL,
+        needs=("Linux 6.18.4 has no reiserfs (last in 6.12)",),
+    ),
+    Entry(kind="file system", name="zfs", machine="host", lack=Lack.REFUSED, needs=("fslab builds no pools",)),
+    Entry(kind="file system", name="ext4", machine="qemu", lack=Lack.MACHINE, needs=("no QEMU",), remedies=("get it",)),
+    Entry(kind="file system", name="jfs", machine="qemu", lack=Lack.MACHINE, needs=("no QEMU",), remedies=("get it",)),
+    Entry(kind="layout", name="md-raid0", machine="host", lack=Lack.KERNEL, needs=("Linux 6.18.4 has no raid0",)),
+    Entry(kind="layout", name="single", machine="host", lack=Lack.TOOL, needs=("x is not installed",)),
+]  # fmt: skip
+
+
+def test_each_missing_thing_is_said_once_with_all_that_wait_for_it() -> None:
+    assert list(lines(ENTRIES)) == [
+        "host: Linux 6.18.4 has no jfs, reiserfs (last in 6.12), raid0",
+        "zfs: fslab builds no pools",
+        "qemu: no QEMU",
+        "→ get it",
+    ]
+
+
+def test_the_table_has_a_column_for_each_machine_and_a_word_for_each_pair() -> None:
+    console = Console(file=io.StringIO(), width=80, highlight=False)
+    every = [
+        Entry(kind="file system", name=name, machine=machine, lack=lack)
+        for name, machine, lack in (
+            ("ext4", "host", Lack.NOTHING), ("ext4", "uml", Lack.MACHINE), ("zfs", "host", Lack.REFUSED),
+            ("zfs", "uml", Lack.REFUSED),
+        )
+    ]  # fmt: skip
+    show(every, {"ext4": "mkfs.ext4 1.47.0"}, console)
+    assert isinstance(console.file, io.StringIO)
+    rows = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["file", "system", "on", "host", "on", "uml", "programs"] in rows
+    assert ["ext4", "runs", "machine", "mkfs.ext4", "1.47.0"] in rows
+    assert ["zfs", "not", "built", "not", "built"] in rows
