@@ -1,0 +1,139 @@
+"""The protocol's golden document of ``fslab-engine wml``, and what a study may say of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+GOLDEN = Path(__file__).parents[2] / "engine/golden"
+FILEBENCH = REGISTRY.get("filebench")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
+DIGEST = "0" * 64
+
+
+def document() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((GOLDEN / "wml.json").read_text())
+    return loaded
+
+
+def reading(text: str, **raw: Any) -> Reading:
+    parameters = FILEBENCH.parse_parameters({"personality": "varmail", **raw})
+    found = FILEBENCH.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    assert set(found.metrics) == {metric.name for metric in FILEBENCH.metrics(parameters)}
+    return found
+
+
+def test_the_figures_of_a_run() -> None:
+    golden = document()
+    (operation,) = golden["operations"]
+    summary = golden["answer"]["runs"][0]["summary"]
+    found = reading(json.dumps(golden), syncfs=True)
+    assert found.metrics["ops_rate"] == operation["rate_per_second"]
+    assert found.metrics["latency_p99"] == summary["latency_ns"]["p99"]
+    assert found.metrics["latency_mean"] == summary["latency_ns"]["mean"]
+    cpu_s = operation["cpu_user_seconds"] + operation["cpu_system_seconds"]
+    assert found.metrics["cpu"] == pytest.approx(cpu_s * 1e9 / operation["count"])
+    flowops = {flowop["name"]: flowop for flowop in golden["answer"]["runs"][0]["flowops"]}
+    assert found.read_bytes == flowops["read"]["bytes"] + flowops["readtoreply"]["bytes"]
+    assert found.written_bytes == flowops["appendnew"]["bytes"] + flowops["appendreply"]["bytes"]
+    assert found.measured_s == operation["seconds"]
+    assert found.working_set_bytes == golden["answer"]["filesets"][0]["bytes"]
+    assert found.flushed is True
+    assert found.messages == ()
+    assert found.asked_s == 60
+
+
+def test_work_that_is_done_was_not_to_take_a_set_time() -> None:
+    golden = document()
+    golden["answer"]["runs"][0]["ended"] = "done"
+    assert reading(json.dumps(golden)).asked_s is None
+
+
+def test_a_run_without_an_operation_is_unknown_not_zero() -> None:
+    golden = document()
+    summary = golden["answer"]["runs"][0]["summary"]
+    summary.update(count=0, latency_ns=None, bytes_written=0)
+    golden["operations"][0].update(count=0, rate_per_second=None)
+    found = reading(json.dumps(golden))
+    assert (found.metrics["latency_p99"], found.metrics["cpu"], found.metrics["ops_rate"]) == (
+        None,
+        None,
+        None,
+    )
+    assert found.flushed is None
+
+
+def test_warnings_of_the_engine_are_passed_on() -> None:
+    golden = {**document(), "warnings": [{"kind": "out_of_files", "message": "the run ended early"}]}
+    assert reading(json.dumps(golden)).messages == ("fslab-engine: the run ended early",)
+
+
+def test_failures_are_told() -> None:
+    with pytest.raises(ToolFailedError, match="cannot open /nonexistent"):
+        reading((GOLDEN / "error.json").read_text())
+    full = {"kind": "no_space", "path": "/mnt/x", "message": "cannot write /mnt/x: No space left on device"}
+    with pytest.raises(NoSpaceError):
+        reading(json.dumps({"protocol": 1, "engine": "0.1.0", "error": full}))
+    for text in ("", "[]", '{"protocol": 1}', json.dumps({**document(), "operations": []})):
+        with pytest.raises(ToolOutputError):
+            reading(text)
+
+
+def test_the_files_are_made_before_and_taken_by_the_run() -> None:
+    raw = {"personality": "varmail", "runtime": "5s", "nfiles": 100, "nthreads": 4, "set": "iosize=4k"}
+    commands = FILEBENCH.commands(FILEBENCH.parse_parameters(raw), JOB)
+    common = (
+        "fslab-engine", "wml", "varmail", "--dir", "/mnt/x", "--run=5", "--seed=7", "--set=nfiles=100",
+        "--set=nthreads=4", "--set=iosize=4k", "--json",
+    )  # fmt: skip
+    assert commands.prepare == ((*common, "--create-only"),)
+    assert commands.run == (*common, "--reuse")
+
+
+def test_a_script_and_a_file() -> None:
+    script = FILEBENCH.commands(FILEBENCH.parse_parameters({"script": "run 5"}), JOB).run
+    assert script[:3] == ("fslab-engine", "wml", "--script=run 5")
+    file = {"file": "/srv/mine.f", "digest": DIGEST, "syncfs": True}
+    argv = FILEBENCH.commands(FILEBENCH.parse_parameters(file), JOB).run
+    assert argv[2] == "/srv/mine.f"
+    assert {f"--digest={DIGEST}", "--syncfs"} <= set(argv)
+
+
+@pytest.mark.parametrize(
+    ("raw", "match"),
+    [
+        ({}, "give one of personality, script and file, not none"),
+        ({"personality": "varmail", "file": "/x.f"}, "not personality and file"),
+        ({"personality": "varmial"}, "varmail"),
+        ({"file": "x.f"}, "not an absolute path"),
+        ({"personality": "varmail", "digest": DIGEST}, "'digest' belongs to 'file'"),
+        ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
+        ({"personality": "varmail", "meanfilesize": "large"}, "is not a size"),
+        ({"personality": "varmail", "runtime": "0s"}, "greater than 0"),
+        ({"personality": "varmail", "nfile": 5}, "nfile"),
+    ],
+)
+def test_mistakes(raw: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValidationError, match=match):
+        FILEBENCH.parse_parameters(raw)
+
+
+def test_room_and_time() -> None:
+    def about(**raw: Any) -> tuple[int, float]:
+        parameters = FILEBENCH.parse_parameters(raw)
+        return FILEBENCH.space_bytes(parameters), FILEBENCH.expected_s(parameters)
+
+    # 100 files of 4 KiB with a block and an inode of 1 KiB each, three times over; 409600 B at 400 MB/s.
+    room, seconds = about(personality="varmail", nfiles=100, meanfilesize="4k", runtime=10)
+    assert room == 3 * 100 * (4096 + 4096 + 1024)
+    assert seconds == pytest.approx(10 + 0.005 + 0.001024)
+    assert about(personality="randomread", set="filesize=8m", runtime=1)[0] == 10 << 20
+    assert about(script="run 1", space="3g")[0] == 3 << 30
+    assert about(script="run 1", runtime=2) == (1 << 30, 2)
