@@ -102,6 +102,11 @@ def test_a_fifth_goes_into_a_table_below() -> None:
     assert ["vfat"] in [line.split() for line in text.splitlines()]
 
 
+def test_answers_of_different_kernels_are_not_passed_off_as_one() -> None:
+    assert "different kernels" in printed(examination("ext4"), examination("f2fs", kernel="6.1.176"))
+    assert "different kernels" not in printed(examination("ext4"), examination("f2fs"))
+
+
 def test_notes_say_why_once_for_all_that_share_it() -> None:
     findings = {
         "encryption": Finding(answer=Answer.YES, switch="mkfs -O encrypt"),

@@ -76,6 +76,8 @@ def parts(found: Sequence[Examination], width: int, *, details: bool) -> Iterato
     for start in range(0, len(found), across):
         yield from _table(found[start : start + across])
         yield Text("")
+    if len({each.kernel for each in found if each.findings}) > 1:
+        yield Text("answers of different kernels: ask one of them with --on", style="dim")
     yield from _notes(found, details=details)
     yield from _beside_the_documentation(found)
 
