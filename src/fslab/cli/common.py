@@ -31,6 +31,14 @@ SetOption = Annotated[
         help="Change one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
     ),
 ]
+ScaleOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FACTOR",
+        help="Shrink what the study writes of sizes, counts and run times by this factor, such as 0.05; 1 is all of "
+        "it. Default: the study's own. What --set changes stays as it is.",
+    ),
+]
 OnOption = Annotated[
     str | None,
     typer.Option(
@@ -61,6 +69,11 @@ def machine_settings(
     whole = {key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None}
     given = {"on": on, **whole, "guest_memory": guest_memory}
     return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+
+
+def scale_setting(scale: float | None) -> list[str]:
+    """What --scale means as settings of a study."""
+    return [] if scale is None else [f"scale={scale!r}"]
 
 
 def print_json(value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,10 +13,12 @@ from fslab.cli.common import (
     MemoryOption,
     ModulesOption,
     OnOption,
+    ScaleOption,
     SetOption,
     console,
     machine_settings,
     print_json,
+    scale_setting,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def plan(
     kernel: KernelOption = None,
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
+    scale: ScaleOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the cells of a study with the exact commands, the devices and room needed, and the time.
@@ -46,9 +50,14 @@ def plan(
     from fslab.study import load
     from fslab.system import paths
 
-    settings = [*(settings or []), *machine_settings(on, kernel, modules, guest_memory)]
+    settings = [
+        *(settings or []),
+        *scale_setting(scale),
+        *machine_settings(on, kernel, modules, guest_memory),
+    ]
     made = make_plan(
-        load.load(study, settings), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=choose.resolved
+        load.load(study, settings), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN",
+        place=choose.resolved, memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
     )  # fmt: skip
     if as_json:
         print_json(made.model_dump(mode="json"))
@@ -62,6 +71,7 @@ def _show(made: Plan, screen: Console) -> None:
     screen.print(f"[bold]{made.study}[/bold]: {made.title}", soft_wrap=True)
     for cell in made.cells:
         _show_cell(cell, made, screen)
+    _show_scale(made, screen)
     total = len(made.order)
     screen.print(
         f"\n{len(made.cells)} cells × {made.trials} trials = {total} trials, order drawn from seed {made.seed}"
@@ -83,6 +93,26 @@ def _show(made: Plan, screen: Console) -> None:
             f"[bold red]everything on {device} will be lost[/bold red] (if it carries data, only with --wipe)"
         )
     screen.print("nothing was touched")
+
+
+def _show_scale(made: Plan, screen: Console) -> None:
+    """What was scaled, entry by entry, and what that costs."""
+    from itertools import groupby
+
+    from rich.markup import escape
+
+    if made.scale == 1:
+        return
+    screen.print(
+        f"\n[bold]scale {made.scale:g}[/bold] of the sizes, counts and run times that the study writes"
+    )
+    for entry, group in groupby(made.scaled, key=lambda each: each.entry):
+        changes = ", ".join(
+            f"{each.key} {each.written} → {each.used}{' (no less)' if each.floor else ''}" for each in group
+        )
+        screen.print(f"  {escape(entry)}: {escape(changes)}".replace("  : ", "  "), soft_wrap=True)
+    for cost in made.costs:
+        screen.print(f"  [yellow]costs[/yellow]  {escape(cost)}", soft_wrap=True)
 
 
 def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:

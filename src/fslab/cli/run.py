@@ -15,11 +15,13 @@ from fslab.cli.common import (
     MemoryOption,
     ModulesOption,
     OnOption,
+    ScaleOption,
     SetOption,
     StoreOption,
     console,
     machine_settings,
     print_json,
+    scale_setting,
 )
 from fslab.errors import ToolFailedError, UsageError
 
@@ -74,6 +76,7 @@ def run(
     kernel: KernelOption = None,
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
+    scale: ScaleOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Finish an interrupted campaign; what is measured is kept.")
     ] = False,
@@ -105,7 +108,7 @@ def run(
     limit_s = _seconds(budget)
     repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
     settings = [*(settings or []), *(f"{key}={value}" for key, value in repeats.items() if value is not None)]
-    settings += machine_settings(on, kernel, modules, guest_memory)
+    settings += [*scale_setting(scale), *machine_settings(on, kernel, modules, guest_memory)]
     if dry_run or resume:
         _check_together(resume=resume, dry_run=dry_run, settings=settings)
     if dry_run:
@@ -203,7 +206,9 @@ def _created(
         settings={
             "set": list(study.overrides),
             "budget_s": limit_s or study.budget_s,
+            "scale": study.scale,
             "stopping": study.stopping.model_dump(mode="json"),
+            "claims": [claim.model_dump(mode="json") for claim in study.claims],
         },
         seed=study.seed,
         cells=expand(study, choose.resolved),

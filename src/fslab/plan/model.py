@@ -10,6 +10,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from fslab.cell import Cell, Frozen
+from fslab.scaling import Scaled
 
 
 class Stage(StrEnum):
@@ -46,7 +47,8 @@ class Plan(Frozen):
     order of running; ``impossible`` has the reason for each cell that cannot come off; ``devices`` are the
     block devices in use (or their stand-ins); ``space`` maps a place (a directory, or ``memory``) to the bytes
     needed there at the same time; ``wipes`` are devices whose content will be lost. ``expected_s`` is a rough
-    duration, ``budget_s`` None where there is no limit.
+    duration, ``budget_s`` None where there is no limit. ``scaled`` is what the ``scale`` made of what the study
+    writes, ``costs`` says what that costs.
     """
 
     study: str
@@ -62,3 +64,6 @@ class Plan(Frozen):
     wipes: tuple[str, ...] = ()
     expected_s: float
     budget_s: float | None = None
+    scale: float = 1.0
+    scaled: tuple[Scaled, ...] = ()
+    costs: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from pathlib import Path
 from fslab.cell import Cell, StackSpec
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.commands import Paths, commands_of
+from fslab.plan.costs import costs
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
@@ -26,11 +27,17 @@ GUEST_OVERHEAD_S = 1.0
 
 
 def make_plan(
-    study: Study, *, images: Path, runtime: Path, place: Callable[[StackSpec], StackSpec] | None = None
+    study: Study,
+    *,
+    images: Path,
+    runtime: Path,
+    place: Callable[[StackSpec], StackSpec] | None = None,
+    memory_bytes: int | None = None,
 ) -> Plan:
     """The plan of ``study`` for a campaign that keeps its images and mount points in these directories.
 
-    Commands show the tool's seed of the first block. ``place`` is that of ``expand``.
+    Commands show the tool's seed of the first block. ``place`` is that of ``expand``; ``memory_bytes`` is the
+    host's, where it is known.
     """
     paths = Paths(images=images, runtime=runtime)
     cells = expand(study, place)
@@ -60,6 +67,9 @@ def make_plan(
         wipes=tuple(dict.fromkeys(device for planned, disks in media for device in planned.wipes[:disks])),
         expected_s=_expected_s(cells, study.trials, sum(space.values())),
         budget_s=study.budget_s,
+        scale=study.scale,
+        scaled=study.scaled,
+        costs=costs(cells, study.scaled, memory_bytes),
     )
 
 

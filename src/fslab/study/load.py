@@ -1,4 +1,4 @@
-"""Loads a study: text → tree → overrides → model → checks, with all mistakes in one StudyError.
+"""Loads a study: text → tree → overrides → model → scale → checks, with all mistakes in one StudyError.
 
 Reads the study's file and nothing else: no device, no mount, no other process.
 """
@@ -15,6 +15,7 @@ from fslab.study.mistakes import Mistakes
 from fslab.study.model import Study
 from fslab.study.overrides import apply
 from fslab.study.read import read_study
+from fslab.study.scale import scale
 from fslab.study.source import parse
 
 
@@ -42,10 +43,11 @@ def load_text(text: str, name: str, overrides: Sequence[str] = ()) -> Study:
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
     draft = read_study(root, mistakes)
+    scaled = scale(draft, root, mistakes)
     check(draft, root, mistakes)
     mistakes.raise_if_any(name)
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
-    return Study(**values, id=Path(name).stem, text=text, overrides=tuple(overrides))
+    return Study(**values, scaled=scaled, id=Path(name).stem, text=text, overrides=tuple(overrides))
 
 
 def _read(path: Path) -> str:

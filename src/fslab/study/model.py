@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
 from fslab.claims.written import Claim, Published
+from fslab.scaling import Scaled
 from fslab.stopping import Stopping, Until
 from fslab.units import parse_duration
 
@@ -173,6 +174,13 @@ class StudyFile(Written):
     media: dict[str, Medium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")
     stacks: dict[str, Stack] = Field(title=_NAMED, description="what is compared, by name")
     workloads: dict[str, Workload] = Field(title=_NAMED, description="what is run on each stack, by name")
+    scale: float = Field(
+        1.0,
+        description="factor on all sizes, counts and run times that the study writes, such as 0.05; not on what is "
+        "set on the command line",
+        gt=0,
+        le=1000,
+    )
     trials: int = Field(
         5,
         description="repetitions of each cell (stack × workload); with `precision`, the number to begin with",
@@ -245,12 +253,14 @@ class Study(StudyFile):
     """A study, whole and checked: every reference is resolved and every combination is valid.
 
     ``id`` is the file's name without suffix; ``text`` and ``overrides`` make the same study again
-    (``load_text(study.text, study.id, study.overrides)``), so a resume needs no file.
+    (``load_text(study.text, study.id, study.overrides)``), so a resume needs no file. Media and workloads are
+    those at its ``scale``; ``scaled`` is what that changed.
     """
 
     id: str
     text: str = Field(repr=False)
     overrides: tuple[str, ...] = ()
+    scaled: tuple[Scaled, ...] = Field((), repr=False)
 
     @property
     def stopping(self) -> Stopping:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import ClassVar
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
@@ -27,6 +29,8 @@ _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_BYTES_PER_S = 200e6
 _GUESSED_FILES_PER_S = 10e3
+_LEAST_BYTES = 16 * MIB
+_LEAST_SEEKS = 16
 _SEEKS_S = 3.0  # it sleeps that long before them
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 # Name → field of the figure, which its CPU share follows, and field of its longest operation. Counted from the
@@ -123,6 +127,20 @@ class Bonnie(Workload[BonnieParameters]):
         wanted = {Ability.DIRECT_WRITES} if parameters.direct else set()
         largest = max(parameters.size_bytes, parse_size(parameters.max_size))
         return Needs(abilities=frozenset(wanted), largest_file_bytes=largest)
+
+    def scaled(self, parameters: BonnieParameters, factor: float) -> scaling.Changes:
+        """The large file, its seeks, and the small files with their directories, of which 1024 is the least."""
+        found = dict[str, scaling.Change]()
+        if parameters.size_bytes:
+            found["size"] = scaling.size(parameters.size, factor, least_bytes=_LEAST_BYTES, unit_bytes=MIB)
+            found["seeks"] = scaling.count(parameters.seeks, factor, least=_LEAST_SEEKS)
+            if parse_size(parameters.ram):
+                found["ram"] = scaling.count(parse_size(parameters.ram) // MIB, found["size"].share)
+                found["ram"] = replace(found["ram"], value=f"{found['ram'].value}m")
+        if parameters.files:
+            found["files"] = scaling.count(parameters.files, factor, least=FILES_UNIT, unit=FILES_UNIT)
+            found["dirs"] = scaling.count(parameters.dirs, found["files"].share)
+        return {key: change for key, change in found.items() if change.share != 1}
 
     def space_bytes(self, parameters: BonnieParameters) -> int:
         """The large file is gone before the small ones come; these in whole blocks, with their inodes."""

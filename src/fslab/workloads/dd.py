@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
@@ -23,6 +24,7 @@ from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Work
 FILE = "fslab.dd"
 _PREPARE_BS = "bs=1M"
 _GUESSED_BYTES_PER_S = 200e6
+_LEAST_BYTES = 4 << 20
 # coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no brackets below 1 kB.
 _SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
 
@@ -143,6 +145,11 @@ class Dd(Workload[DdParameters]):
             if "direct" in flags.split(",")
         }  # fmt: skip
         return Needs(abilities=frozenset(wanted), largest_file_bytes=parameters.total_bytes)
+
+    def scaled(self, parameters: DdParameters, factor: float) -> scaling.Changes:
+        """The number of blocks, to no less than 4 MiB."""
+        least = -(-_LEAST_BYTES // parse_size(parameters.bs))
+        return {"count": scaling.count(parameters.count, factor, least=least)}
 
     def space_bytes(self, parameters: DdParameters) -> int:
         """The file."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
@@ -23,6 +24,7 @@ from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Poi
 FILE = "fslab.iozone"
 # Only for the estimate of a plan.
 _GUESSED_BYTES_PER_S = 200e6
+_LEAST_BYTES = 1 << 20
 _PROCESSES_S = 3.4  # that it sleeps between the tests of several processes: 20.3 s of six tests over 8 MiB
 _ROW = re.compile(r"^ +(\d+) +(\d+) +(\d[\d ]*)$", re.MULTILINE)
 _CHILDREN = re.compile(r"Children see throughput for +(\d+) ([a-z -]+?)\s*= *([\d.]+) kB/sec")
@@ -97,6 +99,16 @@ class Iozone(Workload[IozoneParameters]):
         return Needs(
             abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.largest_bytes
         )
+
+    def scaled(self, parameters: IozoneParameters, factor: float) -> scaling.Changes:
+        """The file, in whole records, to no less than 1 MiB and a record; of a sweep the last size."""
+        record = max(record for _, record in parameters.points)
+        if parameters.largest is None:
+            least = max(record, _LEAST_BYTES)
+            size = scaling.size(parameters.size or "0", factor, least_bytes=least, unit_bytes=record)
+            return {"size": size}
+        least = max(min(size for size, _ in parameters.points), record, _LEAST_BYTES)
+        return {"largest": scaling.size(parameters.largest, factor, least_bytes=least, unit_bytes=KIB)}
 
     def space_bytes(self, parameters: IozoneParameters) -> int:
         """The files of all processes; of a sweep the largest, as there is one at a time."""

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fslab import scaling
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -22,6 +23,7 @@ DIRECTORY = "fslab.shell"
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_PER_S = 600.0
+_LEAST_FILES = 100
 # $1: how many, $2: bytes of a file, $3: the directory, $4: 1 to flush at the end. Only the command is a process
 # of its own: test, arithmetic and echo are built into sh. The last line says how many were done.
 _LOOP = (
@@ -131,6 +133,10 @@ class Shell(Workload[ShellParameters]):
             working_set_bytes=moved or None,
             flushed=parameters.sync if changes else None,
         )
+
+    def scaled(self, parameters: ShellParameters, factor: float) -> scaling.Changes:
+        """The number of files, to no less than 100."""
+        return {"files": scaling.count(parameters.files, factor, least=_LEAST_FILES)}
 
     def space_bytes(self, parameters: ShellParameters) -> int:
         """Each file in whole blocks, with its inode; a directory and echo's line take a block."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.record import Metric
@@ -20,6 +21,8 @@ from fslab.workloads._sysbench_parameters import SysbenchParameters
 _NS_PER_MS = 1e6
 _PREPARE_BYTES_PER_S = 300e6
 _GUESSED_EVENTS_PER_S = 10e3
+_LEAST_BYTES = 4 << 20
+_LEAST_EVENTS = 100
 
 
 class Sysbench(Workload[SysbenchParameters]):
@@ -104,6 +107,20 @@ class Sysbench(Workload[SysbenchParameters]):
         return Needs(
             abilities=frozenset(wanted), largest_file_bytes=parameters.total_bytes // parameters.file_num
         )
+
+    def scaled(self, parameters: SysbenchParameters, factor: float) -> scaling.Changes:
+        """The files, each of whole requests, and the time or the number of requests; a second at least."""
+        files_block = parameters.file_num * parse_size(parameters.file_block_size)
+        found = {
+            "file-total-size": scaling.size(
+                parameters.file_total_size, factor, least_bytes=_LEAST_BYTES, unit_bytes=files_block
+            )
+        }
+        if parameters.time_s:
+            found["time"] = scaling.duration(parameters.time_s, factor, whole_s=True)
+        if parameters.events:
+            found["events"] = scaling.count(parameters.events, factor, least=_LEAST_EVENTS)
+        return found
 
     def space_bytes(self, parameters: SysbenchParameters) -> int:
         """All files."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from fslab.cell import Frozen
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
+from fslab.scaling import Changes
 from fslab.storage import BlockDevice, Site
 from fslab.system.throttle import Limit
 
@@ -94,6 +95,10 @@ class Medium(ABC, Generic[O]):
 
     def emulation(self, options: O) -> dict[str, Any]:  # noqa: ARG002
         """What the record says of that."""
+        return {}
+
+    def scaled(self, options: O, factor: float, *, least_bytes: int) -> Changes:  # noqa: ARG002
+        """The keys that change when it is to be ``factor`` times as large, but no less than ``least_bytes``. Pure."""
         return {}
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, field_validator
 
+from fslab import scaling
 from fslab.errors import UnsupportedError
 from fslab.storage import media
 from fslab.system.throttle import Limit
@@ -42,8 +43,9 @@ NOT_MODELLED = (
 
 
 class ImageOptions(media.Options):
-    """What an image stands for; only in a guest."""
+    """What an image stands for; only in a guest. Each kind of image says what its ``size`` is."""
 
+    size: str = "1g"
     model: Model = Field(
         Model.NONE,
         description="in a guest: limit the disk to what one of this kind does; seeks are not modelled",
@@ -66,10 +68,22 @@ class ImageOptions(media.Options):
 P = TypeVar("P", bound=ImageOptions)
 
 
+_MIB = 1 << 20
+
+
 class ImageMedium(media.Medium[P]):
     """A medium whose devices are image files of ours, which a guest can be given as disks."""
 
     image = True
+
+    def scaled(self, options: P, factor: float, *, least_bytes: int) -> scaling.Changes:
+        """Its size, in whole MiB; not below ``least_bytes``, also where less was written."""
+        least = -(-least_bytes // _MIB) * _MIB
+        found = scaling.size(options.size, factor, unit_bytes=_MIB)
+        if parse_size(str(found.value)) >= least:
+            return {"size": found}
+        share = least / parse_size(options.size)
+        return {"size": scaling.Change(value=scaling.shown_size(least), share=share)}
 
     def limit(self, options: P) -> Limit | None:
         """What the disk is limited to; the study's own numbers go before the model's."""

@@ -1,0 +1,93 @@
+"""How amounts of work shrink: sizes, counts and times, in proportion, rounded to what tools take, with floors. Pure.
+
+What of a workload or a medium is such an amount is said by its own file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fslab.cell import Frozen, Scalar
+from fslab.units import SIZE_SUFFIXES, parse_duration, parse_size
+
+_KIB, _MIB = SIZE_SUFFIXES["k"], SIZE_SUFFIXES["m"]
+_PAGE = 4 * _KIB
+_WHOLE_MIB_FROM = 16 * _MIB
+# Beyond rounding: a value that is so much more than its share stands on a floor.
+_TOLERANCE = 1.4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """What an amount becomes: ``value`` as a study would write it, ``share`` of what it was."""
+
+    value: Scalar
+    share: float
+
+
+Changes = Mapping[str, Change]
+
+
+class Scaled(Frozen):
+    """One amount of a study that a scale changed. ``entry``: ``workloads.dd-write``; ``floor``: less would not do."""
+
+    entry: str
+    key: str
+    written: str
+    used: str
+    floor: bool
+
+
+def on_floor(change: Change, factor: float) -> bool:
+    """Whether it is clearly more than its share."""
+    return change.share > factor * _TOLERANCE
+
+
+def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes: int = 1) -> Change:
+    """A size, in whole pages, or MiB from 16 MiB on, and a multiple of ``unit_bytes``.
+
+    Never below ``least_bytes``, unless less was written.
+    """
+    before = parse_size(written)
+    wanted = max(before * factor, min(least_bytes, before))
+    grain = _MIB if wanted >= _WHOLE_MIB_FROM else _PAGE if wanted >= _PAGE else 1
+    grain = math.lcm(grain, unit_bytes)
+    after = max(round(wanted / grain), 1) * grain
+    if after < min(least_bytes, before):
+        after += grain
+    return Change(value=shown_size(after), share=after / before if before else 1.0)
+
+
+def count(written: int, factor: float, *, least: int = 1, unit: int = 1) -> Change:
+    """A number of things, a multiple of ``unit``; never below ``least``, unless less was written."""
+    wanted = max(written * factor, min(least, written))
+    after = max(round(wanted / unit), 1) * unit
+    return Change(value=after, share=after / written if written else 1.0)
+
+
+def duration(written: str | float, factor: float, *, least_s: float = 1.0, whole_s: bool = False) -> Change:
+    """A time in whole milliseconds, or whole seconds; never below ``least_s``, unless less was written."""
+    before = parse_duration(written)
+    wanted = max(before * factor, min(least_s, before))
+    if whole_s:
+        after = max(round(wanted), 1)
+        return Change(value=after, share=after / before)
+    milliseconds = max(round(wanted * 1000), 1)
+    value = f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+    return Change(value=value, share=milliseconds / 1000 / before)
+
+
+def number(written: float, factor: float) -> Change:
+    """Any number, to four significant digits."""
+    after = float(f"{written * factor:.4g}")
+    return Change(value=after, share=after / written)
+
+
+def shown_size(size_bytes: int) -> str:
+    """``26m``: in the largest unit of which it is a whole number."""
+    for suffix in ("t", "g", "m", "k"):
+        if size_bytes % SIZE_SUFFIXES[suffix] == 0:
+            return f"{size_bytes // SIZE_SUFFIXES[suffix]}{suffix}"
+    return str(size_bytes)

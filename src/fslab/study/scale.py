@@ -1,0 +1,213 @@
+"""Applies a study's ``scale``: what is written of sizes, counts and run times shrinks before anything is checked.
+
+What shrinks, and how far at most, is said by each tool and medium; here only lists are gone through and the room
+that is needed is worked out. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fslab import scaling
+from fslab.cell import Scalar
+from fslab.errors import FslabError
+from fslab.scaling import Change, Changes, Scaled
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import Medium
+from fslab.study import matrix
+from fslab.study.mistakes import Mistakes, brief
+from fslab.study.model import Layout, Stack
+from fslab.study.read import Draft
+from fslab.study.source import Node
+from fslab.units import parse_size
+from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import Workload
+
+# A volume below it is another question: logs, allocation groups and reservations are then the smallest there are.
+LEAST_VOLUME_BYTES = 1 << 30
+# What a file system takes for itself beside the files: a log, two copies of metadata, a reserve.
+_OWN_BYTES = 96 << 20
+_OWN_SHARE = 1.5
+_LEAST_GUEST_BYTES = 256 << 20
+_PROBE_BYTES = 1 << 40
+
+Axes = Mapping[str, tuple[Scalar, ...]]
+
+
+def scale(draft: Draft, root: Node, mistakes: Mistakes) -> tuple[Scaled, ...]:
+    """Put the scaled values into the draft and say what they are.
+
+    What ``--set`` changed is meant as it is and stays.
+    """
+    factor = float(draft.values.get("scale", 1.0))
+    if factor == 1.0:
+        return ()
+    scaler = _Scaler(draft=draft, root=root, mistakes=mistakes, factor=factor)
+    scaler.workloads()
+    scaler.media()
+    scaler.guest_memory()
+    return tuple(dict.fromkeys(scaler.found))
+
+
+@dataclass(kw_only=True, slots=True)
+class _Scaler:
+    draft: Draft
+    root: Node
+    mistakes: Mistakes
+    factor: float
+    found: list[Scaled] = field(default_factory=list)
+
+    def workloads(self) -> None:
+        for name, workload in self.draft.workloads.items():
+            entry = WORKLOADS.get(workload.tool)
+
+            kept = _from_command_line(self.draft.workload_nodes[name])
+            change = partial(self._workload_at, entry)
+            axes = self._axes(f"workloads.{name}", workload.parameters, change, kept)
+            if self._sound(("workloads", name), axes, entry.parse_parameters):
+                self.draft.workloads[name] = workload.model_copy(update={"parameters": axes})
+
+    def media(self) -> None:
+        for name, medium in self.draft.media.items():
+            entry, least_bytes = MEDIA.get(medium.type), self._least_bytes(name)
+
+            kept = _from_command_line(self.root.at(("media", name)))
+            change = partial(self._medium_at, entry, least_bytes)
+            axes = self._axes(f"media.{name}", medium.options, change, kept)
+            self.draft.media[name] = medium.model_copy(update={"options": axes})
+
+    def guest_memory(self) -> None:
+        if self.root.at(("guest_memory",)).place.rank:
+            return
+        for name, stack in self.draft.stacks.items():
+            if stack.guest_memory is None or not _is_size(stack.guest_memory):
+                continue
+            written = stack.guest_memory
+            change = scaling.size(written, self.factor, least_bytes=_LEAST_GUEST_BYTES, unit_bytes=1 << 20)
+            own = "guest_memory" in self.draft.stack_nodes[name].fields
+            self._say(f"stacks.{name}" if own else "", "guest_memory", written, change)
+            self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})
+
+    def _workload_at(self, entry: Workload[Any], point: Mapping[str, Scalar]) -> tuple[BaseModel, Changes]:
+        parameters = entry.parse_parameters(point)
+        return parameters, entry.scaled(parameters, self.factor)
+
+    def _medium_at(
+        self, entry: Medium[Any], least_bytes: int, point: Mapping[str, Scalar]
+    ) -> tuple[BaseModel, Changes]:
+        options = entry.parse_options(point)
+        written = parse_size(str(getattr(options, "size", "0")))
+        least_bytes = max(least_bytes, min(written, LEAST_VOLUME_BYTES))
+        return options, entry.scaled(options, self.factor, least_bytes=least_bytes)
+
+    def _axes(
+        self,
+        entry: str,
+        axes: Axes,
+        change: Callable[[Mapping[str, Scalar]], tuple[BaseModel, Changes]],
+        kept: frozenset[str],
+    ) -> dict[str, tuple[Scalar, ...]]:
+        """Each value of each list, changed; where combinations would have it differ, the largest is taken."""
+        best: dict[tuple[str, int], Change] = {}
+        defaults: dict[str, Scalar] = {}
+        for point in matrix.points(axes):
+            model, changes = change(matrix.values_at(axes, point))
+            for key, each in changes.items():
+                if key in kept:
+                    continue
+                place = (key, point.get(key, 0))
+                if place not in best or each.share > best[place].share:
+                    best[place] = each
+                if key not in axes:
+                    defaults[key] = _written(model, key)
+        found = {key: list(values) for key, values in axes.items()} | {
+            key: [value] for key, value in defaults.items()
+        }
+        for (key, index), each in best.items():
+            self._say(entry, key, found[key][index], each)
+            found[key][index] = each.value
+        return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
+
+    def _say(self, entry: str, key: str, written: Scalar, change: Change) -> None:
+        used = matrix.text(change.value)
+        floor = scaling.on_floor(change, self.factor)
+        self.found.append(Scaled(entry=entry, key=key, written=matrix.text(written), used=used, floor=floor))
+
+    def _sound(
+        self, path: tuple[str, str], axes: Axes, parse: Callable[[Mapping[str, Scalar]], object]
+    ) -> bool:
+        """Whether the tool takes all that came out."""
+        for point in matrix.points(axes):
+            try:
+                parse(matrix.values_at(axes, point))
+            except (ValidationError, FslabError) as error:
+                node = self.root.at(path)
+                said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.what
+                self.mistakes.add(node.place, node.path, f"at scale {self.factor:g}: {brief(said)}")
+                return False
+        return True
+
+    def _least_bytes(self, medium: str) -> int:
+        """The smallest disk that holds every file system and all files of the stacks that use the medium."""
+        least = 0
+        for stack in self.draft.stacks.values():
+            if medium not in stack.medium:
+                continue
+            wanted = max(self._filesystems_bytes(stack), self._files_bytes(stack))
+            for layout in stack.layout:
+                least = max(least, *(_disk_bytes(layout, point, wanted) for point in _layout_points(layout)))
+        return least
+
+    def _filesystems_bytes(self, stack: Stack) -> int:
+        known = [FILESYSTEMS.get(name) for name in stack.filesystem if name in FILESYSTEMS.names()]
+        sizes = [(each.min_size_bytes, each.aligned_min_size_bytes) for each in known]
+        aligned = "aligned" in stack.geometry
+        return max((max(least, told if aligned else 0) for least, told in sizes), default=0)
+
+    def _files_bytes(self, stack: Stack) -> int:
+        names = self.draft.workloads if stack.workloads is None else stack.workloads
+        needed = 0
+        for name in names:
+            if (workload := self.draft.workloads.get(name)) is not None:
+                entry = WORKLOADS.get(workload.tool)
+                for spec in matrix.workload_specs(name, workload):
+                    needed = max(needed, entry.space_bytes(entry.parse_parameters(spec.parameters)))
+        return int(_OWN_SHARE * needed) + _OWN_BYTES
+
+
+def _disk_bytes(layout: Layout, point: Mapping[str, Scalar], wanted_bytes: int) -> int:
+    """How large each disk must be for a layout to hold so much."""
+    entry = LAYOUTS.get(layout.type)
+    options = entry.parse_options(point)
+    share = entry.usable_bytes(options, _PROBE_BYTES) / _PROBE_BYTES
+    return max(entry.least_disk_bytes, int(wanted_bytes / share) + (8 << 20))
+
+
+def _layout_points(layout: Layout) -> Iterator[dict[str, Scalar]]:
+    for point in matrix.points(layout.options):
+        yield matrix.values_at(layout.options, point)
+
+
+def _from_command_line(node: Node) -> frozenset[str]:
+    return frozenset(key for key, child in node.fields.items() if child.place.rank)
+
+
+def _written(model: BaseModel, key: str) -> Scalar:
+    """The default of a key that the study does not write."""
+    value = getattr(model, key.replace("-", "_"))
+    return value if isinstance(value, Scalar) else str(value)
+
+
+def _is_size(text: str) -> bool:
+    try:
+        parse_size(text)
+    except (ValueError, FslabError):
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""Amounts shrink in proportion, in the steps that tools take, and not below their floors; by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab import scaling
+from fslab.cell import Scalar
+from fslab.units import parse_size
+from fslab.workloads import REGISTRY as WORKLOADS
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("written", "factor", "least", "unit", "value"),
+    [
+        ("2g", 0.5, 1, 1, "1g"),
+        ("512M", 0.05, 1, 1, "26m"),  # 25.6 MiB
+        ("64m", 0.1, 1, 1, "6552k"),  # 6.4 MiB = 1638.4 pages: 1638 of 4 KiB
+        ("1g", 0.05, 1, 3 * MIB, "51m"),  # 51.2 MiB, in threes
+        ("1g", 0.001, 16 * MIB, 1, "16m"),
+        ("8m", 0.001, 16 * MIB, 1, "8m"),  # less was written: it stays
+        ("64g", 2, 1, 1, "128g"),
+    ],
+)
+def test_sizes(written: str, factor: float, least: int, unit: int, value: str) -> None:
+    assert scaling.size(written, factor, least_bytes=least, unit_bytes=unit).value == value
+
+
+def test_counts_and_times() -> None:
+    assert scaling.count(102_400, 0.05) == scaling.Change(value=5120, share=0.05)
+    assert scaling.count(102_400, 0.001, least=1024, unit=1024).value == 1024
+    assert scaling.count(50, 0.001, least=100).value == 50
+    assert scaling.duration("30s", 0.05) == scaling.Change(value="1500ms", share=0.05)
+    assert scaling.duration("1m", 0.5).value == "30s"
+    assert scaling.duration("5s", 0.05).value == "1s"
+    assert scaling.duration(30, 0.1, whole_s=True).value == 3
+
+
+@given(st.integers(1, 1 << 45), st.floats(1e-6, 1), st.integers(1, 1 << 30))
+def test_a_size_never_falls_below_its_floor_nor_grows_much(size: int, factor: float, least: int) -> None:
+    after = parse_size(str(scaling.size(size, factor, least_bytes=least).value))
+    assert after >= min(least, size)
+    assert after <= max(size * factor, min(least, size)) + MIB
+
+
+# Each tool's own words for what it does at full size and at a twentieth.
+FULL: list[tuple[str, dict[str, Scalar], dict[str, Scalar]]] = [
+    ("fio", {"rw": "randwrite", "size": "1g", "runtime": "30s"}, {"size": "51m", "runtime": "1500ms"}),
+    ("fio", {"rw": "write", "size": "64m", "bs": "1m"}, {"size": "16m"}),  # 3.2 MiB: 16 requests at least
+    ("dd", {"op": "write", "bs": "64k", "count": 16_384}, {"count": 819}),
+    ("sysbench", {"file-test-mode": "rndwr", "file-total-size": "1G"}, {"file-total-size": "52m", "time": 1}),
+    ("shell", {"operation": "touch"}, {"files": 500}),
+    ("iozone", {"size": "1g", "record": "1m"}, {"size": "51m"}),
+    ("iozone", {"size": "1m", "record": "4k"}, {"size": "1m"}),
+    ("iozone", {"largest": "2g"}, {"largest": "102m"}),
+    ("bonnie", {"files": 102_400, "dirs": 1000}, {"files": 5120, "dirs": 50}),
+    ("bonnie", {"size": "2g", "ram": "1g"}, {"size": "102m", "seeks": 410, "ram": "51m"}),
+    ("engine", {"operation": "meta", "files": 102_400, "dirs": 1000}, {"files": 5120, "dirs": 50}),
+    ("engine", {"operation": "analyze", "scale": 1}, {"scale": 0.05}),
+]
+
+
+@pytest.mark.parametrize(("tool", "written", "expected"), FULL)
+def test_each_tool_at_a_twentieth(tool: str, written: dict[str, Scalar], expected: dict[str, Scalar]) -> None:
+    entry = WORKLOADS.get(tool)
+    changes = entry.scaled(entry.parse_parameters(written), 0.05)
+    assert {key: change.value for key, change in changes.items()} == expected
+
+
+@pytest.mark.parametrize(("tool", "written", "expected"), FULL)
+@pytest.mark.parametrize("factor", [1e-6, 0.003, 0.33, 3.0])
+def test_each_tool_takes_what_comes_out(
+    factor: float, tool: str, written: dict[str, Scalar], expected: dict[str, Scalar]
+) -> None:
+    assert expected
+    entry = WORKLOADS.get(tool)
+    parameters = entry.parse_parameters(written)
+    changes = entry.scaled(parameters, factor)
+    scaled = entry.parse_parameters(written | {key: change.value for key, change in changes.items()})
+    if factor < 1:
+        assert entry.space_bytes(scaled) <= entry.space_bytes(parameters)
+    else:
+        assert entry.space_bytes(scaled) > entry.space_bytes(parameters)

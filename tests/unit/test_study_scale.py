@@ -1,0 +1,93 @@
+"""A study at a scale: lists, floors of media, what stays, what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.errors import StudyError
+from fslab.plan.expand import expand
+from fslab.plan.plan import make_plan
+from fslab.study.load import load_text
+from fslab.study.model import Study
+
+TEXT = """\
+title: t
+scale: 0.05
+media: {d: {type: loop, size: 40g}, s: {type: ram, size: 512m}}
+stacks:
+  fs: {medium: d, filesystem: [ext4, xfs], workloads: [sweep, timed]}
+  small: {medium: s, filesystem: xfs, workloads: [few]}
+workloads:
+  sweep: {tool: iozone, tests: "0", size: [1m, 2m, 1g], record: [64k, 1m]}
+  timed: {tool: fio, rw: randread, size: 1g, runtime: 30s}
+  few: {tool: shell, operation: touch}
+"""
+
+
+def study(*overrides: str, text: str = TEXT) -> Study:
+    return load_text(text, "s.yaml", overrides)
+
+
+def test_lists_shrink_value_by_value_and_what_becomes_the_same_is_one() -> None:
+    found = study()
+    # 1 MiB is IOzone's floor here, so that 1m and 2m fall together; 51.2 MiB in whole MiB.
+    assert found.workloads["sweep"].parameters["size"] == ("1m", "51m")
+    assert found.workloads["sweep"].parameters["record"] == ("64k", "1m")
+    names = {cell.workload.name for cell in expand(found)}
+    assert "sweep[size=51m,record=64k]" in names
+    assert found.workloads["few"].parameters["files"] == (500,), "defaults shrink as well"
+
+
+def test_media_shrink_but_hold_their_file_systems_and_files() -> None:
+    found = study()
+    assert found.media["d"].options["size"] == ("2g",)
+    assert found.media["s"].options["size"] == ("512m",), "below 1 GiB nothing is gained"
+    floors = {(each.entry, each.used) for each in found.scaled if each.floor}
+    assert ("media.s", "512m") in floors
+    assert ("media.d", "2g") not in floors
+
+
+def test_a_disk_is_never_too_small_for_the_files_on_it() -> None:
+    # 8 GiB of files × 1.5 + 96 MiB for the file system + 8 MiB for the layout.
+    text = TEXT.replace("size: 40g", "size: 9g")
+    found = study("workloads.timed.size=8g", text=text)
+    assert found.media["d"].options["size"] == ("12392m",)
+
+
+def test_what_the_command_line_sets_stays_as_it_is() -> None:
+    found = study("workloads.timed.runtime=20s", "media.d.size=3g")
+    assert found.workloads["timed"].parameters["runtime"] == ("20s",)
+    assert found.workloads["timed"].parameters["size"] == ("51m",)
+    assert found.media["d"].options["size"] == ("3g",)
+
+
+def test_scale_one_changes_nothing_and_says_nothing() -> None:
+    found = study("scale=1")
+    assert found.scaled == ()
+    assert found.workloads["timed"].parameters == {"rw": ("randread",), "size": ("1g",), "runtime": ("30s",)}
+
+
+def test_the_same_study_comes_from_its_text_and_overrides() -> None:
+    found = study("scale=0.1", "trials=3")
+    assert load_text(found.text, found.id, found.overrides) == found
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "much", "1e9"])
+def test_a_scale_is_a_positive_number(value: str) -> None:
+    with pytest.raises(StudyError, match="scale"):
+        study(f"scale={value}")
+
+
+def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
+    plan = make_plan(study(), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
+    assert plan.scale == 0.05
+    said = "\n".join(plan.costs)
+    assert "below 30 s, where commits and writeback fall into some trials only: timed" in said
+    assert "files below the memory (1 GiB)" in said
+    assert "sweep[size=1m,record=64k]" in said
+    assert "out of proportion" in said
+    whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
+    assert whole.costs == ()
+    assert whole.scaled == ()
