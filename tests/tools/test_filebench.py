@@ -1,0 +1,70 @@
+"""The workload ``filebench`` with the real engine on plain files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.units import parse_size
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+from fslab.workloads.filebench import PERSONALITIES
+
+ENGINE = Path(sys.executable).parent / "fslab-engine"
+FILEBENCH = REGISTRY.get("filebench")
+
+
+def run(argv: tuple[str, ...]) -> str:
+    done = subprocess.run([str(ENGINE), *argv[1:]], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout
+
+
+def trial(directory: Path, **raw: Any) -> Reading:
+    """Prepares and runs, as a trial does."""
+    parameters = FILEBENCH.parse_parameters(raw)
+    commands = FILEBENCH.commands(parameters, Job(directory=directory, scratch=directory, seed=3))
+    for argv in commands.prepare:
+        run(argv)
+    return FILEBENCH.read(parameters, ToolOutput(stdout=run(commands.run), stderr="", duration_s=1.0))
+
+
+def test_the_engine_has_the_personalities_that_a_study_may_name() -> None:
+    listed = json.loads(run(("fslab-engine", "wml", "--list", "--json")))["answer"]["workloads"]
+    assert {entry["name"] for entry in listed} == set(PERSONALITIES)
+    for entry in listed:
+        variables = entry["variables"]
+        if "meanfilesize" in variables and entry["name"] not in {"copyfiles", "mongo", "webserver"}:
+            files, size = PERSONALITIES[entry["name"]]
+            assert (files, size) == (int(variables["nfiles"]), files * parse_size(variables["meanfilesize"]))
+
+
+@pytest.mark.parametrize("personality", ["varmail", "fileserver", "webserver", "copyfiles"])
+def test_a_personality(tmp_path: Path, personality: str) -> None:
+    found = trial(
+        tmp_path, personality=personality, runtime="300ms", nfiles=60, meanfilesize="4k", nthreads=2
+    )
+    rate, read = found.metrics["ops_rate"], found.read_bytes
+    assert rate is not None
+    assert rate > 0
+    assert read is not None
+    assert read > 0
+    assert (found.asked_s is None) == (personality == "copyfiles")
+
+
+def test_a_file_whose_files_were_made_before(tmp_path: Path) -> None:
+    script = tmp_path / "mine.f"
+    script.write_text(
+        "set $dir=/tmp\nset $n=20\n"
+        "define fileset name=a,path=$dir,entries=$n,size=3k,dirwidth=5,prealloc=50\n"
+        "define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n"
+        "flowop finishoncount name=e,value=100 } }\nrun 60\n"
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    found = trial(work, file=str(script), set="n=40")
+    assert len(list(work.glob("fslab-wml/a/**/0000*"))) > 20
+    assert (found.working_set_bytes, found.read_bytes, found.asked_s) == (20 * 3072, 0, None)
