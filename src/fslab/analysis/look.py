@@ -6,7 +6,7 @@ costs nothing in error rate, because every interval is made for all looks togeth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis.groups import Group, groups, metrics_of
@@ -23,21 +23,26 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """One comparison that trials are repeated for. ``a`` and ``b`` are stacks as people call them."""
+    """One comparison that trials are repeated for. ``a`` and ``b`` are stacks as people call them.
+
+    ``claim`` is what it is a part of, where it was asked for a claim, which says that the ratio lies in ``bound``.
+    """
 
     workload: str
     metric: str
     a: str
     b: str
-    cells: tuple[str, str]
+    cells: tuple[str, ...]
     estimate: RatioEstimate
     settled: bool
     further: int | None = None
+    claim: str | None = None
+    bound: str | None = None
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, ...]:
         """The same comparison at every look."""
-        return self.cells
+        return self.cells if self.claim is None else (self.claim, self.a, self.b, self.bound or "", *self.cells)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,17 +65,18 @@ class Look:
 
 @dataclass(kw_only=True, slots=True)
 class Watchman:
-    """Looks again and again; remembers what it found settled."""
+    """Looks again and again; remembers what it found settled. ``ask``: other questions than those of the table."""
 
     cells: Sequence[Cell]
     stopping: Stopping
-    known: dict[tuple[str, str], Question] = field(default_factory=dict)
+    ask: Callable[[Sequence[TrialRecord]], Iterator[Question]] | None = None
+    known: dict[tuple[str, ...], Question] = field(default_factory=dict)
 
     def look(self, trials: Sequence[TrialRecord], blocks: int, *, final: bool = True) -> Look:
         """What the trials of the first ``blocks`` blocks say; not ``final``: only to be shown, nothing is settled."""
         counted = [trial for trial in trials if trial.key.block < blocks]
         found = []
-        for question in questions(self.cells, counted, self.stopping):
+        for question in self.ask(counted) if self.ask else questions(self.cells, counted, self.stopping):
             past = self.known.get(question.key)
             if past is None and final and question.settled:
                 self.known[question.key] = question

@@ -122,7 +122,10 @@ def _run_trials(
     ledger = Ledger()
     for record in store.trials(campaign.id):
         ledger.enter(record)
-    schedule = Schedule(cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed)
+    schedule = Schedule(
+        cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
+        memory_bytes=campaign.machine.get("memory_bytes"),
+    )  # fmt: skip
     course = _Course(
         campaign=campaign, store=store, observer=observer, site=site, ledger=ledger, schedule=schedule,
         budget_s=budget_s, finished=store.finished(campaign.id), guests=Guests(site=site, machine=facts.gather()), begun=time.monotonic(),

@@ -11,24 +11,34 @@ from dataclasses import dataclass, field
 from fslab.analysis.look import Look, Watchman
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cell
+from fslab.claims.ask import questions_of
+from fslab.claims.written import Claim
 from fslab.plan.order import order_block
 from fslab.record import TrialRecord
-from fslab.stopping import Stopping
+from fslab.stopping import Stopping, Until
 
 
 @dataclass(kw_only=True, slots=True)
 class Schedule:
-    """``trials`` are all that are planned so far; ``look`` plans more, or says that it is enough."""
+    """``trials`` are all that are planned so far; ``look`` plans more, or says that it is enough.
+
+    ``claims`` are what is to be decided where trials are repeated until claims are; ``memory_bytes`` is the machine's.
+    """
 
     cells: Sequence[Cell]
     stopping: Stopping
     seed: int
+    claims: Sequence[Claim] = ()
+    memory_bytes: int | None = None
     trials: list[tuple[int, Cell]] = field(default_factory=list)
     blocks: int = 0
     watchman: Watchman = field(init=False)
 
     def __post_init__(self) -> None:
-        self.watchman = Watchman(cells=self.cells, stopping=self.stopping)
+        ask = None
+        if self.stopping.until is Until.CLAIMS:
+            ask = questions_of(self.claims, self.cells, self.stopping, self.memory_bytes)
+        self.watchman = Watchman(cells=self.cells, stopping=self.stopping, ask=ask)
         self._plan(self.stopping.trials, frozenset(cell.id for cell in self.cells))
 
     def look(self, records: Sequence[TrialRecord]) -> Look | None:

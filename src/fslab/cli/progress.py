@@ -40,16 +40,24 @@ def result_of(record: TrialRecord) -> str:
 def look_lines(look: Look) -> Iterator[str]:
     """``after 8 trials each: 2 of 3 comparisons settled``, then each open one with its interval as it is now."""
     settled = len(look.questions) - len(look.open)
-    yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled"
+    yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled{_claims(look)}"
     for question in look.open[:OPEN_SHOWN]:
         ratio, interval = question.estimate.ratio, question.estimate.interval
         told = "no ratio yet"
         if ratio is not None and interval is not None:
             told = " ".join(("{} ×", "({}–{})")).format(*ratio_text(ratio, interval.low, interval.high))
         more = f", about {question.further} more trials" if question.further else ""
-        yield f"    open: {question.workload}, {question.a} {told} {question.b}{more}"
+        wanted = f", to be {question.bound}" if question.bound else ""
+        yield f"    open: {question.workload}, {question.a} {told} {question.b}{wanted}{more}"
     if len(look.open) > OPEN_SHOWN:
         yield f"    and {len(look.open) - OPEN_SHOWN} more"
+
+
+def _claims(look: Look) -> str:
+    """``, 2 of 9 claims open``, where trials are repeated for claims."""
+    claims = {question.claim for question in look.questions if question.claim is not None}
+    unsettled = {question.claim for question in look.open}
+    return f", {len(unsettled)} of {len(claims)} claims open" if claims else ""
 
 
 class Quiet:

@@ -72,6 +72,14 @@ def run(
         int | None,
         typer.Option(metavar="N", help="With --precision: leave a cell undecided after so many trials."),
     ] = None,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Repeat until each claim of the study holds or is contradicted: trials go where claims are open. "
+            "With --precision (default: 5%), what is nearer than that to a claim's limit is left open.",
+        ),
+    ] = False,
     on: OnOption = None,
     kernel: KernelOption = None,
     modules: ModulesOption = None,
@@ -97,6 +105,8 @@ def run(
     Each cell (stack × workload) is repeated as often as the study says; with --precision, as often as it takes: the
     trials that are left go to what is still open, and looking at the figures meanwhile does not spoil the 95 %.
 
+    With --until-decided they go to the claims of the study that are open; see: fslab claims.
+
     Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one
     in flight: --resume finishes the rest. Whatever is made on the way (images, loop devices, mounts) is gone
     afterwards, and after a crash with the next run or with: fslab clean.
@@ -108,6 +118,7 @@ def run(
     limit_s = _seconds(budget)
     repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
     settings = [*(settings or []), *(f"{key}={value}" for key, value in repeats.items() if value is not None)]
+    settings += _until_decided(study, settings, precision, until) if until_decided else []
     settings += [*scale_setting(scale), *machine_settings(on, kernel, modules, guest_memory)]
     if dry_run or resume:
         _check_together(resume=resume, dry_run=dry_run, settings=settings)
@@ -142,6 +153,18 @@ def _conclude(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     counts = document["counts"]
     if counts["stored"] and counts["failed"] == counts["stored"]:
         raise typer.Exit(ToolFailedError.exit_code)
+
+
+def _until_decided(
+    study: str | None, settings: list[str], precision: str | None, until: str | None
+) -> list[str]:
+    """What --until-decided means as settings of the study; its own precision is kept."""
+    from fslab.study import load
+
+    if until is not None:
+        raise UsageError("is what --until-decided decides", where="--until", hint="leave one of them out")
+    known = precision or load.load(_named(study), settings).precision
+    return ["until=claims", *([] if known else ["precision=5%"])]
 
 
 def _check_together(*, resume: bool, dry_run: bool, settings: list[str] | None) -> None:

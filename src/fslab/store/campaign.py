@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from fslab.cell import Cell, Frozen
+from fslab.claims.written import Claim
 from fslab.stopping import Stopping
 
 
@@ -48,3 +49,8 @@ class Campaign(Frozen):
     def stopping(self) -> Stopping:
         """How often its cells are repeated."""
         return Stopping.model_validate(self.settings.get("stopping") or {"trials": self.trials})
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What its study claimed when it began."""
+        return tuple(Claim.model_validate(claim) for claim in self.settings.get("claims", ()))

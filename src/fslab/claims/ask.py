@@ -1,0 +1,80 @@
+"""Claims as questions that trials are repeated for: what is open of each, and which cells can tell. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from fslab.analysis.look import Question
+from fslab.analysis.pairs import looks_of
+from fslab.cell import Cell
+from fslab.claims.build import parts_of
+from fslab.claims.judge import ERROR, Judge, edge_of, together
+from fslab.claims.model import Finding, Verdict
+from fslab.claims.parts import Part
+from fslab.claims.scope import Scope
+from fslab.claims.trials import Trials
+from fslab.claims.written import Claim
+from fslab.record import TrialRecord
+from fslab.stats.compare import RatioEstimate
+from fslab.stats.goal import Goal, expected_needed
+from fslab.stopping import Stopping
+
+Asked = Callable[[Sequence[TrialRecord]], Iterator[Question]]
+
+
+def questions_of(
+    claims: Sequence[Claim], cells: Sequence[Cell], stopping: Stopping, memory_bytes: int | None
+) -> Asked:
+    """What is to be asked of the trials there are: every part of every claim, at each look.
+
+    A part is settled when it holds, when its claim is contradicted, or when all of its interval lies within the
+    study's precision of the bound: nearer than anybody wants to know.
+    """
+    scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
+    known = [(claim, parts_of(claim, scope)[0]) for claim in claims]
+
+    def ask(trials: Sequence[TrialRecord]) -> Iterator[Question]:
+        judge = Judge(trials=Trials(records=trials), looks=looks_of(stopping))
+        for claim, parts in known:
+            findings = [judge.finding(part, len(parts)) for part in parts]
+            over = together([finding.verdict for finding in findings]) is Verdict.CONTRADICTED
+            for part, finding in zip(parts, findings, strict=True):
+                yield _question(claim, part, finding, judge, stopping, over=over)
+
+    return ask
+
+
+def _question(
+    claim: Claim, part: Part, finding: Finding, judge: Judge, stopping: Stopping, *, over: bool
+) -> Question:
+    estimate = judge.estimate(part, 1 - ERROR)
+    shifted = _from_edge(part, estimate)
+    precision = stopping.precision or 0.0
+    near = shifted.interval is not None and (
+        1 / (1 + precision) <= shifted.interval.low and shifted.interval.high <= 1 + precision
+    )
+    further = expected_needed(shifted, precision=precision, goal=Goal.DECIDED, looks=looks_of(stopping))
+    return Question(
+        workload=f"claim {claim.id} ({part.where})",
+        metric=part.figures[0].metric.name,
+        a=part.over,
+        b=part.under,
+        cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
+        estimate=estimate,
+        settled=over or near or finding.verdict is not Verdict.UNDECIDED,
+        further=further,
+        claim=claim.id,
+        bound=part.bounds.shown,
+    )
+
+
+def _from_edge(part: Part, estimate: RatioEstimate) -> RatioEstimate:
+    """The estimate as a multiple of the bound that it is nearest to."""
+    if estimate.ratio is None or estimate.interval is None:
+        return estimate
+    edge = edge_of(part.bounds, estimate.ratio)
+    interval = dataclasses.replace(
+        estimate.interval, low=estimate.interval.low / edge, high=estimate.interval.high / edge
+    )
+    return dataclasses.replace(estimate, ratio=estimate.ratio / edge, interval=interval)

@@ -1,0 +1,112 @@
+"""Claims and figures → everything that ``fslab claims`` says. Pure; shows nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fslab.claims.judge import Judge
+from fslab.claims.meaning import Meaning
+from fslab.claims.model import Answer, Cast, Judged, Line, Table
+from fslab.claims.parser import parse
+from fslab.claims.parts import Bounds, Figure, Part, quotient
+from fslab.claims.published import PLAIN, Figures, Printed
+from fslab.claims.scope import Scope
+from fslab.claims.written import Claim, Published
+
+
+def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
+    """The parts of a claim among the cells of a scope, and what these lack, in words."""
+    found: list[Part] = []
+    missing: list[str] = []
+    for text in claim.that:
+        meaning = Meaning(claim=claim, statement=parse(text), scope=scope)
+        try:
+            found += meaning.parts()
+        except ValueError as error:  # a unit that the metric of another version has not
+            missing.append(str(error))
+        missing += meaning.missing
+    return found, list(dict.fromkeys(missing))
+
+
+def judged(
+    claims: Sequence[Claim],
+    *,
+    study: Scope,
+    printed: Figures | None,
+    campaign: Scope | None = None,
+    judge: Judge | None = None,
+) -> tuple[Judged, ...]:
+    """Each claim by the printed figures (among the cells of the ``study``) and by trials (of the ``campaign``)."""
+    return tuple(
+        Judged(
+            id=claim.id or "",
+            says=claim.says,
+            that=claim.that,
+            on=claim.on,
+            note=claim.note,
+            published=None if printed is None else printed.answer(*parts_of(claim, study), claim.tables),
+            measured=_measured(claim, campaign, judge),
+        )
+        for claim in claims
+    )
+
+
+def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> Answer | None:
+    return None if scope is None or judge is None else judge.answer(*parts_of(claim, scope))
+
+
+def tables(
+    figures: Figures, published: Published, judge: Judge | None, ours: Figures | None
+) -> tuple[Table, ...]:
+    """Each table of the publication as multiples of a reference; ``ours``: its figures among the campaign's cells."""
+    return tuple(_table(name, figures, published.reference, judge, ours) for name in figures.tables)
+
+
+def _table(
+    name: str, figures: Figures, wanted: str | None, judge: Judge | None, ours: Figures | None
+) -> Table:
+    printed = [one for one in figures.printed if one.table == name]
+    stacks = list(dict.fromkeys((one.filesystem, one.variant) for one in printed))
+    reference = next((stack for stack in stacks if stack[0] == wanted), stacks[0])
+    plain = {variant for _, variant in stacks} == {PLAIN}
+    lines = []
+    for workload, label in dict.fromkeys((one.workload, one.label) for one in printed):
+        row = {
+            (one.filesystem, one.variant): one
+            for one in printed
+            if (one.workload, one.label) == (workload, label)
+        }
+        base = row.get(reference)
+        casts = tuple(_cast(row.get(stack), base, judge, ours) for stack in stacks)
+        lines.append(Line(workload=workload, metric=label, casts=casts))
+    labels = tuple(filesystem if plain else f"{filesystem} {variant}" for filesystem, variant in stacks)
+    return Table(name=name, stacks=labels, reference=labels[stacks.index(reference)], lines=tuple(lines))
+
+
+def _cast(one: Printed | None, base: Printed | None, judge: Judge | None, ours: Figures | None) -> Cast:
+    if one is None:
+        return Cast(printed=None, why="not printed")
+    ratio = one.value / base.value if base else None
+    if judge is None or ours is None or base is None:
+        return Cast(printed=ratio, why="the reference is not printed" if base is None else None)
+    pair = [_same(each, ours) for each in (one, base)]
+    if pair[0] is None or pair[1] is None:
+        return Cast(printed=ratio, why="not measured here")
+    if one is base:
+        return Cast(
+            printed=ratio,
+            measured=None if judge.trials.why_none(pair[0]) else 1.0,
+            why=judge.trials.why_none(pair[0]),
+        )
+    finding = judge.finding(quotient(pair[0], pair[1], ("", ""), Bounds(), ""), 1)
+    return Cast(printed=ratio, measured=finding.value, low=finding.low, high=finding.high, why=finding.why)
+
+
+def _same(one: Printed, ours: Figures) -> Figure | None:
+    """The campaign's figure of a printed one."""
+    key = (one.table, one.workload, one.filesystem, one.variant, one.label)
+    for other in ours.printed:
+        found = (other.table, other.workload, other.filesystem, other.variant, other.label)
+        if found == key and other.cells and other.metric is not None:
+            return Figure(cell=other.cells[0], metric=other.metric)
+    return None

@@ -1,0 +1,111 @@
+"""What is found about claims, as plain values: the one thing that the terminal, a page and ``--json`` all show."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from fslab.cell import Frozen
+from fslab.units import Unit
+
+
+class Verdict(StrEnum):
+    """``in_part``: all that is known upholds it, and something is not known. ``unknown``: nothing is known."""
+
+    HOLDS = "holds"
+    IN_PART = "holds_in_part"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+    UNKNOWN = "unknown"
+
+
+class Finding(Frozen):
+    """What is found about one part of a claim.
+
+    ``value`` is a ratio, or where ``unit`` is given a figure in it; ``low`` to ``high`` is its interval of
+    ``coverage`` (over all looks of a campaign), None where it is a printed figure of ``table``. ``bound`` is where it
+    must lie, ``margin`` how far inside it is on logarithms (negative: outside). ``why``: the reason why nothing is
+    known.
+    """
+
+    what: str
+    where: str
+    bound: str
+    verdict: Verdict
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    coverage: float | None = None
+    blocks: int | None = None
+    unit: Unit | None = None
+    table: str | None = None
+    margin: float | None = None
+    why: str | None = None
+
+
+class Answer(Frozen):
+    """A verdict, what it rests on, and that in words. ``parts`` is how many parts the claim has."""
+
+    verdict: Verdict
+    words: str
+    parts: int
+    findings: tuple[Finding, ...] = ()
+
+
+class Judged(Frozen):
+    """One claim and both answers; an answer is None where nobody asked for it."""
+
+    id: str
+    says: str
+    that: tuple[str, ...]
+    on: tuple[str, ...] = ()
+    note: str | None = None
+    published: Answer | None = None
+    measured: Answer | None = None
+
+
+class Cast(Frozen):
+    """One field of a table: a figure as a multiple of the reference's, printed and measured.
+
+    ``low`` to ``high`` is the interval of the measured one; ``why`` the reason why there is none.
+    """
+
+    printed: float | None
+    measured: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why: str | None = None
+
+
+class Line(Frozen):
+    """One row of a table: a metric of a workload on each stack; ``reference`` stands for 1."""
+
+    workload: str
+    metric: str
+    casts: tuple[Cast, ...]
+
+
+class Table(Frozen):
+    """A table of the publication: stacks across, workloads down, each figure as a multiple of ``reference``'s."""
+
+    name: str
+    stacks: tuple[str, ...]
+    reference: str
+    lines: tuple[Line, ...]
+
+
+class Verdicts(Frozen):
+    """Everything that ``fslab claims`` says. ``campaign`` is None where nothing was run for it."""
+
+    study: str
+    title: str
+    source: str | None
+    campaign: str | None = None
+    conditions: str | None = None
+    claims: tuple[Judged, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    def counts(self, *, published: bool) -> dict[Verdict, int]:
+        """How many claims have each verdict."""
+        answers = [claim.published if published else claim.measured for claim in self.claims]
+        known = [answer.verdict for answer in answers if answer is not None]
+        return {verdict: known.count(verdict) for verdict in Verdict if verdict in known}

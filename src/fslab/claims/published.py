@@ -1,0 +1,183 @@
+"""Published figures: read from CSV, found again among a study's cells, and what they say of its claims. Pure.
+
+A printed figure is one number: what follows from it has no interval. Tables are kept apart, for a publication may
+print one figure twice with different values.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from itertools import combinations
+from math import log
+
+from fslab.cell import Cell
+from fslab.claims import figures
+from fslab.claims.judge import margin, together
+from fslab.claims.model import Answer, Finding, Verdict
+from fslab.claims.parts import Figure, Part, Quotient
+from fslab.claims.scope import Scope, kind, workload_is
+from fslab.claims.words import answer_words
+from fslab.claims.written import Published
+from fslab.errors import StudyError
+from fslab.record import Metric
+
+COLUMNS = ["table", "workload", "filesystem", "variant", "metric", "unit", "value"]
+PLAIN = "defaults"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Printed:
+    """One printed figure: ``value`` in the unit of its metric here, ``cells`` that it is the figure of.
+
+    ``metric`` is None, and ``cells`` are empty, where the study has nothing of the kind.
+    """
+
+    table: str
+    workload: str
+    filesystem: str
+    variant: str
+    label: str
+    value: float
+    cells: tuple[Cell, ...]
+    metric: Metric | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """All printed figures of a publication, in their order."""
+
+    printed: tuple[Printed, ...]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables' names, in their order."""
+        return tuple(dict.fromkeys(one.table for one in self.printed))
+
+    def of(self, table: str) -> dict[tuple[str, str], float]:
+        """The figures of one table by cell and metric."""
+        return {
+            (cell.id, one.metric.name): one.value
+            for one in self.printed
+            if one.table == table and one.metric is not None
+            for cell in one.cells
+        }
+
+    def anywhere(self, tables: Sequence[str]) -> dict[tuple[str, str], float]:
+        """The figures of several tables together, less those printed with different values."""
+        seen: dict[tuple[str, str], set[float]] = {}
+        for table in tables:
+            for key, value in self.of(table).items():
+                seen.setdefault(key, set()).add(value)
+        return {key: next(iter(values)) for key, values in seen.items() if len(values) == 1}
+
+    def answer(self, parts: Sequence[Part], missing: Sequence[str], tables: Sequence[str]) -> Answer:
+        """What the printed figures say of a claim with these parts, by those ``tables`` (all, where none is named)."""
+        chosen = [table for table in self.tables if not tables or table in tables]
+        findings = [finding for part in parts for finding in self._findings(part, chosen)]
+        verdict = together([finding.verdict for finding in findings], complete=not missing)
+        words = answer_words(verdict, findings, missing, absent="not printed")
+        if verdict is Verdict.CONTRADICTED:
+            words += self._upheld(findings)
+        return Answer(verdict=verdict, words=words, parts=len(parts), findings=tuple(findings))
+
+    def _findings(self, part: Part, tables: Sequence[str]) -> list[Finding]:
+        """One for each table that has all figures; from several tables together where none has."""
+        found = [_found(part, self.of(table), table) for table in tables]
+        whole = [finding for finding in found if finding is not None]
+        if whole:
+            return whole
+        mixed = _found(part, self.anywhere(tables), None)
+        if mixed is not None:
+            return [mixed]
+        known = self.anywhere(tables)
+        lacking = [one for one in part.figures if one.key not in known]
+        why = _named(lacking[0]) if lacking else part.name
+        return [
+            Finding(
+                what=part.name, where=part.where, bound=part.bounds.shown, verdict=Verdict.UNKNOWN, why=why
+            )
+        ]
+
+    @staticmethod
+    def _upheld(findings: Sequence[Finding]) -> str:
+        """In which tables it does hold, where others contradict it."""
+        against = {one.table for one in findings if one.verdict is Verdict.CONTRADICTED}
+        held = dict.fromkeys(one.table for one in findings if one.table and one.table not in against)
+        return f"; holds in table {', '.join(held)}" if held and None not in against else ""
+
+
+def read_figures(text: str, name: str, published: Published, scope: Scope) -> Figures:
+    """The figures of a CSV file; StudyError with its lines for what cannot be read."""
+    reader = csv.DictReader(StringIO(text))
+    if reader.fieldnames != COLUMNS:
+        raise StudyError(
+            "has not the columns of published figures", where=name, hint=f"they are: {','.join(COLUMNS)}"
+        )
+    found = []
+    for number, row in enumerate(reader, start=2):
+        try:
+            found.append(_printed(row, published, scope))
+        except (ValueError, TypeError) as error:
+            raise StudyError(f"cannot be read: {error}", where=f"{name}:{number}") from error
+    return Figures(printed=tuple(found))
+
+
+def _printed(row: dict[str, str], published: Published, scope: Scope) -> Printed:
+    workload = published.workloads.get(row["workload"], row["workload"])
+    asked = published.metrics.get(row["metric"], row["metric"])
+    cells = [
+        cell
+        for cell in scope.cells
+        if workload_is(workload, cell)
+        and kind(cell) == row["filesystem"]
+        and _is_variant(cell, row["variant"])
+    ]
+    known = [(cell, metric) for cell in cells if (metric := figures.metric(cell.workload, asked)) is not None]
+    value = figures.printed(float(row["value"]), row["unit"])
+    if not value > 0:
+        raise ValueError(f"'{row['value']}' is not more than 0")
+    return Printed(
+        table=row["table"], workload=row["workload"], filesystem=row["filesystem"], variant=row["variant"],
+        label=row["metric"], value=value, cells=tuple(cell for cell, _ in known),
+        metric=known[0][1] if known else None,
+    )  # fmt: skip
+
+
+def _is_variant(cell: Cell, variant: str) -> bool:
+    mount = cell.stack.mount_options or PLAIN
+    return sorted(mount.split(",")) == sorted(variant.split(",")) or cell.stack.name == variant
+
+
+def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) -> Finding | None:
+    if any(figure.key not in values for figure in part.figures):
+        return None
+    value = _value(part, values)
+    verdict = Verdict.HOLDS if part.bounds.hold(value, value) else Verdict.CONTRADICTED
+    alone = isinstance(part, Quotient) and len(part.weights) == 1
+    return Finding(
+        what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, value=value, table=table,
+        unit=part.figures[0].metric.unit if alone else None, margin=margin(part.bounds, value, value),
+    )  # fmt: skip
+
+
+def _value(part: Part, values: dict[tuple[str, str], float]) -> float:
+    if isinstance(part, Quotient):
+        value = 1.0
+        for figure, weight in part.weights:
+            value *= values[figure.key] ** weight
+        return value
+    one, other = (_range([values[figure.key] for figure in side]) for side in (part.ones, part.others))
+    return one / other
+
+
+def _range(values: Sequence[float]) -> float:
+    """The largest ratio of two of them; 1 of none."""
+    ratios = [max(x / y, y / x) for x, y in combinations(values, 2)]
+    return max(ratios, key=log, default=1.0)
+
+
+def _named(figure: Figure) -> str:
+    return f"{figure.metric.name} of {figure.cell.workload.name} on {figure.cell.stack.name}"

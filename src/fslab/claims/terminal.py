@@ -1,0 +1,198 @@
+"""Shows verdicts and tables in a terminal of any width, readable without colour. Computes nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from math import log
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from fslab.claims.model import Answer, Cast, Judged, Line, Table, Verdict, Verdicts
+from fslab.claims.words import ratio_words
+
+WIDEST = 100
+SIGN = {
+    Verdict.HOLDS: "✓",
+    Verdict.IN_PART: "✓",
+    Verdict.CONTRADICTED: "✗",
+    Verdict.UNDECIDED: "?",
+    Verdict.UNKNOWN: "–",
+}
+STYLE = {
+    Verdict.HOLDS: "green", Verdict.IN_PART: "green", Verdict.CONTRADICTED: "bold red", Verdict.UNDECIDED: "yellow",
+    Verdict.UNKNOWN: "dim",
+}  # fmt: skip
+SAID = {
+    Verdict.HOLDS: "holds", Verdict.IN_PART: "holds in part", Verdict.CONTRADICTED: "contradicted",
+    Verdict.UNDECIDED: "undecided",
+}  # fmt: skip
+PRINTED, HERE = "printed", "here"
+
+
+def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> None:
+    """Print the claims with both answers, and how many of each there are."""
+    width = min(console.width, WIDEST)
+    _print(console, Text(f"{verdicts.study}: {verdicts.title}", style="bold"))
+    for line in (verdicts.source, verdicts.conditions):
+        if line:
+            _lines(console, line, width, "  ", "dim")
+    shown = [claim for claim in verdicts.claims if not undecided or _is_open(claim)]
+    for claim in shown:
+        _claim(claim, console, width)
+    if not shown:
+        console.print("\nno claim is undecided" if verdicts.claims else "\nthis study claims nothing")
+    if verdicts.claims:
+        _counts(verdicts, console)
+        _legend(verdicts, console, width)
+
+
+def show_tables(tables: Iterable[Table], console: Console, *, measured: bool) -> None:
+    """Print each table: printed multiples of the reference above, measured ones with their intervals below."""
+    for table in tables:
+        below = f"{PRINTED} above, {HERE} below" if measured else PRINTED
+        console.print()
+        _lines(
+            console,
+            f"Table {table.name}, as multiples of {table.reference}; {below}",
+            console.width,
+            "  ",
+            "bold",
+        )
+        wide = list(_grids(table, measured=measured))
+        fits = all(
+            console.measure(grid, options=console.options.update(width=10_000)).maximum <= console.width
+            for grid in wide
+        )
+        for grid in wide if fits else _tall(table, measured=measured):
+            console.print(grid)
+
+
+def _is_open(claim: Judged) -> bool:
+    return claim.measured is not None and claim.measured.verdict is Verdict.UNDECIDED
+
+
+def _claim(claim: Judged, console: Console, width: int) -> None:
+    console.print()
+    lead = f"{claim.id:>3}  "
+    _lines(console, lead + claim.says, width, " " * len(lead), "bold")
+    place = f"  on {', '.join(claim.on)}" if claim.on else ""
+    _lines(console, " " * len(lead) + " · ".join(claim.that) + place, width, " " * (len(lead) + 2), "dim")
+    for name, answer in ((PRINTED, claim.published), (HERE, claim.measured)):
+        if answer is not None:
+            _answer(name, answer, console, width, len(lead))
+    if claim.note:
+        _lines(console, f"{' ' * len(lead)}read as: {claim.note}", width, " " * (len(lead) + 2), "dim")
+
+
+def _answer(name: str, answer: Answer, console: Console, width: int, indent: int) -> None:
+    lead = f"{' ' * indent}{name:<8} {SIGN[answer.verdict]} "
+    verdict = SAID.get(answer.verdict, "")
+    body = f"{verdict}: {answer.words}" if verdict else answer.words
+    wrapped = textwrap.wrap(body, max(width - len(lead), 20), break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(wrapped):
+        text = Text(lead if number == 0 else " " * len(lead))
+        if number == 0 and verdict and line.startswith(verdict):
+            text.append(verdict, style=STYLE[answer.verdict]).append(line.removeprefix(verdict))
+        else:
+            text.append(line, style=STYLE[answer.verdict] if not verdict else "")
+        _print(console, text)
+
+
+def _counts(verdicts: Verdicts, console: Console) -> None:
+    rows = {
+        name: verdicts.counts(published=name == PRINTED)
+        for name in (PRINTED, HERE)
+        if any(claim.published if name == PRINTED else claim.measured for claim in verdicts.claims)
+    }
+    used = [verdict for verdict in Verdict if any(verdict in counts for counts in rows.values())]
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid.add_column(f"{len(verdicts.claims)} claims")
+    for verdict in used:
+        grid.add_column(SAID.get(verdict, "not known"), justify="right")
+    for name, counts in rows.items():
+        grid.add_row(name, *(str(counts.get(verdict, "–")) for verdict in used))
+    console.print()
+    console.print(grid)
+
+
+def _legend(verdicts: Verdicts, console: Console, width: int) -> None:
+    told = []
+    if any(claim.published for claim in verdicts.claims):
+        told.append(f"{PRINTED}: the publication's own figures, single numbers judged as they stand")
+    if any(claim.measured for claim in verdicts.claims):
+        told.append(
+            f"{HERE}: this machine's trials, with 95 % intervals; contradicted only where a whole interval is outside"
+        )
+    console.print()
+    for line in told:
+        _lines(console, line, width, "  ", "dim")
+
+
+def _grids(table: Table, *, measured: bool) -> Iterator[Grid]:
+    """Stacks across."""
+    yield _grid(
+        ["", *table.stacks],
+        [(f"{line.workload}\n  {line.metric}", line.casts) for line in table.lines], measured=measured,
+    )  # fmt: skip
+
+
+def _tall(table: Table, *, measured: bool) -> Iterator[Grid]:
+    """Stacks down: a table for each workload, its metrics across."""
+    for workload in dict.fromkeys(line.workload for line in table.lines):
+        lines = [line for line in table.lines if line.workload == workload]
+        rows = [(stack, _column(lines, number)) for number, stack in enumerate(table.stacks)]
+        yield _grid([workload, *(line.metric for line in lines)], rows, measured=measured)
+        yield Grid(show_header=False, box=None)
+
+
+def _column(lines: Sequence[Line], number: int) -> list[Cast]:
+    return [line.casts[number] for line in lines]
+
+
+def _grid(titles: Sequence[str], rows: Sequence[tuple[str, Sequence[Cast]]], *, measured: bool) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    grid.add_column(Text(titles[0], style="bold"), overflow="fold")
+    for title in titles[1:]:
+        grid.add_column(title, justify="right", no_wrap=True)
+    for label, casts in rows:
+        grid.add_row(Text(label), *(_field(cast, measured=measured) for cast in casts))
+    return grid
+
+
+def _field(cast: Cast, *, measured: bool) -> Text:
+    above = "–" if cast.printed is None else ratio_words(cast.printed)
+    if not measured:
+        return Text(above)
+    return Text("\n").join(
+        (Text(above, style="dim"), Text(_measured(cast), style="" if cast.measured else "dim"))
+    )
+
+
+def _measured(cast: Cast) -> str:
+    """``1.12 ± 7%``: half the interval's width on logarithms."""
+    if cast.measured is None:
+        impossible = bool(cast.why and cast.why.startswith("not possible"))
+        return "not possible" if impossible else "–"
+    if cast.low is None or cast.high is None:
+        return ratio_words(cast.measured)
+    share = log(cast.high / cast.low) / 2 * 100
+    return (
+        f"{ratio_words(cast.measured)} ±{share:.1f}%"
+        if share < 0.995
+        else f"{ratio_words(cast.measured)} ±{share:.0f}%"
+    )
+
+
+def _lines(console: Console, line: str, width: int, indent: str, style: str = "") -> None:
+    for part in textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ):
+        _print(console, Text(part, style=style))
+
+
+def _print(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=True)

@@ -1,0 +1,50 @@
+"""The sound values of trials by cell, metric and block, and why a cell has none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fslab.analysis.soundness import is_sound
+from fslab.claims.parts import Figure
+from fslab.record import Status, TrialRecord
+
+
+@dataclass(kw_only=True, slots=True)
+class Trials:
+    """What was measured. ``impossible``: by cell, why it cannot come off."""
+
+    records: Sequence[TrialRecord]
+    impossible: Mapping[str, str] = field(default_factory=dict)
+    by_cell: dict[str, list[TrialRecord]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for record in self.records:
+            self.by_cell.setdefault(record.cell.id, []).append(record)
+
+    def values(self, figure: Figure) -> dict[int, float]:
+        """The known values of a figure in sound trials, by block."""
+        found: dict[int, float] = {}
+        for record in self.by_cell.get(figure.cell.id, []):
+            value = record.metrics.get(figure.metric.name)
+            if is_sound(record) and value is not None and value.value is not None:
+                found[record.key.block] = value.value
+        return found
+
+    def why_none(self, figure: Figure) -> str | None:
+        """Why a figure has no values; None if it has some."""
+        if self.values(figure):
+            return None
+        name, stack = figure.cell.workload.name, figure.cell.stack.name
+        records = self.by_cell.get(figure.cell.id, [])
+        refused = [one.error or "not supported" for one in records if one.status is Status.UNSUPPORTED]
+        reason = self.impossible.get(figure.cell.id) or (refused[0].splitlines()[0] if refused else None)
+        if reason:
+            return f"not possible here: {reason}"
+        if not records:
+            return f"{name} on {stack} is not measured"
+        if any(is_sound(record) for record in records):
+            return f"{figure.metric.name} of {name} on {stack} is unknown"
+        failed = [record.error for record in records if record.status is Status.FAILED and record.error]
+        said = f": {failed[0].splitlines()[0]}" if failed else ""
+        return f"{name} on {stack} has no sound trial{said}"

@@ -1,0 +1,86 @@
+"""Says in a sentence or two what an answer rests on. Pure; decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from fslab.claims.model import Finding, Verdict
+from fslab.units import format_value
+
+SHOWN = 2
+
+
+def answer_words(
+    verdict: Verdict, findings: Sequence[Finding], missing: Sequence[str], *, absent: str
+) -> str:
+    """``xfs / ext4 is 2.41 (2.30–2.52)``, with what is most telling of many parts first."""
+    unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
+    match verdict:
+        case Verdict.HOLDS:
+            return _closest(findings)
+        case Verdict.IN_PART:
+            known = [finding for finding in findings if finding.verdict is Verdict.HOLDS]
+            lacks = _lacking(unknown, missing)
+            return f"as far as known, {_closest(known)}" + (f"; {absent}: {lacks}" if lacks else "")
+        case Verdict.UNKNOWN:
+            return f"{absent}: {_lacking(unknown, missing) or 'nothing of it'}"
+        case Verdict.CONTRADICTED | Verdict.UNDECIDED:
+            return _against([finding for finding in findings if finding.verdict is verdict], findings)
+
+
+def finding_words(finding: Finding) -> str:
+    """``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
+    said = f"{finding.what} {figure_words(finding)}"
+    if finding.verdict is not Verdict.HOLDS:
+        said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'to be'} {finding.bound}"
+    place = ", ".join(
+        part for part in (finding.where, f"table {finding.table}" * bool(finding.table)) if part
+    )
+    return f"{said} ({place})" if place else said
+
+
+def figure_words(finding: Finding) -> str:
+    """``is 2.41 (2.30–2.52)``, ``is 4.8 µs``, or why it is not known."""
+    if finding.value is None or (finding.why and finding.low is None):
+        return f"is not known yet ({finding.why})"
+    if finding.low is None or finding.high is None:
+        return f"is {_one(finding, finding.value)}"
+    return f"is {_one(finding, finding.value)} ({_one(finding, finding.low)}–{_one(finding, finding.high)})"
+
+
+def _one(finding: Finding, value: float) -> str:
+    if finding.unit is not None:
+        return format_value(value, finding.unit)
+    return ratio_words(value)
+
+
+def ratio_words(value: float) -> str:
+    """``2.97``, ``0.098``, ``42``: three digits; more next to 1, where these tell two values apart."""
+    if 0.995 <= value < 1.005 and value != 1:
+        return f"{value:.4f}"
+    if value >= 99.5:
+        return f"{value:.0f}"
+    return f"{value:.3g}" if value < 1 else f"{value:.{2 if value < 9.995 else 1}f}"
+
+
+def _closest(findings: Sequence[Finding]) -> str:
+    ranked = sorted(findings, key=lambda one: inf if one.margin is None else one.margin)
+    if len(ranked) == 1:
+        return finding_words(ranked[0])
+    return f"all {len(ranked)}; closest: {finding_words(ranked[0])}"
+
+
+def _against(chosen: Sequence[Finding], findings: Sequence[Finding]) -> str:
+    ranked = sorted(chosen, key=lambda one: 0.0 if one.margin is None else one.margin)
+    told = "; ".join(finding_words(one) for one in ranked[:SHOWN])
+    more = f"; and {len(ranked) - SHOWN} more" if len(ranked) > SHOWN else ""
+    share = f"{len(ranked)} of {len(findings)}: " if len(findings) > 1 else ""
+    return f"{share}{told}{more}"
+
+
+def _lacking(unknown: Sequence[Finding], missing: Sequence[str]) -> str:
+    reasons = dict.fromkeys([*(finding.why for finding in unknown if finding.why), *missing])
+    listed = list(reasons)
+    more = f"; and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return "; ".join(listed[:SHOWN]) + more
