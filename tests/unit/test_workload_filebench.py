@@ -50,6 +50,15 @@ def test_the_figures_of_a_run() -> None:
     assert found.asked_s == 60
 
 
+def test_a_write_without_an_fsync_may_not_have_reached_the_device() -> None:
+    golden = document()
+    assert reading(json.dumps(golden)).flushed is True  # varmail syncs whatever it appends
+    for flowop in golden["answer"]["runs"][0]["flowops"]:
+        if flowop["name"] == "fsyncreply":
+            flowop["count"] //= 2
+    assert reading(json.dumps(golden)).flushed is False
+
+
 def test_work_that_is_done_was_not_to_take_a_set_time() -> None:
     golden = document()
     golden["answer"]["runs"][0]["ended"] = "done"
