@@ -12,7 +12,7 @@ import pytest
 
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
-from fslab.workloads.filebench import PERSONALITIES
+from fslab.workloads._filebench_parameters import PERSONALITIES
 
 ENGINE = Path(sys.executable).parent / "fslab-engine"
 FILEBENCH = REGISTRY.get("filebench")

@@ -146,3 +146,10 @@ def test_room_and_time() -> None:
     assert about(personality="randomread", set="filesize=8m", runtime=1)[0] == 10 << 20
     assert about(script="run 1", space="3g")[0] == 3 << 30
     assert about(script="run 1", runtime=2) == (1 << 30, 2)
+
+
+def test_a_scale_shrinks_time_and_files() -> None:
+    raw = {"personality": "varmail", "nfiles": 5000, "runtime": "60s"}
+    changes = FILEBENCH.scaled(FILEBENCH.parse_parameters(raw), 0.1)
+    assert {key: change.value for key, change in changes.items()} == {"nfiles": 500, "runtime": "6s"}
+    assert set(FILEBENCH.scaled(FILEBENCH.parse_parameters({"script": "run"}), 0.5)) == {"runtime"}

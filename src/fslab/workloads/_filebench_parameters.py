@@ -1,0 +1,136 @@
+"""What a study may say of a workload in Filebench's language. Values only; runs nothing, reads no file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from fslab.errors import nearest
+from fslab.units import parse_duration, parse_size
+from fslab.workloads import Parameters
+
+# Files and bytes of all filesets of each personality, as its own defaults have them; the engine has the rest.
+PERSONALITIES: Mapping[str, tuple[int, int]] = {
+    "copyfiles": (2000, 2000 * 16384),
+    "createfiles": (50000, 50000 * 16384),
+    "deletefiles": (50000, 50000 * 16384),
+    "fileserver": (10000, 10000 * 131072),
+    "listdirs": (50000, 0),
+    "makedirs": (10000, 0),
+    "mongo": (2000, 2000 * 16384),
+    "oltp": (11, 11 * 10485760),
+    "openfiles": (50000, 0),
+    "randomread": (1, 5368709120),
+    "randomrw": (1, 5368709120),
+    "randomwrite": (1, 5368709120),
+    "removedirs": (10000, 0),
+    "singlestreamread": (1, 5368709120),
+    "singlestreamwrite": (1, 5368709120),
+    "statfiles": (10000, 0),
+    "varmail": (1000, 1000 * 16384),
+    "videoserver": (226, 226 * 10737418240),
+    "webproxy": (10000, 10000 * 16384),
+    "webserver": (1001, 1001 * 16384),
+    "writefsync": (1, 1073741824),
+}
+_SETTING = re.compile(r"^\$?[A-Za-z0-9_]+=\S+$")
+
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in {int, float} else value)]
+
+
+class FilebenchParameters(Parameters):
+    """Exactly one of ``personality``, ``script`` and ``file``. ``nfiles``, ``meanfilesize``, ``nthreads`` and ``set``
+    give variables of the workload other values; one that it does not have is an error.
+    """
+
+    personality: str | None = Field(
+        None, description="a workload that comes with the engine, such as varmail; 'fslab-engine wml --list'"
+    )
+    script: str | None = Field(None, description="the text of a workload in Filebench's language")
+    file: str | None = Field(None, description="the absolute path of a .f file")
+    digest: str | None = Field(
+        None, pattern="^[0-9a-f]{64}$", description="BLAKE3 of the file's text; another text is refused"
+    )
+    runtime: Text = Field("60s", description="how long it runs, whatever the workload says")
+    nfiles: int | None = Field(None, ge=1, description="the variable $nfiles: number of files")
+    meanfilesize: Text | None = Field(None, description="the variable $meanfilesize: mean length of a file")
+    nthreads: int | None = Field(None, ge=1, description="the variable $nthreads: threads that work at once")
+    set: str = Field("", description="further variables: name=value name=value")
+    syncfs: bool = Field(False, description="end with a syncfs, measured too")
+    space: Text | None = Field(
+        None, description="room that it needs; default: guessed for a personality, 1g otherwise"
+    )
+
+    @property
+    def runtime_s(self) -> float:
+        """The run time in seconds."""
+        return parse_duration(self.runtime)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Every variable that has another value, as ``name=value``."""
+        own = (("nfiles", self.nfiles), ("meanfilesize", self.meanfilesize), ("nthreads", self.nthreads))
+        return (*(f"{name}={value}" for name, value in own if value is not None), *self.set.split())
+
+    @property
+    def files_and_bytes(self) -> tuple[int, int] | None:
+        """Of a personality with these settings, about; None if nothing is known."""
+        if self.personality is None:
+            return None
+        files, size = PERSONALITIES[self.personality]
+        mean = size / files
+        if self.meanfilesize is not None:
+            mean = parse_size(self.meanfilesize)
+        for setting in self.set.split():
+            name, _, value = setting.lstrip("$").partition("=")
+            if name == "filesize" and files < 1000:
+                mean = parse_size(value)
+        return (self.nfiles or files), int((self.nfiles or files) * mean)
+
+    @field_validator("personality")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        if value is not None and value not in PERSONALITIES:
+            raise ValueError(f"no personality '{value}': {nearest(value, PERSONALITIES)}")
+        return value
+
+    @field_validator("runtime")
+    @classmethod
+    def _some_time(cls, value: str) -> str:
+        if parse_duration(value) <= 0:
+            raise ValueError("the run time must be greater than 0")
+        return value
+
+    @field_validator("file")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("/"):
+            raise ValueError(f"'{value}' is not an absolute path: trials run in directories of their own")
+        return value
+
+    @field_validator("meanfilesize", "space")
+    @classmethod
+    def _sizes(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_size(value)
+        return value
+
+    @field_validator("set")
+    @classmethod
+    def _set(cls, value: str) -> str:
+        for setting in value.split():
+            if not _SETTING.match(setting):
+                raise ValueError(f"'{setting}' is not name=value")
+        return value
+
+    @model_validator(mode="after")
+    def _one_workload(self) -> Self:
+        given = [name for name in ("personality", "script", "file") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of personality, script and file, not {' and '.join(given) or 'none'}")
+        if self.digest is not None and self.file is None:
+            raise ValueError("'digest' belongs to 'file'")
+        return self
