@@ -12,6 +12,9 @@ use crate::error::{Context, Error, Result};
 use crate::measure::clock::{now_ns, seconds};
 use crate::{stop, sys};
 
+/// Threads that work for less than this belong to the run that begins now.
+const JUST_STARTED_S: f64 = 0.01;
+
 /// Who hears what the workload says while it runs.
 pub type Listener<'a> = &'a dyn Fn(&str);
 
@@ -180,7 +183,8 @@ impl<'a> Execution<'a> {
 
     /// Lets the threads work for the time, or until they are done; what they did is a result.
     fn measure(&mut self, timing: Timing) -> Result<()> {
-        if self.cleared != self.running.as_ref().map_or(0, |running| running.started) {
+        // What threads did before, since an earlier `create processes`, does not count.
+        if seconds(now_ns() - self.cleared) > JUST_STARTED_S {
             self.clear();
         }
         let begin = now_ns();
