@@ -20,6 +20,11 @@ def is_failed(trial: TrialRecord) -> bool:
     return trial.status in {Status.FAILED, Status.UNSUPPORTED}
 
 
+def is_impossible(trial: TrialRecord) -> bool:
+    """Whether this machine cannot do it at all."""
+    return trial.status is Status.UNSUPPORTED
+
+
 def in_doubt(trial: TrialRecord) -> bool:
     """Whether a trial is compared although something speaks against it."""
     return is_sound(trial) and _has(trial, Severity.DOUBT)

@@ -18,9 +18,10 @@ from statistics import fmean
 from typing import Protocol
 
 from fslab.analysis.look import Look
-from fslab.campaign import preflight
+from fslab.campaign import impossible, preflight
 from fslab.campaign import site as sites
 from fslab.campaign.guests import Guests
+from fslab.campaign.impossible import Reasons
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, TrialKey
 from fslab.errors import InterruptedBySignal, UsageError
@@ -67,6 +68,8 @@ class Ledger:
         failed = record.status in {Status.FAILED, Status.UNSUPPORTED}
         cell = record.cell.id
         self.failures[cell] = self.failures[cell] + 1 if failed else 0
+        if record.status is Status.UNSUPPORTED:
+            self.failures[cell] = GIVE_UP_AFTER  # the machine stays what it is
         if not failed:
             self.durations[cell].append(record.duration_s)
 
@@ -101,12 +104,13 @@ def conduct(
     _same_machine(campaign)
     # None until it is ours: another process may run it, and then what becomes of it is that one's to say.
     status: CampaignStatus | None = None
-    preflight.check(campaign.id, campaign.cells, wipe)
+    reasons = preflight.check(campaign.id, campaign.cells, wipe)
     try:
         with sites.opened(campaign.id, wipe) as site:
             status = CampaignStatus.FAILED
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
-            status = _run_trials(campaign, store, observer, site, budget_s)
+            _store_impossible(campaign, store, observer, reasons)
+            status = _run_trials(campaign, store, observer, site, budget_s, frozenset(reasons))
     except InterruptedBySignal:
         status = CampaignStatus.INTERRUPTED
         raise
@@ -116,21 +120,37 @@ def conduct(
     return status
 
 
+def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reasons: Reasons) -> None:
+    """Once for each cell, and one note for each reason."""
+    known = store.finished(campaign.id)
+    for cell in campaign.cells:
+        if cell.id in reasons and (cell.id, 0) not in known:
+            store.add_trial(impossible.record(cell, campaign.id, reasons[cell.id], campaign.machine))
+    for text in dict.fromkeys(str(error) for error in reasons.values()):
+        observer.note(text)
+
+
 def _run_trials(
-    campaign: Campaign, store: Store, observer: Observer, site: Site, budget_s: float | None
+    campaign: Campaign,
+    store: Store,
+    observer: Observer,
+    site: Site,
+    budget_s: float | None,
+    without: frozenset[str],
 ) -> CampaignStatus:
     ledger = Ledger()
     for record in store.trials(campaign.id):
         ledger.enter(record)
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
-        memory_bytes=campaign.machine.get("memory_bytes"),
+        memory_bytes=campaign.machine.get("memory_bytes"), without=without,
     )  # fmt: skip
     course = _Course(
         campaign=campaign, store=store, observer=observer, site=site, ledger=ledger, schedule=schedule,
         budget_s=budget_s, finished=store.finished(campaign.id), guests=Guests(site=site, machine=facts.gather()), begun=time.monotonic(),
     )  # fmt: skip
-    observer.campaign_begins(campaign, done=len(course.finished), total=len(schedule.trials))
+    done = sum(cell not in without for cell, _ in course.finished)
+    observer.campaign_begins(campaign, done=done, total=len(schedule.trials))
     while True:
         status = course.run_planned()
         if status is not CampaignStatus.FINISHED:

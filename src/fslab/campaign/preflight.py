@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fslab.cell import Cell, StackSpec
+from fslab.campaign import impossible
+from fslab.cell import Cell
 from fslab.errors import UsageError
-from fslab.machine import choose, tuning
+from fslab.machine import tuning
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
-from fslab.storage import Site, images, stack
+from fslab.storage import Site, images
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
 from fslab.units import parse_size
@@ -32,8 +33,12 @@ class NoJournal:
         raise AssertionError(f"a check undid {entry}")
 
 
-def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
-    """Raise what keeps these cells from being measured safely; changes nothing."""
+def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> impossible.Reasons:
+    """Raise what keeps these cells from being measured safely; changes nothing.
+
+    Cells that are not possible here do not keep the others from being measured: they are returned with the
+    reason, unless they are all that there is.
+    """
     site = Site(
         campaign=campaign,
         runtime=paths.runtime() / campaign,
@@ -44,17 +49,17 @@ def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     _check_wipe(cells, wipe)
     for cell in {str(cell.tuning): cell for cell in cells}.values():
         tuning.check(cell.tuning)
-    distinct: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
-    for spec in distinct.values():
-        choose.check(spec)
-        stack.check(spec, site)
-    for place, size_bytes in space_of(
-        media_of(cells, Paths(images=site.images, runtime=site.runtime))
-    ).items():
+    reasons = impossible.reasons(cells, site)
+    measured = [cell for cell in cells if cell.id not in reasons]
+    if not measured and reasons:
+        raise next(iter(reasons.values()))
+    space = space_of(media_of(measured, Paths(images=site.images, runtime=site.runtime)))
+    for place, size_bytes in space.items():
         if place == images.MEMORY:
-            images.check_memory(size_bytes + _memory_of_guests(cells))
+            images.check_memory(size_bytes + _memory_of_guests(measured))
         else:
             images.check_room(Path(place), size_bytes)
+    return reasons
 
 
 def _memory_of_guests(cells: Sequence[Cell]) -> int:

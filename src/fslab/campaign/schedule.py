@@ -23,6 +23,7 @@ class Schedule:
     """``trials`` are all that are planned so far; ``look`` plans more, or says that it is enough.
 
     ``claims`` are what is to be decided where trials are repeated until claims are; ``memory_bytes`` is the machine's.
+    ``without`` are ids of cells that this machine cannot do: they are never planned, and nothing waits for them.
     """
 
     cells: Sequence[Cell]
@@ -30,16 +31,18 @@ class Schedule:
     seed: int
     claims: Sequence[Claim] = ()
     memory_bytes: int | None = None
+    without: frozenset[str] = frozenset()
     trials: list[tuple[int, Cell]] = field(default_factory=list)
     blocks: int = 0
     watchman: Watchman = field(init=False)
 
     def __post_init__(self) -> None:
         ask = None
+        possible = [cell for cell in self.cells if cell.id not in self.without]
         if self.stopping.until is Until.CLAIMS:
-            ask = questions_of(self.claims, self.cells, self.stopping, self.memory_bytes)
-        self.watchman = Watchman(cells=self.cells, stopping=self.stopping, ask=ask)
-        self._plan(self.stopping.trials, frozenset(cell.id for cell in self.cells))
+            ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
+        self.watchman = Watchman(cells=possible, stopping=self.stopping, ask=ask)
+        self._plan(self.stopping.trials, frozenset(cell.id for cell in possible))
 
     def look(self, records: Sequence[TrialRecord]) -> Look | None:
         """To be asked when all planned trials are over: what is known now; more are planned if that is not enough.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
-from fslab.analysis.soundness import in_doubt, is_failed, is_invalid, is_sound
+from fslab.analysis.soundness import in_doubt, is_failed, is_impossible, is_invalid, is_sound
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
@@ -119,8 +119,11 @@ class _Means:
         pairs = row_pairs(samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks)
         outcome = outcome_of(pairs, label_of, self.baseline)
         missing = [
-            label_of[item.stack] for item in summaries if not item.values and item.stack in group.trials
+            label_of[item.stack]
+            for item in summaries
+            if not item.values and not item.n_impossible and item.stack in group.trials
         ]
+        impossible = [label_of[item.stack] for item in summaries if item.n_impossible and not item.values]
         return Row(
             workload=group.label,
             metric=metric.name,
@@ -134,7 +137,12 @@ class _Means:
             comparisons=outcome.comparisons,
             ranking=outcome.ranking,
             words=row_words(
-                outcome.leader, metric.better, outcome.comparisons, missing=missing, apart=outcome.apart
+                outcome.leader,
+                metric.better,
+                outcome.comparisons,
+                missing=missing,
+                impossible=impossible,
+                apart=outcome.apart,
             ),
         )
 
@@ -156,6 +164,7 @@ def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summ
         n_unknown=len(sound) - len(values),
         n_invalid=sum(map(is_invalid, trials)),
         n_failed=sum(map(is_failed, trials)),
+        n_impossible=sum(map(is_impossible, trials)),
         notes=book.note(group.label, stack.id, trials, metric.name),
     )
 
@@ -181,6 +190,7 @@ def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
         doubt=sum(map(in_doubt, trials)),
         invalid=sum(map(is_invalid, trials)),
         failed=sum(map(is_failed, trials)),
+        impossible=sum(map(is_impossible, trials)),
     )
 
 

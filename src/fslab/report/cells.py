@@ -73,6 +73,8 @@ def _spread(row: Row, summary: Summary) -> str:
 
 
 def _absence(summary: Summary) -> str:
+    if summary.n_failed and summary.n_failed == summary.n_impossible:
+        return "not possible here"
     if summary.n_failed:
         return "failed"
     if summary.n_invalid:

@@ -68,7 +68,8 @@ class Summary(Frozen):
 
     ``values`` are those of the sound trials, in order of blocks; ``spread`` is half their range as a
     fraction of the median. Trials: ``n_sound`` are compared, ``n_doubt`` of them carry a doubt,
-    ``n_unknown`` of them lack this figure; ``n_invalid`` and ``n_failed`` are not compared.
+    ``n_unknown`` of them lack this figure; ``n_invalid`` and ``n_failed`` are not compared; ``n_impossible`` of
+    those that failed could not be tried on this machine.
     """
 
     stack: str
@@ -81,6 +82,7 @@ class Summary(Frozen):
     n_unknown: int
     n_invalid: int
     n_failed: int
+    n_impossible: int = 0
     mark: Mark = Mark.NONE
     notes: tuple[int, ...] = ()
 
@@ -155,7 +157,8 @@ class Note(Frozen):
 
 
 class Counts(Frozen):
-    """Trials of the campaign: planned, stored, and of these sound (with those in doubt), invalid, failed."""
+    """Trials of the campaign: planned, stored, and of these sound (with those in doubt), invalid, failed (with
+    those that are not possible here)."""
 
     planned: int
     stored: int
@@ -163,6 +166,7 @@ class Counts(Frozen):
     doubt: int
     invalid: int
     failed: int
+    impossible: int = 0
 
 
 class Guest(Frozen):

@@ -166,9 +166,11 @@ def _provenance(report: Report) -> Iterator[str]:
         yield f"in a {guest.machine} guest: kernel {guest.kernel or 'unknown'}{processors}{size}"
     yield " · ".join((*machine, f"on {', '.join(report.media)}"))
     counts = report.counts
+    failed = counts.failed - counts.impossible
     kinds = (
         f"{counts.invalid} invalid" * bool(counts.invalid),
-        f"{counts.failed} failed" * bool(counts.failed),
+        f"{failed} failed" * bool(failed),
+        f"{counts.impossible} not possible here" * bool(counts.impossible),
     )
     doubt = f" ({counts.doubt} in doubt)" if counts.doubt else ""
     trials = ", ".join((f"{counts.stored} trials: {counts.sound} sound{doubt}", *filter(None, kinds)))

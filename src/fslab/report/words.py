@@ -16,11 +16,13 @@ def row_words(
     comparisons: Sequence[Comparison],
     *,
     missing: Sequence[str] = (),
+    impossible: Sequence[str] = (),
     apart: Sequence[str] = (),
 ) -> str:
     """``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
 
-    ``missing`` are stacks without a sound value, ``apart`` those of another machine, which are not compared.
+    ``missing`` are stacks without a sound value, ``impossible`` those that this machine cannot build, ``apart``
+    those of another machine, which are not compared.
     Above 1 the leader is better: where lower is better the others are told as multiples of it.
     """
     if leader is None:
@@ -32,6 +34,7 @@ def row_words(
         *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
         *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
         *([f"{listed(missing)}: no sound trial"] if missing else []),
+        *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
         *_together(leader, comparisons),
     ]
