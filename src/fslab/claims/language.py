@@ -56,13 +56,19 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """Where a figure must lie. An end is text with a unit (``4us``, ``2.5``), None where there is none."""
+    """Where a figure must lie. An end is text with a unit (``4us``, ``2.5``), None where there is none.
+
+    ``shown``: as it was written, where that is no range.
+    """
 
     low: str | None = None
     high: str | None = None
     strict: bool = False
+    shown: str = ""
 
     def __str__(self) -> str:
+        if self.shown:
+            return self.shown
         if self.low is not None and self.high is not None:
             return f"in {self.low}..{self.high}"
         sign = (">" if self.high is None else "<") + ("" if self.strict else "=")

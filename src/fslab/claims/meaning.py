@@ -276,8 +276,8 @@ class Meaning:
         """Workload and set-up as far as these do not go without saying."""
         names = list(dict.fromkeys(cell.workload.name for cell in cells))
         workload = names[0] if len(names) == 1 or not but else names[0].partition("[")[0]
-        if len(names) > 1 and not but:
-            workload = " and ".join(names[:2])
+        if len(names) > 1 and not but:  # the terms name them
+            workload = ""
         among = [cell for cell in self.scope.cells if kind(cell) == kind(cells[0])]
         told = sorted(
             self.scope.varying(among) & {"layout", "disks", "medium", *cells[0].stack.layout_options}
@@ -286,7 +286,7 @@ class Meaning:
             f"{name} {self.scope.of(cells[0])[name]}" for name in told if name not in but and name != "layout"
         ]
         layout = [cells[0].stack.layout] if "layout" in told else []
-        return ", ".join([workload, *layout, *values])
+        return ", ".join([*([workload] if workload else []), *layout, *values])
 
 
 def _within(share: float) -> Bounds:

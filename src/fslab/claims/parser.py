@@ -205,7 +205,9 @@ class _Parser:
             assert number is not None  # noqa: S101 - a figure begins with a number
             unit = middle[number.end() :]
             return Range(
-                low=f"{float(number[0]) / within:.6g}{unit}", high=f"{float(number[0]) * within:.6g}{unit}"
+                low=f"{float(number[0]) / within:.6g}{unit}",
+                high=f"{float(number[0]) * within:.6g}{unit}",
+                shown=f"{middle} within {(within - 1) * 100:g} %",
             )
         for sign in (">=", "<=", ">", "<"):
             if self.took(sign):

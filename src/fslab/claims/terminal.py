@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import log
 
 from rich import box
@@ -50,9 +50,16 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
         _legend(verdicts, console, width)
 
 
-def show_tables(tables: Iterable[Table], console: Console, *, measured: bool) -> None:
+def show_tables(verdicts: Verdicts, console: Console) -> None:
     """Print each table: printed multiples of the reference above, measured ones with their intervals below."""
-    for table in tables:
+    measured = verdicts.campaign is not None
+    _print(console, Text(f"{verdicts.study}: {verdicts.title}", style="bold"))
+    for line in (verdicts.source, verdicts.conditions):
+        if line:
+            _lines(console, line, console.width, "  ", "dim")
+    if not verdicts.tables:
+        console.print("\nthis publication prints no figures")
+    for table in verdicts.tables:
         below = f"{PRINTED} above, {HERE} below" if measured else PRINTED
         console.print()
         _lines(

@@ -68,14 +68,14 @@ def _closest(findings: Sequence[Finding]) -> str:
     ranked = sorted(findings, key=lambda one: inf if one.margin is None else one.margin)
     if len(ranked) == 1:
         return finding_words(ranked[0])
-    return f"all {len(ranked)}; closest: {finding_words(ranked[0])}"
+    return f"all {len(ranked)} parts; closest: {finding_words(ranked[0])}"
 
 
 def _against(chosen: Sequence[Finding], findings: Sequence[Finding]) -> str:
     ranked = sorted(chosen, key=lambda one: 0.0 if one.margin is None else one.margin)
     told = "; ".join(finding_words(one) for one in ranked[:SHOWN])
     more = f"; and {len(ranked) - SHOWN} more" if len(ranked) > SHOWN else ""
-    share = f"{len(ranked)} of {len(findings)}: " if len(findings) > 1 else ""
+    share = f"{len(ranked)} of {len(findings)} parts: " if len(findings) > 1 else ""
     return f"{share}{told}{more}"
 
 

@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli import clean, compare, doctor, export, features, history, listing, plan, results, run, schema
+from fslab.cli import (
+    claims,
+    clean,
+    compare,
+    doctor,
+    export,
+    features,
+    history,
+    listing,
+    plan,
+    report,
+    results,
+    run,
+    schema,
+)
 
 app = typer.Typer(
     name="fslab",
@@ -26,11 +40,17 @@ app.command("list", short_help="Studies, file systems, media, workloads, probes.
 app.command("plan", short_help="What a study would do; touches nothing.")(plan.plan)
 app.command("run", short_help="Run a study, or finish an interrupted one.")(run.run)
 app.command("results", short_help="The table of a campaign, again.")(results.results)
+app.command("report", short_help="One HTML file; tables and figures for a paper.", epilog=report.EPILOG)(
+    report.report
+)
 app.command("compare", short_help="Two campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
     compare.compare
 )
 app.command("history", short_help="A study over time: levels and their changes.", epilog=history.EPILOG)(
     history.history
+)
+app.command("claims", short_help="What is claimed, by printed and by our own figures.", epilog=claims.EPILOG)(
+    claims.claims
 )
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)

@@ -1,0 +1,187 @@
+"""``fslab claims``: what a study claims, what its own figures say of that, and what this machine says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from fslab.claims.judge import Judge
+    from fslab.claims.model import Verdicts
+    from fslab.claims.published import Figures
+    from fslab.claims.scope import Scope
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+    from fslab.study.model import Study
+
+EPILOG = """\b
+Examples:
+  fslab claims                              the last campaign, claim by claim
+  fslab claims ext-generations --published  what a publication's own tables say; needs no run
+  fslab claims loop-vm --tables             its tables, printed and measured side by side
+  fslab claims mine.yaml --undecided        what more trials could still decide
+
+\b
+Exit codes:
+   0  shown, whatever the verdicts are
+   2  no such study, or a mistake in it
+   7  no campaign to judge by
+"""
+
+
+def claims(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="[CAMPAIGN|STUDY]",
+            help="A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then the last "
+            "campaign of it.",
+        ),
+    ] = "last",
+    published: Annotated[
+        bool, typer.Option("--published", help="Only what the published figures say; needs no campaign.")
+    ] = False,
+    undecided: Annotated[
+        bool, typer.Option("--undecided", help="Only claims that this machine has not decided.")
+    ] = False,
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="The publication's tables instead, printed and measured, as ratios."),
+    ] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge each claim of a study twice: by the figures that it printed itself, and by trials on this machine.
+
+    A printed figure is one number and judged as it stands. Trials give intervals: a claim holds when all of it
+    holds at 95 %, it is contradicted when some part of it is refuted, and undecided else. `fslab run STUDY
+    --until-decided` spends trials where claims are open. The language is described in docs/claims.md.
+    """
+    if published and undecided:
+        raise UsageError("printed figures leave nothing undecided", where="--undecided")
+    found = _verdicts(target, published_only=published, url=store)
+    if as_json:
+        document = found.model_dump(mode="json")
+        for name, wanted in (("published", True), ("measured", False)):
+            document.setdefault("counts", {})[name] = found.counts(published=wanted)
+        print_json(document)
+        return
+    from fslab.claims import terminal
+
+    if tables:
+        terminal.show_tables(found, console())
+    else:
+        terminal.show(found, console(), undecided=undecided)
+
+
+def _verdicts(target: str, *, published_only: bool, url: str | None) -> Verdicts:
+    from fslab.store.store import Store
+    from fslab.study import shipped
+
+    if target in shipped.ids() or "/" in target or target.endswith((".yaml", ".yml")):
+        from fslab.study import load
+
+        study = load.load(target)
+        if published_only:
+            return _judge(study, target, None, None)
+        with Store.open(url, create=False) as opened:
+            campaigns = [one for one in opened.campaigns() if one.study_id == study.id]
+            if not campaigns:
+                hint = (
+                    f"run it: fslab run {target}; what it printed itself: fslab claims {target} --published"
+                )
+                raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)
+            return _judge(study, target, campaigns[-1], opened)
+    with Store.open(url, create=False) as opened:
+        campaign = opened.campaign(target)
+        study = _of_campaign(campaign)
+        return _judge(study, campaign.study_id, None if published_only else campaign, opened)
+
+
+def _of_campaign(campaign: Campaign) -> Study:
+    """The study as it was run; with today's claims where it is a shipped one that had none then."""
+    from fslab.study import load, shipped
+
+    study = load.load_text(campaign.study_source, f"{campaign.study_id}.yaml")
+    if not study.claims and campaign.study_id in shipped.ids():
+        return load.load(campaign.study_id)
+    return study
+
+
+def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | None) -> Verdicts:
+    from fslab.claims import build
+    from fslab.claims.model import Verdicts
+    from fslab.claims.scope import Scope
+    from fslab.claims.written import Published
+    from fslab.plan.expand import expand
+    from fslab.units import parse_size
+
+    published = study.published or Published()
+    memory = parse_size(published.memory) if published.memory else None
+    scope = Scope(cells=expand(study), memory_bytes=memory)
+    figures = _figures(study, name, scope)
+    ours, here, judge = None, None, None
+    if campaign is not None and store is not None:
+        here, judge = _here(campaign, store)
+        ours = None if figures is None else _figures(study, name, here)
+    return Verdicts(
+        study=study.id,
+        title=study.title,
+        source=study.source,
+        campaign=campaign.id if campaign else None,
+        conditions=_conditions(campaign, judge) if campaign and judge else None,
+        claims=build.judged(study.claims, study=scope, printed=figures, campaign=here, judge=judge),
+        tables=() if figures is None else build.tables(figures, published, judge, ours),
+    )
+
+
+def _here(campaign: Campaign, store: Store) -> tuple[Scope, Judge]:
+    """The cells of a campaign, and what judges by its trials."""
+    from fslab.analysis.pairs import looks_of
+    from fslab.claims.judge import Judge
+    from fslab.claims.scope import Scope
+    from fslab.claims.trials import Trials
+    from fslab.plan.possible import why_not
+
+    records = store.trials(campaign.id)
+    facts: dict[str, Any] = {**campaign.machine, **(records[0].provenance.machine if records else {})}
+    impossible = {cell.id: why for cell in campaign.cells if (why := why_not(cell))}
+    scope = Scope(cells=campaign.cells, memory_bytes=facts.get("memory_bytes"))
+    return scope, Judge(
+        trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
+    )
+
+
+def _figures(study: Study, name: str, scope: Scope) -> Figures | None:
+    """The published figures; None for a study that says nothing of a publication."""
+    from fslab.claims.published import Figures, read_figures
+    from fslab.study import shipped
+
+    if study.published is None:
+        return None
+    file = study.published.figures
+    if file is None:
+        return Figures(printed=())
+    beside = Path(name).parent / file
+    ours = name in shipped.ids() or not beside.is_file()
+    text = shipped.figures(file) if ours else beside.read_text("utf-8")
+    if text is None:
+        hint = "'figures' of 'published' names a file beside the study"
+        raise UsageError("there is no such file of published figures", where=str(beside), hint=hint)
+    return read_figures(text, file, study.published, scope)
+
+
+def _conditions(campaign: Campaign, judge: Judge) -> str:
+    from fslab.analysis.soundness import is_sound
+
+    sound = sum(is_sound(record) for record in judge.trials.records)
+    kernel = campaign.machine.get("kernel") or "unknown"
+    return (
+        f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
+        f"{sound} sound of {len(judge.trials.records)} trials of {len(campaign.cells)} cells"
+    )
