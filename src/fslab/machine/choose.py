@@ -34,6 +34,17 @@ def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
 
 def missing(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     """What a machine lacks to build this stack; nothing if it can, as far as can be told without trying."""
+    if stack.filesystem is None:
+        return _unusable(stack, spec)
+    return (
+        *_unusable(stack, spec),
+        *missing_filesystem(stack.filesystem, spec),
+        *missing_layout(stack.layout, spec),
+    )
+
+
+def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
+    """Why the machine cannot be used at all, whatever the file system."""
     machine, medium = REGISTRY.get(spec.type), MEDIA.get(stack.medium.type)
     if machine.guest and not medium.image:
         return (Need(what=f"a '{stack.medium.type}' medium is measured on the host only"),)
@@ -41,37 +52,37 @@ def missing(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
         return (
             Need(what=f"a '{stack.medium.type}' medium needs root on the host", remedy="run it with sudo"),
         )
-    if stack.filesystem is None:
-        return ()
-    return (*missing_filesystem(stack.filesystem, spec), *missing_layout(stack.layout, spec))
+    return machine.missing(spec)
 
 
 def resolved(stack: StackSpec) -> StackSpec:
     """The stack with ``auto`` replaced by the first machine that can build it.
 
-    UnsupportedError, with what each lacks, if none can.
+    If none can, by the first that can be used: its trials are not possible, and say why, and the other stacks' go
+    on. UnsupportedError, with what each lacks, if there is no such machine either.
     """
     if stack.machine.type != AUTO:
         return stack
-    reasons = []
-    for name in PREFERRED:
-        spec = _spec(stack.machine, REGISTRY.get(name))
-        needs = missing(stack, spec)
-        if not needs:
-            return stack.model_copy(update={"machine": spec})
-        reasons.append(f"{name}: {needs[0].what}")
-    raise UnsupportedError(
-        f"no machine can build it ({'; '.join(reasons)})", where=stack.name, hint="see: fslab doctor"
-    )
+    specs = [_spec(stack.machine, REGISTRY.get(name)) for name in PREFERRED]
+    able = [spec for spec in specs if not missing(stack, spec)]
+    usable = able or [spec for spec in specs if not _unusable(stack, spec)]
+    if usable:
+        return stack.model_copy(update={"machine": usable[0]})
+    reasons = "; ".join(f"{spec.type}: {missing(stack, spec)[0].what}" for spec in specs)
+    raise UnsupportedError(f"no machine can build it ({reasons})", where=stack.name, hint="see: fslab doctor")
 
 
 def check(stack: StackSpec) -> None:
-    """Raise what keeps a guest from building this stack, before anything is made."""
+    """Raise what keeps a guest from building this stack, before anything is made.
+
+    A file system that its kernel lacks keeps nobody else's trials from being made: those of this one are stored as
+    not possible, as on the host.
+    """
     if stack.machine.type == AUTO:
         raise UsageError("'auto' must be resolved first", where=stack.name)
     if not REGISTRY.get(stack.machine.type).guest:
         return
-    for need in missing(stack, stack.machine):
+    for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):
         raise UnsupportedError(need.what, where=f"{stack.name} on {stack.machine.type}", hint=need.remedy)
 
 
