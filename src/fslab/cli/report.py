@@ -1,0 +1,138 @@
+"""``fslab report``: one HTML file of a campaign, or several compared; tables and figures for a paper."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import StoreOption
+from fslab.errors import UsageError
+
+if TYPE_CHECKING:
+    from fslab.report.page.model import Page
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+
+EPILOG = """\b
+Examples:
+  fslab report                                 the last campaign, as CAMPAIGN.html in this directory
+  fslab report last -o results.html --figures figures
+  fslab report last~1 last -o kernels.html     two campaigns compared, then each of them
+  fslab report last --format latex > table.tex
+
+\b
+Exit codes:
+  0  written
+  2  the command line does not fit together, or a file cannot be written
+  7  no such campaign
+"""
+
+
+class Format(StrEnum):
+    """What a report is written as."""
+
+    HTML = "html"
+    MARKDOWN = "md"
+    LATEX = "latex"
+
+
+def report(
+    campaigns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CAMPAIGN]…",
+            help="Ids of campaigns, beginnings of them, 'last' or 'last~1'. Several are compared with the first.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file; '-' is standard output. Default: CAMPAIGN.html, or for "
+            "md and latex standard output.",
+        ),
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", "-f", help="A page, or only the tables for a paper.")
+    ] = Format.HTML,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Write every figure there too, as SVG and PNG."),
+    ] = None,
+    store: StoreOption = None,
+) -> None:  # fmt: skip
+    """Write what was found as one HTML file that needs no server and no network: open it, mail it, print it.
+
+    It begins with the answer and how sure it is; below are each workload with every trial, latency and rate over
+    time, the exact commands, the machine, and every trial that was left out with why.
+    """
+    from fslab.store.store import Store
+
+    names = campaigns or ["last"]
+    with Store.open(store, create=False) as opened:
+        chosen = [opened.campaign(name) for name in names]
+        if len({campaign.id for campaign in chosen}) < len(chosen):
+            raise UsageError("one campaign is named twice", where=" ".join(names))
+        if form is not Format.HTML:
+            if figures is not None:
+                write_figures(page_of(chosen, opened), figures)
+            _put(_tables(chosen, opened, form), output)
+            return
+        page = page_of(chosen, opened)
+    if figures is not None:
+        write_figures(page, figures)
+    _put(html_of(page), output or Path(f"{'-'.join(campaign.id for campaign in chosen)}.html"))
+
+
+def page_of(campaigns: list[Campaign], store: Store) -> Page:
+    """The page of campaigns: each of them, and each compared with the first."""
+    from fslab.cli.report_sources import comparisons, source
+    from fslab.report.page import assemble
+
+    sources = [source(campaign, store) for campaign in campaigns]
+    return assemble.page(sources, comparisons(sources))
+
+
+def html_of(page: Page) -> str:
+    """The page as the text of a file."""
+    from fslab.report.page import render
+
+    return render.html(page)
+
+
+def write_figures(page: Page, directory: Path) -> None:
+    """SVG and PNG of every figure, and how many that were."""
+    from fslab.report.figures import files
+    from fslab.report.page import assemble
+
+    written = files.write(assemble.figures(page), directory)
+    typer.echo(f"{len(written)} figures in {directory}", err=True)
+
+
+def _tables(campaigns: list[Campaign], store: Store, form: Format) -> str:
+    from fslab.report import paper
+    from fslab.report.build import build
+
+    write = paper.markdown if form is Format.MARKDOWN else paper.latex
+    return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is None or str(output) == "-":
+        sys.stdout.write(text)
+        return
+    write_file(text, output)
+    typer.echo(f"report: {output.resolve()}")
+
+
+def write_file(text: str, path: Path) -> None:
+    """Replace a file as a whole; UsageError if it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"cannot be written: {error.strerror}", where=str(path), hint="give another: -o FILE"
+        ) from error

@@ -1,0 +1,34 @@
+"""What a page is made of, out of the store: trials with what their tools wrote, reasons, claims, comparisons.
+
+Shared by ``fslab report``, ``fslab run`` and ``fslab serve``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fslab.report.page.assemble import BRIEF_FROM, Source
+from fslab.report.page.model import Comparison
+
+if TYPE_CHECKING:
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+
+
+def source(campaign: Campaign, store: Store) -> Source:
+    """A campaign with its trials; very many of them come without their tools' output."""
+    few = len(store.finished(campaign.id)) <= BRIEF_FROM
+    return Source(campaign=campaign, trials=store.trials(campaign.id, raw=few))
+
+
+def comparisons(sources: Sequence[Source]) -> list[Comparison]:
+    """Each campaign compared with the first one; what differs between them is shown, not refused."""
+    from fslab.report import contrast
+    from fslab.report.page.compare import comparison
+
+    if len(sources) < 2:
+        return []
+    sides = [contrast.Results.of_campaign(each.campaign, each.trials) for each in sources]
+    found = [contrast.contrast(sides[0], other, allowed=[contrast.ALL]) for other in sides[1:]]
+    return [comparison(each, f"compare-{number}") for number, each in enumerate(found, start=1) if each.lines]

@@ -1,0 +1,97 @@
+"""All trials in the order in which they ran, each against the median of its kind: drift shows as a slope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fslab.report.figures import Figure, _axis
+from fslab.report.figures._stacks import Looks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """A trial: ``minutes`` since the first began, ``ratio`` of its headline figure to the median of its cell.
+
+    In a campaign of very many trials each stands for ``trials`` of them.
+    """
+
+    stack: str
+    workload: str
+    minutes: float
+    ratio: float
+    sound: bool
+    trials: int = 1
+
+
+def figure(key: str, moments: Sequence[Moment], looks: Looks) -> Figure:
+    """Of a whole campaign."""
+    present = looks.only([moment.stack for moment in moments])
+    data = [
+        {
+            "stack": moment.stack,
+            "workload": moment.workload,
+            "minutes": round(moment.minutes, 3),
+            "ratio": _axis.rounded(moment.ratio),
+            "kind": "sound" if moment.sound else "invalid",
+        }
+        for moment in moments
+    ]
+    grouped = any(moment.trials > 1 for moment in moments)
+    percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
+    spec = {
+        **_axis.base(),
+        "height": 220,
+        "description": "All trials in the order in which they ran",
+        "usermeta": {},
+        "layer": [
+            {
+                "name": "level",
+                "data": {"values": [{"ratio": 1}]},
+                "mark": {"type": "rule", "color": "var(--muted)"},
+                "encoding": {"y": {"field": "ratio", "type": "quantitative"}},
+            },
+            {
+                "name": "trial",
+                "data": {"values": data},
+                "mark": {"type": "point", "filled": True, "size": 34, "opacity": 0.75},
+                "encoding": {
+                    "x": {
+                        "field": "minutes",
+                        "type": "quantitative",
+                        "title": "minutes since the first trial",
+                        "axis": {"grid": False},
+                    },
+                    "y": {
+                        "field": "ratio",
+                        "type": "quantitative",
+                        "title": "from the median of its cell",
+                        "scale": {"zero": False},
+                        "axis": {"labelExpr": percent, "tickCount": 5},
+                    },
+                    "color": present.colour(),
+                    "shape": {
+                        "field": "kind",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": {"domain": ["sound", "invalid"], "range": ["circle", "cross"]},
+                    },
+                    "tooltip": [
+                        {"field": "workload"},
+                        {"field": "stack"},
+                        {"field": "ratio", "format": ".4~r"},
+                        {"field": "kind"},
+                    ],
+                },
+            },
+        ],
+    }
+    what = "Each point is many trials: so many do not fit one by one" if grouped else "Each point is a trial"
+    return Figure(
+        id=key,
+        title="Trials in the order in which they ran",
+        spec=spec,
+        caption=f"{what}; a slope or a step that all stacks share is the machine's, not theirs.",
+        alt="All trials over time, each as its distance from the median of its cell.",
+        marks={"trial": len(data)},
+    )

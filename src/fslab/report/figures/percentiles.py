@@ -1,0 +1,64 @@
+"""Latency percentiles as curves: how bad the slow ones are, one more nine per step of the axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from fslab.report.figures import Figure, _axis
+from fslab.report.figures._stacks import Looks
+from fslab.units import Unit
+
+# A percentile of 100 (the maximum) has no place on an axis of nines.
+_LABELS = "datum.value < 0.31 ? '50 %' : format(100 - 100 * pow(10, -datum.value), '.6~r') + ' %'"
+
+
+def figure(
+    key: str, workload: str, operation: str, curves: Mapping[str, Mapping[float, float]], looks: Looks
+) -> Figure:
+    """``curves``: by stack (label), latency in ns by percentile; medians over the sound trials."""
+    present = looks.only(list(curves))
+    data = [
+        {"stack": stack, "p": percent, "nines": _axis.rounded(-math.log10(1 - percent / 100)), "ns": _axis.rounded(ns)}
+        for stack, curve in curves.items()
+        for percent, ns in sorted(curve.items())
+        if 50 <= percent < 100 and ns > 0
+    ]  # fmt: skip
+    last = max((row["nines"] or 0.0 for row in data if isinstance(row["nines"], float)), default=1.0)
+    ticks = [0.30103, *(float(nine) for nine in range(1, math.ceil(last) + 1))]
+    spec = {
+        **_axis.base(),
+        "height": 240,
+        "description": f"{workload}: {operation} latency percentiles",
+        "usermeta": {},
+        "data": {"values": data},
+        "encoding": {
+            "x": {
+                "field": "nines", "type": "quantitative", "title": f"share of {operation}s that took no longer",
+                "scale": {"domain": [0.30103, max(last, 1.0)], "nice": False},
+                "axis": {"values": ticks, "labelExpr": _LABELS},
+            },
+            "y": {
+                "field": "ns", "type": "quantitative", "title": f"{operation} latency", "scale": {"type": "log"},
+                "axis": _axis.value_axis(Unit.NANOSECONDS, gridOpacity=_axis.DECADES),
+            },
+            "color": present.colour(), "strokeDash": present.dash(),
+            "tooltip": [
+                {"field": "stack", "title": "stack"}, {"field": "p", "title": "percentile"},
+                {"field": "ns", "title": "latency (ns)", "format": ".4~s"},
+            ],
+        },
+        "layer": [
+            {"name": "curve", "mark": {"type": "line", "strokeWidth": 2}},
+            {
+                "name": "percentile", "mark": {"type": "point", "filled": True, "size": 34},
+                "encoding": {"shape": present.shape()},
+            },
+        ],
+    }  # fmt: skip
+    return Figure(
+        id=key, title=f"{workload}: {operation} latency by percentile", spec=spec,
+        caption="Each step to the right is ten times rarer; the median of the trials' percentiles, on a log axis.",
+        alt=f"Latency of {operation}s of {workload} by percentile, a curve for each of {', '.join(present.labels)}.",
+        marks={"percentile": len(data), "curve": len({str(row['stack']) for row in data})},
+    )  # fmt: skip

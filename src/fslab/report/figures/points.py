@@ -1,0 +1,153 @@
+"""Every trial a point, with the median and its interval, one line per stack (after Cleveland's dot plot)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fslab.report.figures import Figure, _axis
+from fslab.report.figures._stacks import Looks
+from fslab.report.model import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One trial of a stack (its label); ``kind`` is ``sound``, ``doubt`` or ``invalid``."""
+
+    stack: str
+    block: int
+    value: float
+    kind: str
+
+
+def figure(key: str, row: Row, points: Sequence[Point], looks: Looks) -> Figure:
+    """Of one metric of one workload; invalid trials are crossed out, those in doubt are hollow."""
+    best = best_of(row, looks)
+    medians = _medians(row, looks, best)
+    intervals = [each for each in medians if each["low"] is not None]
+    data = [
+        {
+            "stack": point.stack,
+            "trial": point.block + 1,
+            "kind": point.kind,
+            **_both("value", point.value, best),
+        }
+        for point in points
+    ]
+    title = _axis.title_of(row.metric, row.unit, row.better)
+    values = [point.value for point in points]
+    near = bool(values) and min(values) > max(values) / 2
+    x: dict[str, Any] = {
+        "field": "value",
+        "type": "quantitative",
+        "title": title,
+        "scale": {"zero": not near, "nice": True},
+        "axis": _axis.value_axis(row.unit),
+    }
+    present = [label for label in looks.labels if any(point.stack == label for point in points)]
+    y = {
+        "field": "stack",
+        "type": "nominal",
+        "sort": present,
+        "title": None,
+        "axis": {"labelLimit": 260, "grid": False},
+    }
+    colour = {**looks.colour(), "legend": None}
+    spec = {
+        **_axis.base(),
+        "height": {"step": 26},
+        "description": f"{row.workload}: {title}, every trial",
+        "usermeta": _axis.switches("x", title, row.unit),
+        "encoding": {"y": y},
+        "layer": [
+            *[
+                {
+                    "name": "interval",
+                    "data": {"values": intervals},
+                    "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "clip": False},
+                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour},
+                }
+            ]
+            * bool(intervals),
+            {
+                "name": "trial",
+                "data": {"values": data},
+                "mark": {"type": "point", "size": 46, "strokeWidth": 1.4, "filled": True, "opacity": 0.85},
+                "encoding": {"x": x, "stroke": colour, "fill": colour, **_kinds(), "tooltip": _tooltip(row)},
+            },
+            {
+                "name": "median",
+                "data": {"values": medians},
+                "mark": {"type": "tick", "thickness": 2.5, "height": 20, "size": 20, "color": "var(--ink)"},
+                "encoding": {"x": {**x, "field": "median"}},
+            },
+        ],
+    }
+    caption = "Each point is a trial; the bar is the median, the band its interval."
+    kinds = {point.kind for point in points}
+    caption += " Hollow: in doubt." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
+        "invalid" in kinds
+    )
+    return Figure(
+        id=key,
+        title=f"{row.workload}, {row.metric.replace('_', ' ')}: every trial",
+        caption=caption,
+        alt=f"{row.workload}, {title}. {row.words}",
+        spec=spec,
+        marks={"trial": len(data), "median": len(medians), "interval": len(intervals)},
+    )
+
+
+def best_of(row: Row, looks: Looks) -> float | None:
+    """The median of the row's leader, which ratios are taken to."""
+    by_label = dict(zip(looks.labels, row.summaries, strict=True))
+    return by_label[row.leader].median if row.leader in by_label else None
+
+
+def _medians(row: Row, looks: Looks, best: float | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "stack": label,
+            **_both("median", summary.median, best),
+            **_both("low", summary.interval.low if summary.interval else None, best),
+            **_both("high", summary.interval.high if summary.interval else None, best),
+        }
+        for label, summary in zip(looks.labels, row.summaries, strict=True)
+        if summary.median is not None
+    ]
+
+
+def _both(name: str, value: float | None, best: float | None) -> dict[str, float | None]:
+    """A value and, for a page's switch, its ratio to the best median."""
+    ratio = None if value is None or not best else value / best
+    return {name: _axis.rounded(value), f"{name}_ratio": _axis.rounded(ratio)}
+
+
+def _kinds() -> dict[str, Any]:
+    return {
+        "shape": {
+            "field": "kind",
+            "type": "nominal",
+            "legend": None,
+            "scale": {
+                "domain": ["sound", "doubt", "invalid"],
+                "range": ["circle", "circle", "M-.7-.7L.7.7M-.7.7L.7-.7"],
+            },
+        },
+        "fillOpacity": {"condition": {"test": "datum.kind === 'sound'", "value": 0.55}, "value": 0},
+    }
+
+
+def _tooltip(row: Row) -> list[dict[str, Any]]:
+    return [
+        {"field": "stack", "type": "nominal", "title": "stack"},
+        {"field": "trial", "type": "quantitative", "title": "trial"},
+        {
+            "field": "value",
+            "type": "quantitative",
+            "title": f"{row.metric.replace('_', ' ')} ({row.unit.value})",
+            "format": ".4~s",
+        },
+        {"field": "kind", "type": "nominal", "title": "judged"},
+    ]

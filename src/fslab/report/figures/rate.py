@@ -1,0 +1,81 @@
+"""The rate over the time of a run: whether it was steady, fell off a cliff or stood still."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fslab.report.figures import Figure, _axis
+from fslab.report.figures._stacks import Looks
+from fslab.units import Unit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Course:
+    """The rate of one trial of a stack (its label), one value per interval."""
+
+    stack: str
+    trial: int
+    interval_s: float
+    values: tuple[float, ...]
+
+
+def figure(key: str, workload: str, what: str, unit: Unit, courses: Sequence[Course], looks: Looks) -> Figure:
+    """Small multiples: a panel per stack, a line per trial, on one scale."""
+    present = looks.only([course.stack for course in courses])
+    data = [
+        {
+            "stack": course.stack,
+            "trial": course.trial + 1,
+            "s": round((step + 0.5) * course.interval_s, 3),
+            "rate": _axis.rounded(value),
+        }
+        for course in courses
+        for step, value in enumerate(course.values)
+    ]
+    spec = {
+        **_axis.base(),
+        "description": f"{workload}: {what} over time",
+        "usermeta": {},
+        "data": {"values": data},
+        "facet": {
+            "row": {
+                "field": "stack",
+                "type": "nominal",
+                "sort": list(present.labels),
+                "header": {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"},
+            }
+        },
+        "spacing": 14,
+        "spec": {
+            "width": _axis.base()["width"],
+            "height": 84,
+            "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.75, "interpolate": "step"},
+            "name": "course",
+            "encoding": {
+                "x": {
+                    "field": "s",
+                    "type": "quantitative",
+                    "title": "time in the run, s",
+                    "axis": {"grid": False},
+                },
+                "y": {
+                    "field": "rate",
+                    "type": "quantitative",
+                    "title": what,
+                    "axis": _axis.value_axis(unit, tickCount=3),
+                },
+                "detail": {"field": "trial", "type": "nominal"},
+                "color": {**present.colour(), "legend": None},
+            },
+        },
+    }
+    del spec["width"]
+    return Figure(
+        id=key,
+        title=f"{workload}: {what} over time",
+        spec=spec,
+        caption="A line per trial, all panels on one scale.",
+        alt=f"{what} of {workload} over the time of the run, a panel for each of {', '.join(present.labels)}.",
+        marks={"course": len(courses)},
+    )

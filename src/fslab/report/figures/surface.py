@@ -1,0 +1,144 @@
+"""A figure over two numeric parameters (file size × record size, disks × chunk): a field of values per stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fslab.report.figures import Figure, _axis
+from fslab.units import Direction, Unit, format_value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Field:
+    """The median of one stack at one pair of values; ``*_words``: the values as they are written."""
+
+    stack: str
+    x: float
+    x_words: str
+    y: float
+    y_words: str
+    median: float
+
+
+def figure(
+    key: str,
+    name: str,
+    parameters: tuple[str, str],
+    metric: str,
+    unit: Unit,
+    better: Direction,
+    fields: Sequence[Field],
+    labels: Sequence[str],
+) -> Figure:
+    """A panel per stack on one scale of colours; the median is written into each field.
+
+    ``labels``: of the panels, in their order.
+    """
+    across = [words for _, words in sorted({(field.x, field.x_words) for field in fields})]
+    up = [words for _, words in sorted({(field.y, field.y_words) for field in fields}, reverse=True)]
+    middle = _middle([field.median for field in fields])
+    data = [
+        {
+            "stack": field.stack,
+            "x": field.x_words,
+            "y": field.y_words,
+            "median": _axis.rounded(field.median),
+            "text": format_value(field.median, unit).split(" ")[0] + _prefix(field.median, unit),
+        }
+        for field in fields
+    ]
+    title = _axis.title_of(metric, unit, better)
+    x: dict[str, Any] = {
+        "field": "x",
+        "type": "ordinal",
+        "sort": across,
+        "title": parameters[0],
+        "axis": {"labelAngle": 0, "grid": False},
+    }
+    y: dict[str, Any] = {
+        "field": "y",
+        "type": "ordinal",
+        "sort": up,
+        "title": parameters[1],
+        "axis": {"grid": False},
+    }
+    spec = {
+        **_axis.base(),
+        "description": f"{name}: {title} by {parameters[0]} and {parameters[1]}",
+        "usermeta": {},
+        "data": {"values": data},
+        "facet": {
+            "row": {
+                "field": "stack",
+                "type": "nominal",
+                "sort": list(labels),
+                "header": {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"},
+            }
+        },
+        "spacing": 14,
+        "spec": {
+            "width": _axis.base()["width"],
+            "height": {"step": 26},
+            "encoding": {"x": x, "y": y},
+            "layer": [
+                {
+                    "name": "field",
+                    "mark": {"type": "rect", "stroke": "var(--paper)"},
+                    "encoding": {
+                        "color": {
+                            "field": "median",
+                            "type": "quantitative",
+                            "title": title,
+                            "scale": {"scheme": "cividis", "zero": False},
+                            "legend": {
+                                "orient": "bottom",
+                                "labelExpr": _axis.label_expression(unit),
+                                "gradientLength": 200,
+                                "title": title,
+                            },
+                        },
+                    },
+                },
+                {
+                    "name": "figure",
+                    "mark": {"type": "text", "fontSize": 11},
+                    "encoding": {
+                        "text": {"field": "text"},
+                        "color": {
+                            "condition": {"test": f"datum.median > {middle}", "value": "#000"},
+                            "value": "#fff",
+                        },
+                    },
+                },
+            ],
+        },
+    }
+    del spec["width"]
+    return Figure(
+        id=key,
+        title=f"{name}: {metric.replace('_', ' ')} by {parameters[0]} and {parameters[1]}",
+        spec=spec,
+        caption="Medians; all panels share one scale of colours.",
+        alt=f"{title} of {name} over {parameters[0]} ({across[0]} to {across[-1]}) and {parameters[1]} ({up[-1]} to "
+        f"{up[0]}), a panel for each of {', '.join(labels)}.",
+        marks={"field": len(data), "figure": len(data)},
+    )
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Where the colours are half as dark: text above it is dark, below it light."""
+    return (min(values) + max(values)) / 2
+
+
+def _prefix(value: float, unit: Unit) -> str:
+    """``M`` of ``12 MB/s``: the unit itself stands in the legend."""
+    written = format_value(value, unit).partition(" ")[2]
+    return (
+        f" {written.removesuffix(unit.value)}".rstrip()
+        if unit in {Unit.BYTES_PER_SECOND, Unit.BYTES}
+        else f" {written}"
+        if unit is Unit.NANOSECONDS
+        else ""
+    )

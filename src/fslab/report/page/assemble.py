@@ -1,0 +1,182 @@
+"""Puts a page together from campaigns, their trials, and what others have to say of them. Pure.
+
+Reasons (``Statement``) and claims (``Claim``) are handed in: this looks for none.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fslab import __version__
+from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.soundness import is_sound
+from fslab.record import TrialRecord
+from fslab.report.build import build
+from fslab.report.figures import Figure, order
+from fslab.report.figures import heat as heat_figure
+from fslab.report.figures._stacks import Looks
+from fslab.report.model import Report
+from fslab.report.page import answer, heat, method, sections, sweeps
+from fslab.report.page.model import Claim, Comparison, Page, Part, Section, Statement
+from fslab.report.page.packing import Packer
+from fslab.store.campaign import Campaign
+from fslab.units import format_size
+
+BRIEF_FROM = 2_000  # trials: from here on a page leaves out what only a few readers want of each of them
+MOMENTS = 2_000  # points in the figure of all trials over time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """One campaign with its trials (with raw output, where that is to be shown) and what is said of them."""
+
+    campaign: Campaign
+    trials: Sequence[TrialRecord]
+    statements: tuple[Statement, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+
+def page(
+    sources: Sequence[Source], comparisons: Iterable[Comparison] = (), *, known: MetricsOf = headline_metrics
+) -> Page:
+    """One part per campaign, in the order given."""
+    parts = tuple(
+        part(source, known=known, prefix=f"{number}-" if number else "")
+        for number, source in enumerate(sources)
+    )
+    titles = dict.fromkeys(each.report.title for each in parts)
+    return Page(
+        title=" and ".join(titles), made=f"fslab {__version__}", parts=parts, comparisons=tuple(comparisons)
+    )
+
+
+def part(source: Source, *, known: MetricsOf = headline_metrics, prefix: str = "") -> Part:
+    """``prefix`` keeps anchors apart where a page has several campaigns."""
+    campaign, trials = source.campaign, source.trials
+    report = build(campaign, trials, known=known)
+    together = list(groups(campaign.cells, trials))
+    anchors = _anchors([group.label for group in together], prefix)
+    maker = sections.Maker(report=report, packer=Packer(), brief=len(trials) > BRIEF_FROM)
+    made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
+    return Part(
+        report=report,
+        status=report.status.value.replace("_", " "),
+        asked=_asked(report),
+        machine=_machine(report),
+        answer=answer.sentences(report),
+        sure=answer.how_sure(report),
+        beware=tuple(note for note in report.notes if note.severity != "note"),
+        heat=heat.rows(report, anchors),
+        sweeps=tuple(sweeps.figures(report, together)) if len(report.rows) <= BRIEF_FROM else (),
+        sections=made,
+        order=tuple(_order(together, report, f"{prefix}order", known)),
+        method=tuple(method.tables(campaign, trials, report)),
+        study=campaign.study_source,
+        statements=source.statements,
+        claims=source.claims,
+    )  # fmt: skip
+
+
+def figures(found: Page) -> Iterator[Figure]:
+    """All figures of a page, and the heat map, which a page shows as a table."""
+    for number, each in enumerate(found.parts):
+        tiles = [
+            heat_figure.Tile(
+                row=_heat_name(row.workload, row.metric), stack=tile.stack, share=tile.share, decided=tile.decided
+            )
+            for row in each.heat
+            for tile in row.tiles
+            if tile.share is not None
+        ]  # fmt: skip
+        if tiles:
+            names = [_heat_name(row.workload, row.metric) for row in each.heat]
+            labels = [stack.label for stack in each.report.stacks]
+            yield heat_figure.figure(f"{number}-heat" if number else "heat", tiles, names, labels)
+        yield from each.sweeps
+        yield from (figure for section in each.sections for figure in section.figures)
+        yield from each.order
+    yield from (figure for comparison in found.comparisons for figure in comparison.figures)
+
+
+def _heat_name(workload: str, metric: str) -> str:
+    return f"{workload}, {metric}"
+
+
+def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
+    """An id for each workload's section, readable and unique."""
+    found: dict[str, str] = {}
+    for label in labels:
+        plain = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "workload"
+        anchor = f"{prefix}w-{plain}"
+        taken = sum(other == anchor or other.startswith(f"{anchor}--") for other in found.values())
+        found[label] = f"{anchor}--{taken}" if taken else anchor
+    return found
+
+
+def _asked(report: Report) -> str:
+    stacks = ", ".join(stack.label for stack in report.stacks[:6])
+    if len(report.stacks) > 6:
+        stacks += f" and {len(report.stacks) - 6} more"
+    names = list(dict.fromkeys(row.workload for row in report.rows))
+    works = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"{stacks} at {works or 'nothing yet'}; on {', '.join(report.media)}."
+
+
+def _machine(report: Report) -> str:
+    cpus = f"{report.cpus} × " if report.cpus else ""
+    memory = f"{format_size(report.memory_bytes)} memory" if report.memory_bytes else "memory unknown"
+    told = [f"Linux {report.kernel or 'of unknown version'}", f"{cpus}{report.cpu or 'CPU unknown'}", memory]
+    told += [
+        f"in a {guest.machine} guest with Linux {guest.kernel or 'of unknown version'}"
+        for guest in report.guests
+    ]
+    return ", ".join(told) + "."
+
+
+def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf) -> Iterator[Figure]:
+    """All trials over time, each against the median of its cell; several as one where there are very many."""
+    labels = {stack.id: stack.label for stack in report.stacks}
+    moments: list[order.Moment] = []
+    begun = min(
+        (t.started for group in together for each in group.trials.values() for t in each), default=None
+    )
+    if begun is None:
+        return
+    for group in together:
+        for metric in metrics_of(group, known)[:1]:
+            for stack, trials in group.trials.items():
+                values = list(group.by_block(metric.name, stack).values())
+                middle = statistics.median(values) if values else 0.0
+                for trial in trials if middle > 0 else ():
+                    figure = trial.metrics.get(metric.name)
+                    if figure is not None and figure.value is not None:
+                        moments.append(
+                            order.Moment(
+                                stack=labels[stack], workload=group.label, sound=is_sound(trial),
+                                minutes=(trial.started - begun).total_seconds() / 60, ratio=figure.value / middle,
+                            )
+                        )  # fmt: skip
+    if moments:
+        yield order.figure(key, _thinned(moments), Looks.of(report.stacks))
+
+
+def _thinned(moments: list[order.Moment]) -> list[order.Moment]:
+    """As they are, or medians of neighbours in time of the same stack."""
+    if len(moments) <= MOMENTS:
+        return moments
+    size = -(-len(moments) // MOMENTS)
+    by_stack: dict[str, list[order.Moment]] = {}
+    for moment in sorted(moments, key=lambda each: each.minutes):
+        by_stack.setdefault(moment.stack, []).append(moment)
+    return [
+        order.Moment(
+            stack=stack, workload=f"{len(chunk)} trials", sound=True, trials=len(chunk),
+            minutes=statistics.median(each.minutes for each in chunk),
+            ratio=statistics.median(each.ratio for each in chunk),
+        )
+        for stack, each_of in by_stack.items()
+        for chunk in (each_of[start : start + size] for start in range(0, len(each_of), size))
+    ]  # fmt: skip

@@ -1,0 +1,103 @@
+"""The heat map: how each stack does against the best of each row, and what to take. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from fslab.report.model import Comparison, Mark, Report, Row, Summary, Verdict
+from fslab.report.page.model import HeatRow, Tile
+from fslab.report.words import listed, ratio_text
+from fslab.units import Direction, format_value
+
+
+def rows(report: Report, anchors: Mapping[str, str]) -> tuple[HeatRow, ...]:
+    """One for each figure; ``anchors``: of the workloads' sections."""
+    impossible = {
+        (place.workload, place.stack)
+        for note in report.notes
+        if note.kind == "unsupported"
+        for place in note.places
+    }
+    return tuple(_row(row, report, anchors[row.workload], impossible) for row in report.rows)
+
+
+def share(row: Row, summary: Summary, best: float | None) -> float | None:
+    """1 for the best median, 0.5 for half as good; None where nothing can be said."""
+    if summary.median is None or not best or summary.median <= 0 or row.better is Direction.NEITHER:
+        return None
+    return summary.median / best if row.better is Direction.HIGHER else best / summary.median
+
+
+def best_of(row: Row) -> float | None:
+    """The best median of a row."""
+    known = [summary.median for summary in row.summaries if summary.median is not None]
+    if not known:
+        return None
+    return min(known) if row.better is Direction.LOWER else max(known)
+
+
+def _row(row: Row, report: Report, anchor: str, impossible: Collection[tuple[str, str]]) -> HeatRow:
+    labels = {stack.id: stack.label for stack in report.stacks}
+    best = best_of(row)
+    tiles = tuple(_tile(row, summary, best, labels[summary.stack], impossible) for summary in row.summaries)
+    chosen = [labels[summary.stack] for summary in row.summaries if summary.mark is not Mark.NONE]
+    return HeatRow(
+        workload=row.workload,
+        anchor=anchor,
+        metric=row.metric.replace("_", " "),
+        lower=row.better is Direction.LOWER,
+        tiles=tiles,
+        take=" or ".join(chosen) if len(chosen) <= 3 else f"{len(chosen)} stacks may be the best",
+        sure=_sure(row),
+    )
+
+
+def _tile(
+    row: Row, summary: Summary, best: float | None, label: str, impossible: Collection[tuple[str, str]]
+) -> Tile:
+    how_good = share(row, summary, best)
+    value = format_value(summary.median, row.unit)
+    if summary.median is None:
+        kinds = {
+            "not possible here": (row.workload, label) in impossible,
+            "failed": summary.n_failed,
+            "invalid": summary.n_invalid,
+            "unknown": summary.n_unknown,
+        }
+        return Tile(
+            stack=label, share=None, value="–", decided=True,
+            words=next((kind for kind, count in kinds.items() if count), "no trial"),
+        )  # fmt: skip
+    open_row = all(other.mark is Mark.NONE for other in row.summaries)
+    decided = summary.mark is not Mark.MAYBE_BEST and not open_row
+    words = (
+        "the best of all" if summary.mark is Mark.BEST else "shown to be worse" if decided else "not decided"
+    )
+    return Tile(stack=label, share=how_good, value=value, words=words, decided=decided)
+
+
+def _sure(row: Row) -> str:
+    """The comparison with the nearest other: what the choice rests on."""
+    told = [item for item in row.comparisons if item.ratio is not None and item.interval is not None]
+    if not told:
+        return "too few trials" if row.comparisons else ""
+    marks = {summary.mark for summary in row.summaries}
+    if Mark.BEST in marks:
+        return f"{_ratio(min(told, key=lambda item: item.ratio or 0))}, the next"
+    beaten = [item for item in told if item.verdict is Verdict.DIFFERS]
+    if beaten:
+        return f"{_ratio(min(beaten, key=lambda item: item.ratio or 0))}, the next that is told apart"
+    return f"none told apart: within {listed([_span(item) for item in told[:1]])} ×"
+
+
+def _ratio(item: Comparison) -> str:
+    if item.ratio is None or item.interval is None:
+        raise ValueError("a comparison without a ratio has nothing to tell")
+    ratio, low, high = ratio_text(item.ratio, item.interval.low, item.interval.high)
+    return f"{ratio} × {item.denominator} ({low}–{high})"
+
+
+def _span(item: Comparison) -> str:
+    if item.interval is None:
+        raise ValueError("a comparison without an interval has nothing to tell")
+    return "–".join(ratio_text(item.interval.low, item.interval.high))

@@ -1,0 +1,118 @@
+"""How it was measured: the machine's facts, versions, seeds, and every trial that is not compared, with why. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fslab.analysis.soundness import is_sound
+from fslab.record import Severity, TrialRecord
+from fslab.report.model import Report
+from fslab.report.page.model import Cell, Table
+from fslab.store.campaign import Campaign
+from fslab.units import format_size
+
+MOST = 400  # rows of trials that are not compared
+
+
+def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) -> Iterator[Table]:
+    """What is known, in the order in which a reader asks."""
+    yield _pairs("Campaign", _campaign(campaign, report))
+    yield _pairs(
+        "Machine",
+        {_words(name): _text(name, value) for name, value in campaign.machine.items() if _known(value)},
+    )
+    versions = Counter(
+        (name, version) for trial in trials for name, version in trial.provenance.tools.items()
+    )
+    found = {f"{name}": str(version or "unknown") for (name, version), _ in sorted(versions.items(), key=str)}
+    if found:
+        yield _pairs("Versions of the tools", found)
+    for title, facts in _devices(trials):
+        yield _pairs(
+            title, {_words(name): _text(name, value) for name, value in facts.items() if _known(value)}
+        )
+    unsound = [trial for trial in trials if not is_sound(trial)]
+    if unsound:
+        yield _unsound(unsound, report)
+
+
+def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
+    stopping = campaign.stopping
+    counts = report.counts
+    return {
+        "campaign": campaign.id,
+        "study": campaign.study_id,
+        "begun": f"{campaign.created:%Y-%m-%d %H:%M} UTC",
+        "trials": f"{counts.stored} stored: {counts.sound} sound ({counts.doubt} in doubt), {counts.invalid} invalid, "
+        f"{counts.failed} failed",
+        "repeated": f"{stopping.trials} times"
+        if stopping.precision is None
+        else f"from {stopping.trials} up to {stopping.max_trials} times, until {stopping.until.value} to "
+        f"{stopping.precision * 100:g} %",
+        "order": f"all cells once per block, in an order of its own, drawn from seed {campaign.seed}",
+        "settings": ", ".join(map(str, campaign.settings.get("set") or ())) or "as the study says",
+    }
+
+
+def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What lay under the file systems, each kind of stack's medium once."""
+    shown: dict[str, Mapping[str, Any]] = {}
+    for trial in trials:
+        if trial.provenance.device:
+            shown.setdefault(trial.cell.stack.medium.name, trial.provenance.device)
+    for name, facts in list(shown.items())[:8]:
+        yield f"Device under {name}", facts
+
+
+def _unsound(trials: Sequence[TrialRecord], report: Report) -> Table:
+    labels = {stack.id: stack.label for stack in report.stacks}
+    caption = f"Trials that are not compared ({len(trials)})"
+    if len(trials) > MOST:
+        caption += f"; the first {MOST}"
+    return Table(
+        caption=caption,
+        columns=("stack", "trial", "state", "why"),
+        rows=tuple(
+            (
+                trial.cell.workload.name,
+                (
+                    Cell(text=labels.get(trial.cell.stack_id, trial.cell.stack.name)),
+                    Cell(text=str(trial.key.block + 1), sort=trial.key.block),
+                    Cell(text=trial.status_text if trial.status.value != "ok" else "invalid"),
+                    Cell(text=_why(trial)),
+                ),
+            )
+            for trial in trials[:MOST]
+        ),
+    )
+
+
+def _why(trial: TrialRecord) -> str:
+    invalid = [each.message for each in trial.validity if each.severity is Severity.INVALID]
+    return "; ".join([*invalid, *([trial.error] if trial.error else [])]) or "no reason given"
+
+
+def _pairs(caption: str, pairs: Mapping[str, str]) -> Table:
+    return Table(
+        caption=caption, columns=("",), rows=tuple((name, (Cell(text=text),)) for name, text in pairs.items())
+    )
+
+
+def _known(value: Any) -> bool:
+    return value is not None and value not in ("", [], {})
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _text(name: str, value: Any) -> str:
+    if name.endswith("_bytes") and isinstance(value, int | float):
+        return format_size(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={each}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

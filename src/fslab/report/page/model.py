@@ -1,0 +1,162 @@
+"""What stands in a page, as plain values that templates only lay out. Text is text: escaping is the template's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fslab.report.figures import Figure
+from fslab.report.model import Note, Report, Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statement:
+    """Why something is as it is: one sentence, its evidence line by line, and how sure that is."""
+
+    says: str
+    about: str = ""
+    sure: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A claim of the study: the sentence, what was published, what this machine says, and what decides it."""
+
+    says: str
+    published: str
+    verdict: str
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tile:
+    """A field of the heat map: ``share`` 1 is the best median, 0.5 half as good; None: no value, ``words`` says why.
+
+    ``decided``: it is shown to be the best, or to be worse than the leader.
+    """
+
+    stack: str
+    share: float | None
+    value: str
+    words: str
+    decided: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeatRow:
+    """A figure of a workload across the stacks; ``take`` names the best, or those that may be, ``sure`` what that
+    rests on.
+    """
+
+    workload: str
+    anchor: str
+    metric: str
+    lower: bool
+    tiles: tuple[Tile, ...]
+    take: str
+    sure: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A field of a table: what is read, and what it is sorted by; ``unit`` where a page may change it."""
+
+    text: str
+    sort: float | None = None
+    unit: str = ""
+    notes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A table that sorts by its columns; the first column is its rows' heading."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """A command as it was run, ready to be pasted."""
+
+    stage: str
+    line: str
+    duration: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawOutput:
+    """What a tool wrote in one trial: ``packed`` is gzip in base64; ``left_out``: bytes cut from its end."""
+
+    name: str
+    trial: str
+    size: str
+    packed: str
+    left_out: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """How one stack was measured: the commands of a trial, and what its tools wrote."""
+
+    stack: str
+    options: str
+    commands: tuple[Command, ...]
+    raw: tuple[RawOutput, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """One workload."""
+
+    anchor: str
+    label: str
+    about: str
+    rows: tuple[Row, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    more: tuple[Table, ...]
+    recipes: tuple[Recipe, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """One campaign."""
+
+    report: Report
+    status: str
+    asked: str
+    machine: str
+    answer: tuple[str, ...]
+    sure: str
+    beware: tuple[Note, ...]
+    heat: tuple[HeatRow, ...]
+    sweeps: tuple[Figure, ...]
+    sections: tuple[Section, ...]
+    order: tuple[Figure, ...]
+    method: tuple[Table, ...]
+    study: str
+    statements: tuple[Statement, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Two campaigns side by side."""
+
+    title: str
+    differing: tuple[Table, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    alone: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """Everything; ``made`` says with which program."""
+
+    title: str
+    made: str
+    parts: tuple[Part, ...]
+    comparisons: tuple[Comparison, ...] = field(default=())

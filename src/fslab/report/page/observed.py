@@ -1,0 +1,90 @@
+"""What trials show beside their headline: percentiles, rates over time, CPU, bytes written. Medians only. Pure.
+
+What a tool wrote is read again by the workload's own reader, so that nothing is kept twice.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from fslab.analysis.soundness import in_doubt, is_sound
+from fslab.errors import FslabError
+from fslab.record import TrialRecord
+from fslab.report.figures.rate import Course
+from fslab.report.figures.shares import KINDS
+from fslab.workloads import REGISTRY, Reading, ToolOutput
+
+STREAMS = ("stdout", "stderr")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """Of the sound trials of a stack. ``latencies``: by operation, ns by percent; ``courses``: by what they are of."""
+
+    latencies: Mapping[str, Mapping[float, float]]
+    courses: Mapping[str, tuple[Course, ...]]
+
+
+def read_again(trial: TrialRecord) -> Reading | None:
+    """What the tool said, from its stored output; None without output, or where this program reads it no more."""
+    if not trial.raw or not is_sound(trial):
+        return None
+    files = {name: text for name, text in trial.raw.items() if name not in STREAMS}
+    output = ToolOutput(
+        stdout=trial.raw.get("stdout", ""), stderr=trial.raw.get("stderr", ""), files=files,
+        duration_s=trial.duration_s,
+    )  # fmt: skip
+    try:
+        tool = REGISTRY.get(trial.cell.workload.tool)
+        return tool.read(tool.parse_parameters(trial.cell.workload.parameters), output)
+    except (FslabError, ValidationError, ValueError, LookupError, TypeError):
+        return None
+
+
+def seen(label: str, trials: Sequence[TrialRecord]) -> Seen:
+    """``label``: what the stack is called."""
+    readings = [(trial, reading) for trial in trials if (reading := read_again(trial)) is not None]
+    operations = dict.fromkeys(name for _, reading in readings for name in reading.latencies)
+    latencies = {
+        name: _middle([reading.latencies[name] for _, reading in readings if name in reading.latencies])
+        for name in operations
+    }
+    courses: dict[str, list[Course]] = {}
+    for trial, reading in readings:
+        for rate in reading.rates:
+            course = Course(
+                stack=label, trial=trial.key.block, interval_s=rate.interval_s, values=rate.values
+            )
+            courses.setdefault(rate.what, []).append(course)
+    return Seen(latencies=latencies, courses={what: tuple(each) for what, each in courses.items()})
+
+
+def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
+    """Mean percent of all CPUs by kind; empty where nobody looked."""
+    found = {}
+    for kind in KINDS:
+        values = figures(trials, f"machine_cpu_{kind}")
+        if values:
+            found[kind] = statistics.fmean(values)
+    return found
+
+
+def figures(trials: Iterable[TrialRecord], name: str) -> list[float]:
+    """The known values of a metric or a probe's figure in the sound trials."""
+    known = ((trial.metrics.get(name) or trial.probes.get(name)) for trial in trials if is_sound(trial))
+    return [figure.value for figure in known if figure is not None and figure.value is not None]
+
+
+def kind_of(trial: TrialRecord) -> str:
+    """How a point is drawn."""
+    return "invalid" if not is_sound(trial) else "doubt" if in_doubt(trial) else "sound"
+
+
+def _middle(curves: Sequence[Mapping[float, float]]) -> dict[float, float]:
+    """The median at each percentile that all trials tell."""
+    common = set(curves[0]).intersection(*curves[1:])
+    return {percent: statistics.median(curve[percent] for curve in curves) for percent in sorted(common)}

@@ -1,0 +1,45 @@
+"""Packs what is large and seldom read into a page: raw output as gzip in base64, within a limit. Pure."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fslab.record import TrialRecord
+from fslab.report.page.model import RawOutput
+from fslab.units import format_size
+
+ONE_BYTES = 256 << 10  # of one text, before packing
+ALL_BYTES = 1536 << 10  # of all packed texts of a page
+
+
+def packed(text: str) -> str:
+    """What a browser unpacks with DecompressionStream; the same text gives the same characters."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+@dataclass(kw_only=True, slots=True)
+class Packer:
+    """Gives room to raw output until there is none left; ``skipped`` counts the texts that found none."""
+
+    left_bytes: int = ALL_BYTES
+    skipped: int = 0
+
+    def pack(self, trial: TrialRecord) -> Iterator[RawOutput]:
+        """What the tools of a trial wrote, without empty texts; what does not fit is cut or left out, and said."""
+        for name, text in trial.raw.items():
+            if not text.strip():
+                continue
+            kept = text.encode()[:ONE_BYTES].decode(errors="ignore")
+            content = packed(kept)
+            if len(content) > self.left_bytes:
+                self.skipped += 1
+                continue
+            self.left_bytes -= len(content)
+            cut = len(text.encode()) - len(kept.encode())
+            yield RawOutput(
+                name=name, trial=f"trial {trial.key.block + 1}", size=format_size(len(text.encode())), packed=content,
+                left_out=format_size(cut) if cut else "",
+            )  # fmt: skip

@@ -1,0 +1,115 @@
+"""Lays a page out as one HTML file: templates, style, script and the chart library inside, nothing outside.
+
+What comes from a study, a tool or a machine is text and stays text: every template escapes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fslab.report.figures import palette
+from fslab.report.figures._stacks import Looks
+from fslab.report.figures.files import VEGA_LITE
+from fslab.report.page.model import Page, Part
+from fslab.report.page.packing import packed
+
+HEAT_ROWS = 60  # of the heat map that stand open
+PACKED_FROM = 80  # workloads: from here on their sections are packed and open one by one
+CHUNK = 25  # packed sections that are unpacked together
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Live:
+    """A page that is served: where all campaigns are listed, and where news of a running one comes from."""
+
+    home: str
+    events: str | None = None
+
+
+def html(page: Page, live: Live | None = None) -> str:
+    """The file's text."""
+    environment = _environment()
+    comparison = environment.get_template("comparison.html.j2")
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        live=live,
+        parts=[
+            _part(environment, each, f"{number}-" if number else "") for number, each in enumerate(page.parts)
+        ],
+        comparisons=[Markup(comparison.render(comparison=each)) for each in page.comparisons],  # noqa: S704
+        light=_css_variables(dark=False),
+        dark=_css_variables(dark=True),
+        css=static("report.css"),
+        script=static("report.js"),
+        vega=library(),
+    )
+
+
+def static(name: str) -> Markup:
+    """One of our own files, to stand in a page as it is."""
+    text = resources.files("fslab.report.page").joinpath("static", name).read_text()
+    return Markup(text)  # noqa: S704
+
+
+@cache
+def library() -> Markup:
+    """Vega, Vega-Lite and vega-embed in one script, out of vl-convert: nothing is fetched."""
+    import vl_convert  # noqa: PLC0415 - 30 MB that only pages need
+
+    code: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))  # noqa: S704
+
+
+def _part(environment: Environment, part: Part, prefix: str) -> Markup:
+    macros: Any = environment.get_template("macros.html.j2").module
+    many = len(part.sections) > PACKED_FROM
+    sections = [str(macros.section(each, prefix)) for each in part.sections] if many else []
+    text = environment.get_template("part.html.j2").render(
+        part=part,
+        prefix=prefix,
+        slots=Looks.of(part.report.stacks).slot,
+        limit=HEAT_ROWS,
+        rest_of_heat=packed("".join(str(macros.heatrow(row)) for row in part.heat[HEAT_ROWS:])),
+        chunk=CHUNK,
+        packed_sections=[
+            packed(json.dumps(sections[start : start + CHUNK])) for start in range(0, len(sections), CHUNK)
+        ],
+    )
+    return Markup(text)  # noqa: S704
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("fslab.report.page"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["json"] = _json
+    environment.filters["compact"] = lambda value: f"{value:.4g}"
+    environment.filters["rows"] = _row_count
+    return environment
+
+
+def _json(value: Mapping[str, Any]) -> Markup:
+    """JSON inside a script element: a ``<`` in a name must not end it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
+
+
+def _row_count(spec: Mapping[str, Any]) -> int:
+    """How many rows of data a figure has."""
+    layers = [spec, *spec.get("layer", ()), *spec.get("spec", {}).get("layer", ())]
+    return sum(len(layer["data"]["values"]) for layer in layers if "data" in layer)
+
+
+def _css_variables(*, dark: bool) -> Markup:
+    variables = palette.variables(dark=dark)
+    return Markup("".join(f"--{name}:{colour};" for name, colour in variables.items()))  # noqa: S704

@@ -1,0 +1,200 @@
+"""One section per workload: its tables, figures, commands and raw output, as a page shows them. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fslab.analysis.groups import Group
+from fslab.cell import WorkloadSpec
+from fslab.report.figures import Figure, percentiles, points, rate, shares
+from fslab.report.figures._stacks import Looks
+from fslab.report.model import Report, Row, Stack, Summary
+from fslab.report.page import heat, observed
+from fslab.report.page.model import Cell, Command, Recipe, Section, Table
+from fslab.report.page.packing import Packer
+from fslab.units import Direction, Unit, format_duration, format_value
+
+# What the kernel counted that is worth a column, with its heading; a page shows those that are known.
+COUNTED = {
+    "write_amplification": "bytes written per byte asked",
+    "read_amplification": "bytes read per byte asked",
+    "device_written_bytes_flushed": "written to the device",
+    "device_flushes": "flushes",
+    "device_busy": "device busy",
+    "machine_cpu_busy": "CPUs busy",
+    "tool_max_rss": "peak memory of the tool",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Maker:
+    """Makes sections. ``brief``: only what is needed, for a campaign so large that all of it fits no page."""
+
+    report: Report
+    packer: Packer
+    brief: bool
+
+    def section(self, group: Group, anchor: str) -> Section:
+        """Of one workload."""
+        looks = Looks.of(self.report.stacks)
+        rows = tuple(row for row in self.report.rows if row.workload == group.label)
+        return Section(
+            anchor=anchor,
+            label=group.label,
+            about=about(group.workload),
+            rows=rows,
+            tables=tuple(self._table(row, group) for row in rows),
+            figures=tuple(self._figures(group, rows, anchor, looks)),
+            more=() if self.brief else tuple(self._more(group)),
+            recipes=() if self.brief else tuple(self._recipes(group)),
+        )
+
+    def _table(self, row: Row, group: Group) -> Table:
+        best = heat.best_of(row)
+        rank = {label: place.rank for place in row.ranking for label in place.stacks}
+        columns = ["median", "its interval", "against the best", "place", "sound trials"]
+        return Table(
+            caption=f"{row.metric.replace('_', ' ')}{', lower is better' * (row.better is Direction.LOWER)}",
+            columns=tuple(columns),
+            rows=tuple(
+                (stack.label, self._fields(row, summary, best, rank.get(stack.label)))
+                for stack, summary in zip(self.report.stacks, row.summaries, strict=True)
+                if stack.id in group.trials
+            ),
+        )
+
+    def _fields(self, row: Row, summary: Summary, best: float | None, rank: int | None) -> tuple[Cell, ...]:
+        how_good = heat.share(row, summary, best)
+        interval = summary.interval
+        total = summary.n_sound + summary.n_invalid + summary.n_failed
+        span = "–"
+        if interval is not None:
+            span = f"{format_value(interval.low, row.unit)} – {format_value(interval.high, row.unit)}"
+        return (
+            Cell(text=format_value(summary.median, row.unit), sort=summary.median, unit=row.unit.value,
+                 notes=summary.notes),
+            Cell(text=span, sort=interval.low if interval else None),
+            Cell(text="–" if how_good is None else f"{how_good:.2f}", sort=how_good),
+            Cell(text="–" if rank is None else f"{rank}.", sort=rank),
+            Cell(text=f"{summary.n_sound}" + (f" of {total}" if total > summary.n_sound else ""), sort=summary.n_sound),
+        )  # fmt: skip
+
+    def _figures(self, group: Group, rows: Sequence[Row], anchor: str, looks: Looks) -> Iterator[Figure]:
+        labels = {stack.id: stack.label for stack in self.report.stacks}
+        for row in rows:
+            found = tuple(_points(group, row, labels))
+            if found:
+                yield points.figure(f"{anchor}-{row.metric.replace('_', '-')}", row, found, looks)
+        if self.brief:
+            return
+        seen = {labels[key]: observed.seen(labels[key], trials) for key, trials in group.trials.items()}
+        for operation in dict.fromkeys(name for each in seen.values() for name in each.latencies):
+            curves = {
+                label: each.latencies[operation]
+                for label, each in seen.items()
+                if operation in each.latencies
+            }
+            yield percentiles.figure(f"{anchor}-latency-{operation}", group.label, operation, curves, looks)
+        for what in dict.fromkeys(name for each in seen.values() for name in each.courses):
+            courses = [course for each in seen.values() for course in each.courses.get(what, ())]
+            unit = Unit.BYTES_PER_SECOND if what.endswith("bandwidth") else Unit.OPERATIONS_PER_SECOND
+            yield rate.figure(
+                f"{anchor}-{what.replace(' ', '-')}-over-time", group.label, what, unit, courses, looks
+            )
+        spent = {
+            labels[key]: used for key, trials in group.trials.items() if (used := observed.cpu_shares(trials))
+        }
+        if spent:
+            yield shares.figure(f"{anchor}-cpu", group.label, spent, looks)
+
+    def _more(self, group: Group) -> Iterator[Table]:
+        counted = self._medians(group, list(COUNTED), COUNTED)
+        if counted.columns:
+            yield counted
+        shown = {row.metric for row in self.report.rows if row.workload == group.label}
+        names = dict.fromkeys(
+            name for trials in group.trials.values() for trial in trials for name in trial.metrics
+        )
+        others = self._medians(group, [name for name in names if name not in shown], {})
+        if others.columns:
+            yield others
+
+    def _medians(self, group: Group, names: Sequence[str], titles: Mapping[str, str]) -> Table:
+        """Medians of the sound trials, a column per stack."""
+        stacks = [stack for stack in self.report.stacks if stack.id in group.trials]
+        rows = []
+        for name in names:
+            values = {stack.id: observed.figures(group.trials[stack.id], name) for stack in stacks}
+            unit = _unit(group, name)
+            if unit is None or not any(values.values()):
+                continue
+            middle = [statistics.median(values[stack.id]) if values[stack.id] else None for stack in stacks]
+            fields = tuple(
+                Cell(text=format_value(value, unit), sort=value, unit=unit.value) for value in middle
+            )
+            rows.append((titles.get(name, name.replace("_", " ")), fields))
+        caption = (
+            "What the kernel counted meanwhile (medians)"
+            if titles
+            else "All other figures of the tool (medians)"
+        )
+        return Table(
+            caption=caption, columns=tuple(stack.label for stack in stacks) if rows else (), rows=tuple(rows)
+        )
+
+    def _recipes(self, group: Group) -> Iterator[Recipe]:
+        for stack in self.report.stacks:
+            trials = group.trials.get(stack.id, [])
+            shown = next((trial for trial in trials if trial.provenance.commands), None)
+            if shown is None:
+                continue
+            yield Recipe(
+                stack=stack.label,
+                options=_options(stack),
+                commands=tuple(
+                    Command(
+                        stage=command.stage, line=shlex.join(command.argv),
+                        duration="" if command.duration_s is None else format_duration(command.duration_s),
+                    )
+                    for command in shown.provenance.commands
+                ),
+                raw=tuple(packed for trial in trials for packed in self.packer.pack(trial)),
+            )  # fmt: skip
+
+
+def about(workload: WorkloadSpec) -> str:
+    """``fio: rw=randwrite, bs=4k, …``"""
+    options = ", ".join(f"{name}={_text(value)}" for name, value in workload.parameters.items())
+    return f"{workload.tool}: {options}" if options else workload.tool
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _points(group: Group, row: Row, labels: Mapping[str, str]) -> Iterator[points.Point]:
+    for key, trials in group.trials.items():
+        for trial in trials:
+            figure = trial.metrics.get(row.metric)
+            if figure is not None and figure.value is not None:
+                yield points.Point(
+                    stack=labels[key], block=trial.key.block, value=figure.value, kind=observed.kind_of(trial)
+                )
+
+
+def _unit(group: Group, name: str) -> Unit | None:
+    for trials in group.trials.values():
+        for trial in trials:
+            figure = trial.metrics.get(name) or trial.probes.get(name)
+            if figure is not None:
+                return figure.unit
+    return None
+
+
+def _options(stack: Stack) -> str:
+    told = [f"on {stack.medium}", f"layout {stack.layout}"]
+    told += [f"mkfs {stack.mkfs_options}"] if stack.mkfs_options else []
+    return ", ".join([*told, f"mounted with {stack.mount_options or 'defaults'}"])

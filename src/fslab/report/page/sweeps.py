@@ -1,0 +1,192 @@
+"""Finds workloads and stacks that differ in numbers only (threads, sizes, disks, chunk), and draws them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from fslab.analysis.groups import Group
+from fslab.cell import Scalar, StackSpec
+from fslab.report.figures import Figure
+from fslab.report.figures._stacks import Looks
+from fslab.report.figures.surface import Field
+from fslab.report.figures.surface import figure as surface
+from fslab.report.figures.sweep import Step
+from fslab.report.figures.sweep import figure as sweep
+from fslab.report.model import Report, Row, Stack, Summary
+from fslab.units import parse_size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Spot:
+    """One figure with the numbers that it was measured at; ``series``: what it is a curve of."""
+
+    series: str
+    numbers: Mapping[str, tuple[float, str]]
+    summary: Summary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Family:
+    """Figures of one metric that differ in numbers: of one workload's name, or of one stack's."""
+
+    key: str
+    name: str
+    row: Row
+    spots: tuple[_Spot, ...]
+    looks: Looks
+
+
+def number(value: Scalar) -> float | None:
+    """Of ``4``, ``0.5`` and ``64k``; None for what is no number."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(parse_size(value))
+    except ValueError:
+        return None
+
+
+def figures(report: Report, groups: Sequence[Group]) -> Iterator[Figure]:
+    """Those of workloads first, then those of stacks."""
+    for family in (*_of_workloads(report, groups), *_of_stacks(report, groups)):
+        made = _figure(family)
+        if made is not None:
+            yield made
+
+
+def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
+    by_label = {group.label: group for group in groups}
+    looks = Looks.of(report.stacks)
+
+    def name_of(row: Row) -> tuple[str, str]:
+        group = by_label[row.workload]
+        return group.workload.name.partition("[")[0], row.metric
+
+    rows = sorted((row for row in report.rows if row.workload in by_label), key=name_of)
+    for (name, metric), alike in groupby(rows, key=name_of):
+        members = list(alike)
+        parameters = [by_label[row.workload].workload.parameters for row in members]
+        varying = _varying(parameters)
+        if len(members) < 2 or not varying:
+            continue
+        spots = [
+            _Spot(series=label, numbers=_numbers(options, varying), summary=summary)
+            for row, options in zip(members, parameters, strict=True)
+            for label, summary in zip(looks.labels, row.summaries, strict=True)
+        ]
+        yield _Family(
+            key=f"sweep-{name}-{metric}", name=name, row=members[0], spots=tuple(spots), looks=looks
+        )
+
+
+def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
+    """Stacks that differ in the numbers of their layout or medium only, such as disks × chunk."""
+    specs = {key: cell.stack for group in groups for key, cell in group.cells.items()}
+    known = [stack for stack in report.stacks if stack.id in specs]
+    families: dict[str, list[Stack]] = {}
+    for stack in known:
+        families.setdefault(_same(specs[stack.id]), []).append(stack)
+    several = {key: stacks for key, stacks in families.items() if len(stacks) > 1}
+    if not several:
+        return
+    options = {stack.id: _options(specs[stack.id]) for stacks in several.values() for stack in stacks}
+    varying = _varying(list(options.values()))
+    if not varying:
+        return
+    series = {
+        stack.id: f"{stack.filesystem or stack.name} {stack.layout}"
+        for stacks in several.values()
+        for stack in stacks
+    }
+    first = {series[stacks[0].id]: stacks[0] for stacks in several.values()}
+    looks = Looks.of([stack.model_copy(update={"lines": (label,)}) for label, stack in first.items()])
+    for row in report.rows:
+        spots = [
+            _Spot(
+                series=series[summary.stack],
+                numbers=_numbers(options[summary.stack], varying),
+                summary=summary,
+            )
+            for summary in row.summaries
+            if summary.stack in options
+        ]
+        yield _Family(
+            key=f"layouts-{row.workload}-{row.metric}",
+            name=row.workload,
+            row=row,
+            spots=tuple(spots),
+            looks=looks,
+        )
+
+
+def _same(spec: StackSpec) -> str:
+    return spec.model_copy(
+        update={
+            "name": "",
+            "layout_options": {},
+            "medium": spec.medium.model_copy(update={"options": {}, "name": ""}),
+        }
+    ).model_dump_json()
+
+
+def _options(spec: StackSpec) -> dict[str, Scalar]:
+    return {**spec.layout_options, **{f"medium {key}": value for key, value in spec.medium.options.items()}}
+
+
+def _varying(options: Sequence[Mapping[str, Scalar]]) -> tuple[str, ...]:
+    """Keys that all have, that differ, and whose values are all numbers; empty when something else differs too."""
+    keys = dict.fromkeys(key for each in options for key in each)
+    differing = [key for key in keys if len({repr(each.get(key)) for each in options}) > 1]
+    numeric = [
+        key for key in differing if all(key in each and number(each[key]) is not None for each in options)
+    ]
+    return tuple(numeric) if len(numeric) == len(differing) <= 2 else ()
+
+
+def _numbers(options: Mapping[str, Scalar], keys: Sequence[str]) -> dict[str, tuple[float, str]]:
+    return {key: (number(options[key]) or 0.0, str(options[key])) for key in keys}
+
+
+def _figure(family: _Family) -> Figure | None:
+    spots = [spot for spot in family.spots if spot.summary.median is not None]
+    row = family.row
+    if not spots:
+        return None
+    keys = tuple(spots[0].numbers)
+    present = [label for label in family.looks.labels if any(spot.series == label for spot in spots)]
+    if len(keys) == 1:
+        steps = [
+            Step(
+                stack=spot.series, at=spot.numbers[keys[0]][0], words=spot.numbers[keys[0]][1],
+                median=spot.summary.median or 0.0,
+                low=spot.summary.interval.low if spot.summary.interval else None,
+                high=spot.summary.interval.high if spot.summary.interval else None,
+            )
+            for spot in spots
+        ]  # fmt: skip
+        if len({step.at for step in steps}) < 2:
+            return None
+        return sweep(
+            family.key,
+            family.name,
+            keys[0],
+            row.metric,
+            row.unit,
+            row.better,
+            steps,
+            family.looks.only(present),
+        )
+    # The parameter with more values goes across.
+    x, y = sorted(keys, key=lambda key: -len({spot.numbers[key] for spot in spots}))
+    fields = [
+        Field(
+            stack=spot.series, x=spot.numbers[x][0], x_words=spot.numbers[x][1], y=spot.numbers[y][0],
+            y_words=spot.numbers[y][1], median=spot.summary.median or 0.0,
+        )
+        for spot in spots
+    ]  # fmt: skip
+    return surface(family.key, family.name, (x, y), row.metric, row.unit, row.better, fields, present)

@@ -1,0 +1,94 @@
+"""The table of a report for a paper, in Markdown or LaTeX (booktabs): what the terminal shows too. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from fslab.report.model import Mark, Report, Row, Summary
+from fslab.report.words import share_text
+from fslab.units import Direction, format_value
+
+_TEX: dict[str, str | int | None] = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "≈": r"$\approx$",
+    "★": r"$\star$", "↓": r"$\downarrow$", "µ": r"$\mu$", "–": "--", "·": r"$\cdot$", "→": r"$\to$", "α": r"$\alpha$",
+}  # fmt: skip
+_MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
+SIGN = {Mark.BEST: "★ ", Mark.MAYBE_BEST: "≈ ", Mark.NONE: ""}
+
+
+def markdown(report: Report) -> str:
+    """A table of all figures, and what it means in words."""
+    escaped = _escaping(_MD)
+    header = ["workload", *(stack.label for stack in report.stacks)]
+    lines = [
+        f"## {escaped(report.title)}",
+        "",
+        _md_row(map(escaped, header)),
+        _md_row(["---", *["---:"] * (len(header) - 1)]),
+    ]
+    lines += [_md_row(map(escaped, [_name(row), *_values(row)])) for row in report.rows]
+    lines += ["", escaped(_legend(report)), ""]
+    lines += [f"- {escaped(f'{_name(row)}: {row.words}')}" for row in report.rows]
+    lines += [
+        "",
+        *(
+            f"{note.number}. {escaped(f'{note.kind} ({note.severity}): {note.message}')}"
+            for note in report.notes
+        ),
+    ]
+    return "\n".join([*lines, "", escaped(_origin(report))]) + "\n"
+
+
+def latex(report: Report) -> str:
+    """A ``table`` that needs the package booktabs, and nothing else."""
+    escaped = _escaping(_TEX)
+    header = " & ".join(["", *(escaped(stack.label) for stack in report.stacks)])
+    rows = [" & ".join(map(escaped, [_name(row), *_values(row)])) + r" \\" for row in report.rows]
+    notes = [f"% note {note.number}: {' '.join(note.message.split())}" for note in report.notes]
+    return "\n".join([
+        f"% {_origin(report)}", *notes, r"\begin{table}", r"  \centering", r"  \small",
+        rf"  \begin{{tabular}}{{l{'r' * len(report.stacks)}}}", r"    \toprule", rf"    {header} \\", r"    \midrule",
+        *(f"    {row}" for row in rows), r"    \bottomrule", r"  \end{tabular}",
+        rf"  \caption{{{escaped(f'{report.title}. {_legend(report)}')}}}", r"\end{table}",
+    ]) + "\n"  # fmt: skip
+
+
+def _name(row: Row) -> str:
+    arrow = " ↓" if row.better is Direction.LOWER else ""
+    return f"{row.workload}, {row.metric.replace('_', ' ')}{arrow}"
+
+
+def _values(row: Row) -> Iterator[str]:
+    for summary in row.summaries:
+        yield _value(row, summary)
+
+
+def _value(row: Row, summary: Summary) -> str:
+    if summary.median is None:
+        return "failed" if summary.n_failed else "invalid" if summary.n_invalid else "–"
+    spread = "" if summary.spread is None else f" ± {share_text(summary.spread)}"
+    notes = f" ({', '.join(map(str, summary.notes))})" if summary.notes else ""
+    return f"{SIGN[summary.mark]}{format_value(summary.median, row.unit)}{spread}{notes}"
+
+
+def _legend(report: Report) -> str:
+    counts = sorted({len(s.values) for row in report.rows for s in row.summaries if s.values}) or [0]
+    trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return (
+        f"Median of {trials} trials ± half their range; ★ better than every other at {report.coverage * 100:g} %, "
+        "≈ may be the best; ↓ lower is better; numbers in brackets: notes."
+    )
+
+
+def _origin(report: Report) -> str:
+    machine = ", ".join(filter(None, (f"Linux {report.kernel}" if report.kernel else None, report.cpu)))
+    return f"fslab campaign {report.campaign}, {report.created:%Y-%m-%d}, {machine}, on {', '.join(report.media)}"
+
+
+def _md_row(fields: Sequence[str] | map[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def _escaping(table: dict[str, str | int | None]) -> Callable[[str], str]:
+    return lambda text: " ".join(text.split()).translate(str.maketrans(table))
