@@ -81,11 +81,16 @@ class TestLedger:
         ledger, one = Ledger(), cell()
         ledger.enter(record(Status.FAILED, one))
         ledger.enter(record(Status.OK, one))
-        ledger.enter(record(Status.UNSUPPORTED, one))
+        ledger.enter(record(Status.FAILED, one))
         assert not ledger.given_up(one)
         ledger.enter(record(Status.FAILED, one))
         assert ledger.given_up(one)
         assert not ledger.given_up(cell("other"))
+
+    def test_what_the_machine_cannot_do_is_tried_once(self) -> None:
+        ledger, one = Ledger(), cell()
+        ledger.enter(record(Status.UNSUPPORTED, one))
+        assert ledger.given_up(one)
 
     def test_an_invalid_trial_is_no_failure(self) -> None:
         ledger, one = Ledger(), cell()
