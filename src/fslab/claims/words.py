@@ -61,7 +61,9 @@ def ratio_words(value: float) -> str:
         return f"{value:.4f}"
     if value >= 99.5:
         return f"{value:.0f}"
-    return f"{value:.3g}" if value < 1 else f"{value:.{2 if value < 9.995 else 1}f}"
+    if value == 1:
+        return "1"
+    return f"{value:#.3g}" if value < 1 else f"{value:.{2 if value < 9.995 else 1}f}"
 
 
 def _closest(findings: Sequence[Finding]) -> str:
