@@ -176,7 +176,9 @@ class Meaning:
                 yield quotient(one, other, (names[0], names[1]), _within(share), where)
 
     def _spreads(self, form: Varies, term: Term, other: Term) -> Iterator[Part]:
-        ours, theirs = (self.scope.series(self._matching(each), form.keys) for each in (term, other))
+        one_side, other_side = self._matching(term), self._matching(other)
+        ours = self.scope.series(one_side, form.keys, other_side)
+        theirs = self.scope.series(other_side, form.keys, one_side)
         if len(ours) == len(theirs) == 1:
             pairs = [(*ours.values(), *theirs.values())]
         else:
@@ -221,7 +223,8 @@ class Meaning:
     def _matching(self, term: Term, more: Sequence[Condition] = ()) -> list[Cell]:
         found = self.scope.matching(term, self._everywhere if term.workload else self._on, more)
         if not found:
-            self.missing.append(f"there is no {term} among these cells" + (f" ({more[0]})" if more else ""))
+            conditions = ", ".join(map(str, (*more, *self.statement.region)))
+            self.missing.append(f"there is no {term}" + (f" with {conditions}" if conditions else ""))
         return found
 
     def _aligned(

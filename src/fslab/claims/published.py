@@ -75,6 +75,8 @@ class Figures:
 
     def answer(self, parts: Sequence[Part], missing: Sequence[str], tables: Sequence[str]) -> Answer:
         """What the printed figures say of a claim with these parts, by those ``tables`` (all, where none is named)."""
+        if not self.printed:
+            return Answer(verdict=Verdict.UNKNOWN, words="not printed", parts=len(parts))
         chosen = [table for table in self.tables if not tables or table in tables]
         findings = [finding for part in parts for finding in self._findings(part, chosen)]
         verdict = together([finding.verdict for finding in findings], complete=not missing)

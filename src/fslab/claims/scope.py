@@ -216,10 +216,15 @@ class Scope:
             if all(agreed.get(name, value) == value for name, value in here.items()):
                 yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here})
 
-    def series(self, cells: Sequence[Cell], keys: Sequence[str]) -> dict[tuple[object, ...], list[Cell]]:
-        """The cells in groups that differ by ``keys`` only, each in the order of their values."""
+    def series(
+        self, cells: Sequence[Cell], keys: Sequence[str], *beside: Sequence[Cell]
+    ) -> dict[tuple[object, ...], list[Cell]]:
+        """The cells in groups that differ by ``keys`` only, each in the order of their values.
+
+        Groups are named alike where the series of other cells ``beside`` are asked for too.
+        """
         grouped: dict[tuple[object, ...], list[Cell]] = {}
-        names = self.apart([cells], keys)
+        names = self.apart([cells, *beside], keys)
         for cell in cells:
             known = grouped.setdefault(self.at(cell, names), [])
             if self.at(cell, keys) not in [self.at(other, keys) for other in known]:
@@ -228,7 +233,7 @@ class Scope:
             values = [measure(self.of(cell).get(keys[0])) for cell in group]
             if len(keys) == 1 and None not in values:
                 group.sort(key=lambda cell: measure(self.of(cell).get(keys[0])) or 0.0)
-        return {names_of: group for names_of, group in grouped.items() if len(group) > 1}
+        return {name: group for name, group in grouped.items() if len(group) > 1}
 
 
 def workload_is(pattern: str, cell: Cell) -> bool:

@@ -231,7 +231,7 @@ def _created(
             "budget_s": limit_s or study.budget_s,
             "scale": study.scale,
             "stopping": study.stopping.model_dump(mode="json"),
-            "claims": [claim.model_dump(mode="json") for claim in study.claims],
+            "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
         },
         seed=study.seed,
         cells=expand(study, choose.resolved),
