@@ -265,6 +265,25 @@ fn writes_append_and_stay_within_the_file() {
 }
 
 #[test]
+fn without_a_descriptor_each_fileset_has_its_own_and_the_last_one_is_meant() {
+    let directory = tempdir().unwrap();
+    let text = "define file name=small,path=/tmp,size=1k,prealloc\n\
+        define file name=large,path=/tmp,size=8k,prealloc\n\
+        define process name=p { thread name=t {\n\
+          flowop readwholefile name=a,filename=small\n\
+          flowop readwholefile name=b,filename=large\n\
+          flowop appendfile name=c,filename=small,iosize=1k\n\
+          flowop fsync name=d\n\
+          flowop closefile name=e\n\
+          flowop finishoncount name=end,value=1,target=e } }\nrun 60\n";
+    let found = script(directory.path(), text, &[]);
+    assert_eq!((&flowop(&found, "a")["bytes"], &flowop(&found, "b")["bytes"]), (&1024.into(), &8192.into()));
+    assert_eq!((count(&found, "d"), count(&found, "e")), (1, 1));
+    let lengths: Vec<usize> = files(directory.path()).into_iter().map(|(_, length)| length).collect();
+    assert_eq!(lengths, [8192, 2048]);
+}
+
+#[test]
 fn what_was_copied_has_the_length_of_its_source_and_a_file_is_deleted_by_its_descriptor() {
     let directory = tempdir().unwrap();
     let text = "set mode quit firstdone\nset $s=randvar(type=gamma,mean=20k,gamma=1500)\n\

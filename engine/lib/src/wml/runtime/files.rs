@@ -37,6 +37,8 @@ pub(super) struct Slot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotId {
     Numbered(usize),
+    /// Descriptor 0, of which each fileset has its own.
+    Default(usize),
     Turn(usize, usize),
 }
 
@@ -44,17 +46,22 @@ pub(super) enum SlotId {
 #[derive(Debug)]
 pub(super) struct Slots {
     numbered: Vec<Slot>,
+    defaults: Vec<Slot>,
+    /// The fileset that descriptor 0 was last used for.
+    last: usize,
     turns: Vec<(Vec<Slot>, usize)>,
 }
 
 impl Slots {
     pub(super) fn new(filesets: usize) -> Self {
-        Self { numbered: Vec::new(), turns: (0..filesets).map(|_| (Vec::new(), 0)).collect() }
+        let turns = (0..filesets).map(|_| (Vec::new(), 0)).collect();
+        Self { numbered: Vec::new(), defaults: Vec::new(), last: 0, turns }
     }
 
     pub(super) fn at(&mut self, id: SlotId) -> &mut Slot {
         let (slots, number) = match id {
             SlotId::Numbered(number) => (&mut self.numbered, number),
+            SlotId::Default(fileset) => (&mut self.defaults, fileset),
             SlotId::Turn(fileset, number) => (&mut self.turns[fileset].0, number),
         };
         if number >= slots.len() {
@@ -70,9 +77,19 @@ impl Slots {
         SlotId::Turn(fileset, number)
     }
 
+    /// The slot of a numbered descriptor. Number 0, which is what a flowop has that names none, is that of
+    /// its fileset, or else the one that was last used.
+    pub(super) fn numbered(&mut self, with: &Arguments) -> SlotId {
+        if with.fd > 0 {
+            return SlotId::Numbered(with.fd);
+        }
+        self.last = with.fileset.unwrap_or(self.last);
+        SlotId::Default(self.last)
+    }
+
     pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Slot> {
         let turns = self.turns.iter_mut().flat_map(|(slots, _)| slots);
-        self.numbered.iter_mut().chain(turns)
+        self.numbered.iter_mut().chain(&mut self.defaults).chain(turns)
     }
 
     /// The files that are open.
@@ -94,7 +111,7 @@ impl<'a> Worker<'a> {
                 let entries = self.fileset(fileset).files.len();
                 self.slots.next_turn(fileset, entries)
             }
-            _ => SlotId::Numbered(with.fd),
+            _ => self.slots.numbered(with),
         }
     }
 
@@ -195,7 +212,8 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn create_file(&mut self, flowop: &Flowop) -> Result<Next> {
-        self.open_measured(flowop, SlotId::Numbered(flowop.with.fd), Wanted::Missing)
+        let id = self.slots.numbered(&flowop.with);
+        self.open_measured(flowop, id, Wanted::Missing)
     }
 
     fn open_measured(&mut self, flowop: &Flowop, id: SlotId, wanted: Wanted) -> Result<Next> {
@@ -212,7 +230,8 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn close_file(&mut self, flowop: &Flowop) -> Result<Next> {
-        let slot = self.slots.at(SlotId::Numbered(flowop.with.fd));
+        let id = self.slots.numbered(&flowop.with);
+        let slot = self.slots.at(id);
         let (Some(open), Some((fileset, file))) = (slot.open.take(), slot.entry) else {
             return Self::wrong(flowop, "its descriptor is not open");
         };

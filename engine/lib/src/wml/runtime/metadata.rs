@@ -92,8 +92,10 @@ impl Worker<'_> {
     }
 
     pub(super) fn fsync(&mut self, flowop: &Flowop) -> Result<Next> {
-        let slot = self.slots.at(SlotId::Numbered(flowop.with.fd));
-        let Some(open) = &slot.open else { return Self::wrong(flowop, "its descriptor is not open") };
+        let id = self.slots.numbered(&flowop.with);
+        let Some(open) = &self.slots.at(id).open else {
+            return Self::wrong(flowop, "its descriptor is not open");
+        };
         let start = now_ns();
         rustix::fs::fsync(&open.file).context("fsync", || flowop.label.clone())?;
         self.record(flowop, start, 0);

@@ -187,10 +187,13 @@ impl Worker<'_> {
     pub(super) fn write_whole_file(&mut self, flowop: &Flowop) -> Result<Next> {
         let asked = self.sampler.whole(&flowop.with.size);
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        let source = self.slots.at(SlotId::Numbered(flowop.with.source_fd)).entry;
-        if flowop.with.source_fd != 0 && source.is_none() {
-            return Self::wrong(flowop, "its srcfd has no file");
-        }
+        let source = match flowop.with.source_fd {
+            0 => None,
+            number => match self.slots.at(SlotId::Numbered(number)).entry {
+                None => return Self::wrong(flowop, "its srcfd has no file"),
+                entry => entry,
+            },
+        };
         let total = source.map_or(transfer.span, |(fileset, file)| self.fileset(fileset).size(file));
         let size = if asked > 0 { asked } else { total }.clamp(1, LARGEST);
         let piece = self.piece(size, transfer.direct);
