@@ -77,6 +77,28 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(fslab: Fslab) -> Non
     assert "reiser4 (never in Linux itself" in shown
 
 
+POSSIBLE_AND_NOT = """
+title: one that is possible and two that are not
+media: {fast: {type: ram, size: 96m}}
+stacks: {all: {medium: fast, filesystem: [ext4, zfs, reiser4]}}
+workloads: {files: {tool: engine, operation: small-files, files: 50}}
+trials: 1
+"""
+
+
+def test_one_that_is_not_possible_keeps_no_other_from_being_measured(fslab: Fslab, tmp_path: Path) -> None:
+    if guest_missing():
+        pytest.skip("no guest to run in")
+    (tmp_path / "study.yaml").write_text(POSSIBLE_AND_NOT)
+    planned = fslab.json("plan", "study.yaml", "--on", "uml", "--json")
+    assert ["zpool" in why for why in planned["impossible"].values()] == [True]
+    fslab("run", "study.yaml", "--on", "uml", "-q")
+    status = {each["stack"]["name"]: (each["status"], each["error"]) for each in fslab.trials()}
+    assert status["ext4"][0] in {"ok", "invalid"}
+    assert status["zfs"][0] == status["reiser4"][0] == "unsupported"
+    assert "never in Linux itself" in status["reiser4"][1]
+
+
 @pytest.mark.root
 def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
     process = fslab.start("features", "xfs", "--on", "host")
