@@ -84,6 +84,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     assert not [path for path in own_directories.rglob("*") if path.name.startswith("guest-")]
 
 
+@pytest.mark.slow
 def test_interrupted_during_a_trial_it_ends_the_guest_and_can_be_finished(
     fslab: Fslab, study: Path, own_directories: Path
 ) -> None:

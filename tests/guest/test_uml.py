@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.guest.conftest import cell
+from tests.guest.conftest import cell, group_members
 
 from fslab.campaign.guests import Guests
 from fslab.cell import Cell, Fresh, TrialKey
@@ -57,6 +57,7 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_file_system_that_lives_on_is_not_made_again(guests: Guests) -> None:
     lasting = cell(fresh=Fresh.CELL)
     first, second = (trial(guests, lasting, block) for block in range(2))
@@ -89,8 +90,8 @@ def stop(guest: Guest) -> None:
     ("harm", "failure", "said"),
     [
         (panic, "guest_panicked", "Kernel panic"),
-        (kill, "guest_lost", "EXT4-fs (ubdb): mounted"),
-        (stop, "guest_hung", "EXT4-fs (ubdb): mounted"),
+        pytest.param(kill, "guest_lost", "EXT4-fs (ubdb): mounted", marks=pytest.mark.slow),
+        pytest.param(stop, "guest_hung", "EXT4-fs (ubdb): mounted", marks=pytest.mark.slow),
     ],
 )
 def test_a_guest_that_is_lost_costs_one_trial(
@@ -98,25 +99,24 @@ def test_a_guest_that_is_lost_costs_one_trial(
 ) -> None:
     monkeypatch.setattr(waiting, "PING_EVERY_S", 1.0)
     monkeypatch.setattr(waiting, "PING_LIMIT_S", 2.0)
-    wanted = cell()
-    assert trial(guests, wanted).status is not Status.FAILED
-    (guest,) = guests.running
-    since = guest.console_end()
+    harmed: list[Guest] = []
 
     def when_mounted() -> None:
-        while "mounted filesystem" not in guest.log_text(since):
+        while not guests.running or "mounted filesystem" not in guests.running[0].log_text():
             time.sleep(0.02)
-        harm(guest)
+        harmed.append(guests.running[0])
+        harm(harmed[0])
 
     helper = threading.Thread(target=when_mounted)
     helper.start()
-    record = trial(guests, wanted, 1)
+    record = trial(guests, cell())
+    helper.join()
     assert record.status_text == f"failed:{failure}"
     assert said in record.raw["guest_kernel_log"]
     assert record.provenance.machine["machine"] == "uml"
+    assert not group_members(harmed[0].child.pid), "ended with all its processes"
     assert not guests.running
-    assert trial(guests, wanted, 2).status is not Status.FAILED
-    assert guests.running != [guest]
+    assert trial(guests, cell(), 1).status is not Status.FAILED
 
 
 def test_a_panic_between_trials_is_told_as_one(guests: Guests) -> None:

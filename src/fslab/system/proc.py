@@ -26,6 +26,7 @@ log = logging.getLogger("fslab.proc")
 MARK = "FSLAB_CAMPAIGN"
 DEFAULT_TIMEOUT_S = 120.0
 STDERR_LINES = 8
+GROUP_DEADLINE_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,9 +132,14 @@ class Child:
             return None
 
     def end(self) -> None:
-        """SIGKILL its group and wait for it. Can be called twice."""
+        """SIGKILL its group and wait until it is gone, as far as others' children are seen to go. Can be called twice."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+            self.process.wait()
+            deadline = time.monotonic() + GROUP_DEADLINE_S
+            while time.monotonic() < deadline:
+                os.killpg(self.pid, 0)
+                time.sleep(0.01)
         self.process.wait()
 
 
