@@ -132,7 +132,7 @@ class Child:
             return None
 
     def end(self) -> None:
-        """SIGKILL its group and wait until it is gone, as far as others' children are seen to go. Can be called twice."""
+        """SIGKILL its group and wait until it is gone, for a moment at most. Can be called twice."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
             self.process.wait()
