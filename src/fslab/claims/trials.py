@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.soundness import is_sound
 from fslab.claims.parts import Figure
-from fslab.record import Status, TrialRecord
+from fslab.record import Severity, Status, TrialRecord
 
 
 @dataclass(kw_only=True, slots=True)
@@ -45,6 +45,11 @@ class Trials:
             return f"{name} on {stack} is not measured"
         if any(is_sound(record) for record in records):
             return f"{figure.metric.name} of {name} on {stack} is unknown"
-        failed = [record.error for record in records if record.status is Status.FAILED and record.error]
-        said = f": {failed[0].splitlines()[0]}" if failed else ""
-        return f"{name} on {stack} has no sound trial{said}"
+        return f"{name} on {stack} has no sound trial{_reason(records)}"
+
+
+def _reason(records: Sequence[TrialRecord]) -> str:
+    """The first reason why a trial failed or is not compared."""
+    failed = [record.error.splitlines()[0] for record in records if record.error]
+    doubts = [one.message for record in records for one in record.validity if one.severity is Severity.INVALID]
+    return f": {[*failed, *doubts][0]}" if failed or doubts else ""
