@@ -36,6 +36,7 @@ if [ "$(uname -m)" = x86_64 ]; then
     need busybox busybox-static
 fi
 need strace strace
+need chromium chromium # pages are tested in it
 need cc gcc
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 

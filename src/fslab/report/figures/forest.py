@@ -47,7 +47,7 @@ def figure(key: str, title: str, axis: str, ratios: Sequence[Ratio]) -> Figure:
     }
     spec = {
         **_axis.base(),
-        "height": {"step": 22},
+        "height": 22 * max(len(ratios), 1),
         "description": title,
         "usermeta": {},
         "layer": [

@@ -56,7 +56,7 @@ def figure(key: str, row: Row, points: Sequence[Point], looks: Looks) -> Figure:
     colour = {**looks.colour(), "legend": None}
     spec = {
         **_axis.base(),
-        "height": {"step": 26},
+        "height": 26 * max(len(present), 1),
         "description": f"{row.workload}: {title}, every trial",
         "usermeta": _axis.switches("x", title, row.unit),
         "encoding": {"y": y},

@@ -33,7 +33,7 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
     ]
     spec = {
         **_axis.base(),
-        "height": {"step": 24},
+        "height": 24 * max(len(present.labels), 1),
         "description": f"{workload}: CPU time",
         "usermeta": {},
         "data": {"values": data},

@@ -80,7 +80,7 @@ def figure(
         "spacing": 14,
         "spec": {
             "width": _axis.base()["width"],
-            "height": {"step": 26},
+            "height": 26 * len(up),
             "encoding": {"x": x, "y": y},
             "layer": [
                 {

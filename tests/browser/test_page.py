@@ -1,0 +1,212 @@
+"""A report's page in a real browser: every figure drawn with every mark, tables that sort, nothing asked of anybody."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from tests.browser import campaigns
+from tests.browser.conftest import SCREENSHOTS, Opened, Opener
+
+from fslab.cli.report_sources import comparisons
+from fslab.record import Value
+from fslab.report.page import assemble, render
+from fslab.report.page.model import Claim, Page, Statement
+from fslab.units import Unit
+
+MARKS = """id => {
+  const figure = document.getElementById('fig-' + id), counts = {};
+  for (const group of figure.querySelectorAll('.canvas [class*="_marks"]')) {
+    const own = [...group.classList].find(each => each.endsWith('_marks'));
+    const name = own.replace(/^.*?child_/, '').replace(/_marks$/, '');
+    counts[name] = (counts[name] || 0) + group.querySelectorAll(':scope > path, :scope > text, :scope > line').length;
+  }
+  return counts;
+}"""
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    campaign, trials = campaigns.small()
+    statement = Statement(says="btrfs writes <b>twice</b>", sure="observed", evidence=("2.0 bytes per byte",))
+    claim = Claim(says="xfs > ext4", published="holds", verdict="holds", evidence="2.00 (1.9–2.1)")
+    return assemble.page(
+        [assemble.Source(campaign=campaign, trials=trials, statements=(statement,), claims=(claim,))]
+    )
+
+
+@pytest.fixture(scope="module")
+def html(page: Page) -> str:
+    return render.html(page)
+
+
+def drawn(found: Opened) -> Opened:
+    found.page.evaluate("fslab.drawAll()")
+    return found
+
+
+def test_every_mark_is_drawn(page: Page, html: str, opened: Opener) -> None:
+    shown = drawn(opened(html)).page
+    figures = [figure for figure in assemble.figures(page) if figure.id != "heat"]
+    assert shown.locator("figure.chart").count() == len(figures)
+    for figure in figures:
+        counts = shown.evaluate(MARKS, figure.id)
+        assert {name: counts.get(name, 0) for name in figure.marks} == dict(figure.marks), figure.id
+
+
+def test_counts_worked_out_by_hand(page: Page, html: str, opened: Opener) -> None:
+    """5 trials of 3 stacks; 4 medians are of the sound ones; fio's 11 percentiles from 50 on, for each stack."""
+    shown = drawn(opened(html)).page
+    marks = shown.evaluate(MARKS, "w-sizes-bs-4k-write-iops")
+    assert (marks["trial"], marks["median"]) == (15, 3)
+    assert shown.evaluate(MARKS, "w-sizes-bs-4k-latency-write")["percentile"] == 3 * 11
+    assert shown.evaluate(MARKS, "sweep-sizes-write_iops")["step"] == 2 * 3
+    assert shown.evaluate(MARKS, "order")["trial"] == 8 * 5
+    assert shown.locator("table.heat td.tile").count() == 9
+    assert shown.locator("table.heat td.tile.open").count() == 0
+
+
+def test_nothing_is_asked_and_nothing_complains(html: str, opened: Opener) -> None:
+    found = drawn(opened(html))
+    assert [url for url in found.asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in found.asked if url.startswith("file:")] == [found.page.url]
+    assert [text for text in found.said if text.startswith(("error", "warning"))] == []
+    assert found.page.evaluate("fslab.errors") == []
+
+
+def test_names_stay_text(html: str, opened: Opener) -> None:
+    shown = drawn(opened(html)).page
+    assert shown.evaluate("window.evil") is None
+    assert shown.locator("h1").inner_text() == campaigns.TITLE
+    assert shown.locator("section.workload h3").nth(2).text_content() == campaigns.NAME
+    assert shown.title().startswith(campaigns.TITLE)
+    assert "btrfs writes <b>twice</b>" in shown.locator(".why-one").inner_text()
+
+
+def test_the_first_screen_answers(html: str, opened: Opener) -> None:
+    shown = opened(html).page
+    first = shown.locator(".answer p")
+    assert first.nth(0).inner_text() == "Of 3 figures, the best of all is xfs in 3."
+    assert "xfs is 8.00 × " not in first.nth(1).inner_text()
+    row = shown.locator("table.heat tbody tr").first
+    assert row.locator("td.take b").inner_text() == "xfs"
+    assert row.locator("td.tile").all_inner_texts()[0].startswith("0.50")
+    heat, window = shown.locator("table.heat").bounding_box(), 900
+    assert heat is not None
+    assert heat["y"] < window
+
+
+def test_tables_sort(html: str, opened: Opener) -> None:
+    shown = opened(html).page
+    table = shown.locator("section.workload table").first
+    names = table.locator("tbody th")
+    assert names.all_inner_texts() == ["ext4", "xfs", "btrfs"]
+    heading = table.locator("thead th").nth(1)
+    heading.locator("button").focus()
+    shown.keyboard.press("Enter")
+    assert names.all_inner_texts() == ["ext4", "btrfs", "xfs"]
+    assert heading.get_attribute("aria-sort") == "ascending"
+    shown.keyboard.press("Enter")
+    assert names.all_inner_texts() == ["xfs", "btrfs", "ext4"]
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def test_switches(html: str, opened: Opener) -> None:
+    found = drawn(opened(html))
+    shown = found.page
+    figure = shown.locator("#fig-w-sizes-bs-4k-write-iops")
+    assert "÷ the best median" not in (figure.locator("svg").text_content() or "")
+    for label, expected in (("ratio", "÷ the best median"), ("absolute", "write iops")):
+        shown.get_by_label(label, exact=True).check()
+        figure.locator("svg", has_text=expected).wait_for()
+    shown.get_by_label("log", exact=True).check()
+    figure.locator("svg", has_text="100k").wait_for()
+    kind = "document.querySelector('#fig-w-sizes-bs-4k-write-iops').view.view.scale('x').type"
+    assert shown.evaluate(kind) == "log"
+    bandwidth = shown.locator("td[data-unit='B/s']").first
+    shown.locator("details", has=bandwidth).first.evaluate("each => each.open = true")
+    assert bandwidth.inner_text() == "246 MB/s"  # 60 000 × 4096 B/s
+    shown.get_by_label("MiB", exact=True).check()
+    assert bandwidth.inner_text() == "234 MiB/s"
+    assert [text for text in found.said if text.startswith("error")] == []
+
+
+def test_raw_output_is_one_click_away(html: str, opened: Opener) -> None:
+    shown = opened(html).page
+    shown.locator("details", has_text="The exact commands").first.locator("> summary").click()
+    raw = shown.locator("details.raw").first
+    raw.locator("summary").click()
+    raw.locator("pre", has_text="fio version").wait_for()
+    assert raw.locator("pre").text_content() == (campaigns.GOLDEN / "randwrite-4k-qd32.json").read_text()
+    assert "fio '--name=a b'" in shown.locator("pre.commands").first.inner_text()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_no_serious_fault_for_those_who_do_not_see(html: str, opened: Opener, dark: bool) -> None:
+    shown = drawn(opened(html, dark=dark)).page
+    shown.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    found = Axe().run(shown).response["violations"]
+    grave = [
+        (each["id"], [node["html"][:200] for node in each["nodes"][:3]])
+        for each in found
+        if each["impact"] in {"serious", "critical"}
+    ]
+    assert grave == []
+
+
+@pytest.mark.parametrize("width", [360, 1280, 1920])
+def test_it_fits_and_is_kept_as_a_picture(html: str, opened: Opener, width: int) -> None:
+    shown = drawn(opened(html, width=width)).page
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    shown.screenshot(path=SCREENSHOTS / f"report-{width}.png", full_page=True)
+
+
+def test_fields_over_two_numbers(opened: Opener) -> None:
+    """2 record sizes × 3 file sizes × 3 stacks: the surface of IOzone's users."""
+    sizes = [(bs, size) for bs in ("4k", "64k") for size in ("64m", "128m", "1g")]
+    works = [campaigns.workload(f"w[bs={bs},size={size}]", bs=bs, size=size) for bs, size in sizes]
+    planned = campaigns.cells(*works)
+    trials = [
+        campaigns.trial(cell, block, 1000.0 * (block + 1), raw={}) for cell in planned for block in range(4)
+    ]
+    made = assemble.page([assemble.Source(campaign=campaigns.campaign(planned), trials=trials)])
+    shown = drawn(opened(render.html(made))).page
+    assert shown.evaluate(MARKS, "sweep-w-write_iops") == {"field": 18, "figure": 18}
+
+
+def test_two_campaigns_side_by_side(opened: Opener) -> None:
+    """B is A with half the figures of xfs: 3 ratios of 0.5, and the others equal."""
+    first, trials = campaigns.small()
+    halved = [
+        each.model_copy(update={"metrics": {"write_iops": Value(value=(value or 0) / 2, unit=Unit.IOPS)}})
+        if each.cell.stack.name == "xfs" and (value := each.metrics["write_iops"].value)
+        else each
+        for each in trials
+    ]
+    sources = [
+        assemble.Source(campaign=first, trials=trials),
+        assemble.Source(campaign=first.model_copy(update={"id": "later"}), trials=halved),
+    ]
+    found = drawn(opened(render.html(assemble.page(sources, comparisons(sources)))))
+    shown = found.page
+    assert shown.evaluate(MARKS, "compare-1-higher")["ratio"] == 8
+    table = shown.locator(".comparison table", has_text="Every figure").first
+    rows = table.locator("tbody tr", has_text="xfs")
+    assert [text.split("\t")[3] for text in rows.all_inner_texts()] == ["0.50"] * 3
+    assert shown.locator("article.part").count() == 2
+    assert [text for text in found.said if text.startswith(("error", "warning"))] == []
+
+
+def test_many_workloads_open_one_by_one(opened: Opener) -> None:
+    campaign, trials = campaigns.many(90)
+    found = opened(render.html(assemble.page([assemble.Source(campaign=campaign, trials=trials)])))
+    shown = found.page
+    assert shown.locator("details.workload").count() == 90
+    assert shown.locator("table.heat tbody tr").count() == 60
+    shown.get_by_role("button", name="Show all 90 rows").click()
+    shown.locator("table.heat tbody tr").nth(89).wait_for()
+    last = shown.locator("details.workload").nth(57)
+    last.locator("summary").click()
+    last.locator("svg").first.wait_for()
+    assert last.locator("table").first.locator("tbody th").all_inner_texts() == ["ext4", "xfs", "btrfs"]
+    assert [text for text in found.said if text.startswith(("error", "warning"))] == []
