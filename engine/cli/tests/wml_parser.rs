@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+use std::fmt::Write;
+
 use fslab_engine::wml::compile::{Context, compile};
 use fslab_engine::wml::diagnostic::{Diagnostics, Source};
 use fslab_engine::wml::personalities;
@@ -147,6 +149,19 @@ fn loops_in_loops_do_not_explode() {
         "foreach $i in {head} {{\nforeach $j in {head} {{\nforeach $k in {head} {{\necho \"$i\"\n}}\n}}\n}}\n"
     );
     try_compile(&text);
+}
+
+#[test]
+fn composites_in_composites_do_not_explode() {
+    let mut text = "define flowop name=f0 { flowop hog name=h,value=1 }\n".to_owned();
+    for level in 1..20 {
+        let inner = format!("flowop f{} name=a\nflowop f{} name=b\n", level - 1, level - 1);
+        let _ = writeln!(text, "define flowop name=f{level} {{ {inner}{inner}{inner} }}");
+    }
+    text += "define process name=p { thread name=t { flowop f19 name=x } }\nrun 1\n";
+    let context = Context { directory: "/mnt".into(), ..Context::default() };
+    let mistakes = compile(source(&text), context).unwrap_err();
+    assert!(mistakes.to_string().contains("too many flowops"), "{mistakes}");
 }
 
 #[test]

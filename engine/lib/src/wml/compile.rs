@@ -76,6 +76,8 @@ struct Compiler {
     usage: Vec<String>,
     warnings: Vec<Warning>,
     loading: usize,
+    /// How many commands were gone through, loops unrolled.
+    executed: usize,
 }
 
 /// Compiles a workload.

@@ -14,6 +14,8 @@ use crate::wml::random::Number;
 const DEEPEST: usize = 32;
 /// How many descriptors a thread may number.
 const MOST_DESCRIPTORS: f64 = 1024.0;
+/// How many flowops a thread may have, those within composite ones included.
+const MOST_FLOWOPS: usize = 100_000;
 
 impl Compiler {
     pub(super) fn flowop(
@@ -43,6 +45,10 @@ impl Compiler {
                 return None;
             }
         };
+        if building.count >= MOST_FLOWOPS {
+            self.mistake(used.kind.span, "the thread has too many flowops");
+            return None;
+        }
         let local = building.count;
         building.count += 1;
         // Composite flowops are not measured: what is within them is.
@@ -284,9 +290,9 @@ impl Arguments {
 
 /// The number under which a flowop is measured: flowops of one name are measured together.
 fn info_of(building: &mut Building, name: &str, kind: Kind) -> usize {
-    let found = building.infos.iter().position(|info| info.name == name && info.kind == kind);
-    found.unwrap_or_else(|| {
-        building.infos.push(FlowopInfo { name: name.to_owned(), kind });
-        building.infos.len() - 1
+    let infos = &mut building.infos;
+    *building.numbers.entry((name.to_owned(), kind)).or_insert_with(|| {
+        infos.push(FlowopInfo { name: name.to_owned(), kind });
+        infos.len() - 1
     })
 }

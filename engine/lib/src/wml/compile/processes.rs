@@ -1,5 +1,6 @@
 //! Processes and threads to a model: instances multiplied, targets bound to the flowops that they name.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::filesets::Reader;
@@ -16,6 +17,8 @@ const MOST_THREADS: f64 = 65_536.0;
 pub(super) struct Building {
     pub(super) filesets: Arc<Vec<FilesetSpec>>,
     pub(super) infos: Vec<FlowopInfo>,
+    /// Their numbers by name.
+    pub(super) numbers: HashMap<(String, Kind), usize>,
     pub(super) pending: Vec<Pending>,
     /// The number of the thread under way, and how many flowops it has so far.
     pub(super) thread: usize,
@@ -34,7 +37,14 @@ impl Compiler {
     /// All processes that are defined so far; `None` if there is a mistake.
     pub(super) fn model(&mut self, filesets: Arc<Vec<FilesetSpec>>) -> Option<Model> {
         let before = self.mistakes.found.len();
-        let mut building = Building { filesets, infos: Vec::new(), pending: Vec::new(), thread: 0, count: 0 };
+        let mut building = Building {
+            filesets,
+            infos: Vec::new(),
+            numbers: HashMap::new(),
+            pending: Vec::new(),
+            thread: 0,
+            count: 0,
+        };
         let mut threads = Vec::new();
         for process in self.processes.clone() {
             self.process(&process, &mut building, &mut threads);

@@ -16,12 +16,14 @@ const DEFAULT_SECONDS: f64 = 60.0;
 const DEFAULT_PERIOD: f64 = 10.0;
 /// How many commands loops may unroll to, and how deep personalities may load others.
 const MOST_STEPS: usize = 10_000;
+const MOST_COMMANDS: usize = 1_000_000;
 const DEEPEST_LOAD: usize = 4;
 
 impl Compiler {
     pub(super) fn commands(&mut self, commands: &[At<Command>]) {
         for command in commands {
-            if self.steps.len() > MOST_STEPS {
+            self.executed += 1;
+            if self.steps.len() > MOST_STEPS || self.executed > MOST_COMMANDS {
                 return self.mistake(command.span, "there are too many steps");
             }
             if matches!(command.it, Command::Quit) && self.mistakes.is_empty() {
@@ -256,6 +258,9 @@ impl Compiler {
             if let Some(value) = self.evaluate(value, &Scope::new()) {
                 self.variables.insert(variable.it.clone(), value);
                 self.commands(commands);
+                if self.executed > MOST_COMMANDS {
+                    return;
+                }
             }
         }
     }
