@@ -59,7 +59,9 @@ class Meaning:
 
     @cached_property
     def _on(self) -> list[Cell]:
-        return self.scope.on(self.claim.on, self._everywhere)
+        """The cells of the claim's workloads, as far as these yield the metric that it names."""
+        found = self.scope.on(self.claim.on, self._everywhere)
+        return [cell for cell in found if figures.metric(cell.workload, self.claim.metric)]
 
     def parts(self) -> list[Part]:
         """All parts; ``missing`` then tells what the cells lack for others."""

@@ -16,6 +16,7 @@ from fslab.claims.language import EACH, Condition, Op, Term
 from fslab.units import parse_size
 
 MEMORY = "memory"
+HOST, GUEST_MEMORY = "host", "1g"
 Attributes = Mapping[str, Scalar | None]
 # Of the cell itself, not of what its tool or layout is told.
 OWN = ("workload", "tool", "cache", "fresh", "medium", "layout", "filesystem", "mkfs_options", "mount_options",
@@ -81,8 +82,8 @@ def _plain(value: Scalar | None) -> object:
 class Scope:
     """The cells that there are, in the order of the plan.
 
-    ``memory_bytes`` is that of the machine, None where it is not known. ``lenient``: what compares with memory
-    is then taken as met (to check a claim before there is a machine).
+    ``memory_bytes`` is that of the host (a guest's is in its cells), None where it is not known. ``lenient``: what
+    compares with memory is then taken as met (to check a claim before there is a machine).
     """
 
     cells: tuple[Cell, ...]
@@ -126,7 +127,7 @@ class Scope:
             return condition.key in flags(cell)
         wanted: Scalar | None = condition.value
         if condition.value == MEMORY:
-            wanted = self.memory_bytes
+            wanted = self._memory(cell)
             if wanted is None:
                 return self.lenient
         having = self.of(cell)
@@ -134,6 +135,10 @@ class Scope:
             set_so = f"{condition.key}={condition.value}" in flags(cell)
             return set_so if condition.op is Op.EQUAL else condition.op is Op.UNEQUAL and not set_so
         return _compare(having[condition.key], condition.op, wanted)
+
+    def _memory(self, cell: Cell) -> int | None:
+        machine = cell.stack.machine
+        return self.memory_bytes if machine.type == HOST else parse_size(machine.memory or GUEST_MEMORY)
 
     def matching(self, term: Term, cells: Iterable[Cell], more: Sequence[Condition] = ()) -> list[Cell]:
         """The cells that a term means; those of a stack of just this name come first."""

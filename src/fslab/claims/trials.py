@@ -51,5 +51,7 @@ class Trials:
 def _reason(records: Sequence[TrialRecord]) -> str:
     """The first reason why a trial failed or is not compared."""
     failed = [record.error.splitlines()[0] for record in records if record.error]
-    doubts = [one.message for record in records for one in record.validity if one.severity is Severity.INVALID]
+    doubts = [
+        one.message for record in records for one in record.validity if one.severity is Severity.INVALID
+    ]
     return f": {[*failed, *doubts][0]}" if failed or doubts else ""
