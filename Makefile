@@ -18,7 +18,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 .PHONY: run test test-all lint format bench packages setup
 
 run: setup
-	@$(VENV)/bin/fslab run $(STUDY) $(FSLAB_ARGS)
+	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
 
 test: setup
 	cargo test --release --workspace --quiet

@@ -103,6 +103,17 @@ def html_of(page: Page) -> str:
     return render.html(page)
 
 
+def written(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
+    """The page of one campaign in a file, ``wanted`` or one of its own among the user's data."""
+    from fslab.system import paths
+
+    file = wanted or paths.data() / "reports" / f"{campaign.id}.html"
+    if wanted is None:
+        make_directory(file.parent)
+    write_file(html_of(page_of([campaign], store)), file)
+    return file.resolve()
+
+
 def write_figures(page: Page, directory: Path) -> None:
     """SVG and PNG of every figure, and how many that were."""
     from fslab.report.figures import files
@@ -126,6 +137,14 @@ def _put(text: str, output: Path | None) -> None:
         return
     write_file(text, output)
     typer.echo(f"report: {output.resolve()}")
+
+
+def make_directory(path: Path) -> None:
+    """UsageError if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot be made: {error.strerror}", where=str(path)) from error
 
 
 def write_file(text: str, path: Path) -> None:

@@ -97,6 +97,12 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the HTML report there; default: fslab/reports in your data directory."
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -135,11 +141,11 @@ def run(
             campaign, own_limit_s = _created(opened, _named(study), settings or [], limit_s, wipe or [])
             limit_s = limit_s or own_limit_s
         _conduct(campaign, opened, limit_s=limit_s, wipe=frozenset(wipe or []), quiet=quiet or as_json)
-        _conclude(opened.campaign(campaign.id), opened, as_json=as_json)
+        _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
 
 
-def _conclude(campaign: Campaign, store: Store, *, as_json: bool) -> None:
-    """Print the results; exit with 6 when there are none to speak of."""
+def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
+    """Print the results and write the report; exit with 6 when there are none to speak of."""
     from fslab.cli import results
 
     document = results.as_document(campaign, store)
@@ -148,11 +154,26 @@ def _conclude(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     else:
         results.show(campaign, store)
         typer.echo(f"stored in {store.path}; again with: fslab results {campaign.id}")
-        if os.geteuid() != 0:
-            typer.echo(WITH_ROOT)
+    if report is not None or not as_json:
+        _write_report(campaign, store, report, quiet=as_json)
+    if not as_json and os.geteuid() != 0:
+        typer.echo(WITH_ROOT)
     counts = document["counts"]
     if counts["stored"] and counts["failed"] == counts["stored"]:
         raise typer.Exit(ToolFailedError.exit_code)
+
+
+def _write_report(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
+    """Where it was written; a disk that is full now takes nothing from what was measured."""
+    from fslab.cli import report
+
+    try:
+        file = report.written(campaign, store, wanted)
+    except UsageError as error:
+        typer.echo(f"no report: {error}", err=True)
+        return
+    if not quiet:
+        typer.echo(f"report: {file}")
 
 
 def _until_decided(
