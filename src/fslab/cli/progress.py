@@ -1,16 +1,13 @@
-"""Live progress of a campaign: a bar on a terminal, a line per trial elsewhere, nothing when asked to be quiet.
+"""Progress of a campaign in lines, one per trial, or not at all; on a terminal there is the ``live`` view.
 
 Shows only; what is true stands in the store.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-
-from rich.markup import escape
 
 from fslab.analysis.look import Look
 from fslab.cell import Cell
@@ -122,63 +119,3 @@ class Lines(Quiet):
     def note(self, text: str) -> None:
         """One line."""
         self.console.print(text, markup=False, soft_wrap=True)
-
-
-class Bar(Quiet):
-    """A bar with the running cell, elapsed and remaining time, and the latest result."""
-
-    def __init__(self, console: Console) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("{task.fields[remaining]}"), TextColumn("[dim]{task.fields[latest]}[/dim]"),
-            console=console, transient=True, refresh_per_second=4,
-        )  # fmt: skip
-        self.task = self.progress.add_task("", total=None, remaining="", latest="")
-        self.done = self.total = self.measured = 0
-        self.begun = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.stop()
-
-    def campaign_begins(self, campaign: Campaign, *, done: int, total: int) -> None:
-        """Name the campaign and set the bar's length."""
-        self.progress.console.print(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells")
-        self.done, self.total = done, total
-        self.progress.update(self.task, total=total, completed=done)
-        self.begun = time.monotonic()
-
-    def trial_begins(self, cell: Cell, block: int) -> None:
-        """Show the cell."""
-        del block
-        self.progress.update(self.task, description=escape(f"{cell.workload.name} on {cell.stack.name}"))
-
-    def trial_ended(self, record: TrialRecord) -> None:
-        """Show its result and what time is left."""
-        self.done += 1
-        self.measured += 1
-        left = (time.monotonic() - self.begun) / self.measured * (self.total - self.done)
-        self.progress.update(
-            self.task, completed=self.done, remaining=f"~{format_duration(left)} left",
-            latest=escape(f"{record.cell.stack.name}: {result_of(record)}"),
-        )  # fmt: skip
-        if record.error:
-            self.note(f"{record.cell.workload.name} on {record.cell.stack.name}: {record.error}")
-
-    def looked(self, look: Look, *, total: int) -> None:
-        """What is settled and what is still open, above the bar; the bar grows by what is planned."""
-        self.total = total
-        self.progress.update(self.task, total=total)
-        for line in look_lines(look):
-            self.note(line)
-
-    def note(self, text: str) -> None:
-        """A line above the bar."""
-        self.progress.console.print(text, markup=False)

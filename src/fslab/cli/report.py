@@ -103,6 +103,17 @@ def html_of(page: Page) -> str:
     return render.html(page)
 
 
+def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
+    """Write the report of a run and say where; a disk that is full now takes nothing from what was measured."""
+    try:
+        file = written(campaign, store, wanted)
+    except UsageError as error:
+        typer.echo(f"no report: {error}", err=True)
+        return
+    if not quiet:
+        typer.echo(f"report: {file}")
+
+
 def written(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
     """The page of one campaign in a file, ``wanted`` or one of its own among the user's data."""
     from fslab.system import paths

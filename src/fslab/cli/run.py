@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,7 @@ from fslab.cli.common import (
 from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
+    from fslab.cli.progress import Quiet
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -96,7 +97,9 @@ def run(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="One line per trial also on a terminal.")
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -132,6 +135,7 @@ def run(
         _print_plan(study, settings, as_json)
         return
     _undo_leftovers(quiet=quiet or as_json)
+    from fslab.cli import live
     from fslab.store.store import Store
 
     with Store.open(store, create=not resume) as opened:
@@ -140,12 +144,14 @@ def run(
         else:
             campaign, own_limit_s = _created(opened, _named(study), settings or [], limit_s, wipe or [])
             limit_s = limit_s or own_limit_s
-        _conduct(campaign, opened, limit_s=limit_s, wipe=frozenset(wipe or []), quiet=quiet or as_json)
+        shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
+        _conduct(campaign, opened, shown, limit_s=limit_s, wipe=frozenset(wipe or []))
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
 
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
     """Print the results and write the report; exit with 6 when there are none to speak of."""
+    from fslab.cli import report as reports
     from fslab.cli import results
 
     document = results.as_document(campaign, store)
@@ -155,25 +161,12 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
         results.show(campaign, store)
         typer.echo(f"stored in {store.path}; again with: fslab results {campaign.id}")
     if report is not None or not as_json:
-        _write_report(campaign, store, report, quiet=as_json)
+        reports.conclude(campaign, store, report, quiet=as_json)
     if not as_json and os.geteuid() != 0:
         typer.echo(WITH_ROOT)
     counts = document["counts"]
     if counts["stored"] and counts["failed"] == counts["stored"]:
         raise typer.Exit(ToolFailedError.exit_code)
-
-
-def _write_report(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
-    """Where it was written; a disk that is full now takes nothing from what was measured."""
-    from fslab.cli import report
-
-    try:
-        file = report.written(campaign, store, wanted)
-    except UsageError as error:
-        typer.echo(f"no report: {error}", err=True)
-        return
-    if not quiet:
-        typer.echo(f"report: {file}")
 
 
 def _until_decided(
@@ -282,15 +275,10 @@ def _to_resume(store: Store, wanted: str | None) -> Campaign:
 
 
 def _conduct(
-    campaign: Campaign, store: Store, *, limit_s: float | None, wipe: frozenset[str], quiet: bool
+    campaign: Campaign, store: Store, shown: Quiet, *, limit_s: float | None, wipe: frozenset[str]
 ) -> None:
     from fslab.campaign.campaign import conduct
-    from fslab.cli import progress
 
-    screen = console(stderr=True)
-    shown: Any = (
-        progress.Quiet() if quiet else progress.Bar(screen) if screen.is_terminal else progress.Lines(screen)
-    )
     with shown:
         conduct(campaign, store, shown, budget_s=limit_s, wipe=wipe)
 
