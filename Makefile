@@ -5,7 +5,7 @@
 #   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
 #   make bench      fslab against its peers, side by side
 #
-# STUDY=loop-vm-mounts chooses another study, FSLAB_ARGS='--budget 1m' adds arguments.
+# STUDY=loop-vm chooses another study, FSLAB_ARGS='--budget 1m' adds arguments.
 
 VENV := .venv
 UV := .tools/bin/uv

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fslab.cell import Cell, StackSpec
+from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.study import matrix
 from fslab.study.model import Stack, Study
+from fslab.workloads import REGISTRY as WORKLOADS
+
+# A guess at a duration is easily wrong by this factor.
+_PATIENCE = 4
 
 
 def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) -> tuple[Cell, ...]:
@@ -23,7 +27,7 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
             workload=spec,
             cache=workload.cache or study.cache,
             fresh=workload.fresh or study.fresh,
-            time_limit_s=workload.time_limit_s or study.time_limit_s,
+            time_limit_s=workload.time_limit_s or _time_limit_s(study, spec),
             tuning=study.tuning,
         )
         for name, workload in study.workloads.items()
@@ -31,6 +35,15 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
         for entry, stack in stacks
         if _runs_on(study.stacks[entry], name)
     )
+
+
+def _time_limit_s(study: Study, spec: WorkloadSpec) -> float:
+    """Where the study sets none, what is known to take long gets more than the usual."""
+    if "time_limit_s" in study.model_fields_set:
+        return study.time_limit_s
+    entry = WORKLOADS.get(spec.tool)
+    expected_s = entry.expected_s(entry.parse_parameters(spec.parameters))
+    return max(study.time_limit_s, round(_PATIENCE * expected_s))
 
 
 def _runs_on(stack: Stack, workload: str) -> bool:

@@ -6,7 +6,7 @@ Pure: registered entries are asked what they would do; no device is looked at.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,23 +20,28 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.study import claims, machines, matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.model import DEFAULT_TIME_LIMIT_S, Medium, Stack, Workload
+from fslab.study.model import Medium, Stack, Workload
 from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import format_duration, format_size
 from fslab.workloads import REGISTRY as WORKLOADS
 
+Parts = tuple[Mapping[str, Stack], Mapping[str, Medium], Mapping[str, Workload]]
 
-def check(draft: Draft, root: Node, mistakes: Mistakes) -> None:
-    """Note every mistake that shows only between the parts."""
+
+def check(draft: Draft, written: Parts, root: Node, mistakes: Mistakes) -> None:
+    """Note every mistake that shows only between the parts.
+
+    Claims are held against the study as ``written``: at some scale there may be nothing left that they are about.
+    """
     for name, stack in draft.stacks.items():
         node = draft.stack_nodes[name]
         _StackCheck(stack=stack, node=node, root=root, draft=draft, mistakes=mistakes).run()
     _check_expanded(draft, root, mistakes)
     if not mistakes.found:
         found, published = draft.values.get("claims", ()), draft.values.get("published")
-        claims.check(root, found, published, (draft.stacks, draft.media, draft.workloads), mistakes)
+        claims.check(root, found, published, written, mistakes)
     _check_until(draft, root, mistakes)
 
 
@@ -159,7 +164,9 @@ def _check_until(draft: Draft, root: Node, mistakes: Mistakes) -> None:
 def _check_time(draft: Draft, workloads: dict[str, Workload], root: Node, mistakes: Mistakes) -> None:
     """A workload that is known to take longer than it may would be ended in every trial."""
     for name, workload in workloads.items():
-        limit_s = workload.time_limit_s or draft.values.get("time_limit", DEFAULT_TIME_LIMIT_S)
+        limit_s = workload.time_limit_s or draft.values.get("time_limit")
+        if limit_s is None:  # then the limit follows what is expected
+            continue
         for spec in matrix.workload_specs(name, workload):
             entry = WORKLOADS.get(spec.tool)
             expected_s = entry.expected_s(entry.parse_parameters(spec.parameters))

@@ -43,8 +43,9 @@ def load_text(text: str, name: str, overrides: Sequence[str] = ()) -> Study:
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
     draft = read_study(root, mistakes)
+    written = (dict(draft.stacks), dict(draft.media), dict(draft.workloads))
     scaled = scale(draft, root, mistakes)
-    check(draft, root, mistakes)
+    check(draft, written, root, mistakes)
     mistakes.raise_if_any(name)
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
     return Study(**values, scaled=scaled, id=Path(name).stem, text=text, overrides=tuple(overrides))

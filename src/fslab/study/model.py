@@ -218,7 +218,8 @@ class StudyFile(Written):
     time_limit_s: Duration = Field(
         DEFAULT_TIME_LIMIT_S,
         alias="time_limit",
-        description="end a command of a trial that runs longer than this",
+        description="end a command of a trial that runs longer than this; default: 10 minutes, or four times what is "
+        "expected",
     )
     on: Texts = Field(
         (), description="where trials run: `host`, a guest (`uml`, `qemu`), or `auto`; default: `host`"

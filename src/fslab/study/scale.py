@@ -35,7 +35,9 @@ LEAST_VOLUME_BYTES = 1 << 30
 # What a file system takes for itself beside the files: a log, two copies of metadata, a reserve.
 _OWN_BYTES = 96 << 20
 _OWN_SHARE = 1.5
-_LEAST_GUEST_BYTES = 256 << 20
+# Least that a guest boots and works with: User-Mode Linux, and a distribution's kernel with its modules.
+_LEAST_GUEST_BYTES = {"uml": 128 << 20}
+_LEAST_OTHER_GUEST_BYTES = 512 << 20
 _PROBE_BYTES = 1 << 40
 
 Axes = Mapping[str, tuple[Scalar, ...]]
@@ -90,7 +92,8 @@ class _Scaler:
             if stack.guest_memory is None or not _is_size(stack.guest_memory):
                 continue
             written = stack.guest_memory
-            change = scaling.size(written, self.factor, least_bytes=_LEAST_GUEST_BYTES, unit_bytes=1 << 20)
+            least = max((_LEAST_GUEST_BYTES.get(on, _LEAST_OTHER_GUEST_BYTES) for on in stack.on), default=0)
+            change = scaling.size(written, self.factor, least_bytes=least, unit_bytes=1 << 20)
             own = "guest_memory" in self.draft.stack_nodes[name].fields
             self._say(f"stacks.{name}" if own else "", "guest_memory", written, change)
             self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})

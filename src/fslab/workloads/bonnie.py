@@ -29,7 +29,9 @@ _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_BYTES_PER_S = 200e6
 _GUESSED_FILES_PER_S = 10e3
-_LEAST_BYTES = 16 * MIB
+# Less takes no half second, even on a slow machine, and bonnie++ would not tell it.
+_LEAST_BYTES = 256 * MIB
+_LEAST_FILES = 16 * FILES_UNIT
 _LEAST_SEEKS = 16
 _SEEKS_S = 3.0  # it sleeps that long before them
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
@@ -129,7 +131,7 @@ class Bonnie(Workload[BonnieParameters]):
         return Needs(abilities=frozenset(wanted), largest_file_bytes=largest)
 
     def scaled(self, parameters: BonnieParameters, factor: float) -> scaling.Changes:
-        """The large file, its seeks, and the small files with their directories, of which 1024 is the least."""
+        """The large file, its seeks, and the small files with their directories; to no less than can be timed."""
         found = dict[str, scaling.Change]()
         if parameters.size_bytes:
             found["size"] = scaling.size(parameters.size, factor, least_bytes=_LEAST_BYTES, unit_bytes=MIB)
@@ -138,7 +140,7 @@ class Bonnie(Workload[BonnieParameters]):
                 found["ram"] = scaling.count(parse_size(parameters.ram) // MIB, found["size"].share)
                 found["ram"] = replace(found["ram"], value=f"{found['ram'].value}m")
         if parameters.files:
-            found["files"] = scaling.count(parameters.files, factor, least=FILES_UNIT, unit=FILES_UNIT)
+            found["files"] = scaling.count(parameters.files, factor, least=_LEAST_FILES, unit=FILES_UNIT)
             found["dirs"] = scaling.count(parameters.dirs, found["files"].share)
         return {key: change for key, change in found.items() if change.share != 1}
 
