@@ -15,8 +15,9 @@ from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.compare import RatioEstimate
-from fslab.stats.goal import Goal, expected_needed, settled
+from fslab.stats.goal import Goal, expected_needed
 from fslab.stopping import Stopping
+from fslab.units import Unit
 
 COVERAGE = 0.95
 
@@ -25,7 +26,8 @@ COVERAGE = 0.95
 class Question:
     """One comparison that trials are repeated for. ``a`` and ``b`` are stacks as people call them.
 
-    ``claim`` is what it is a part of, where it was asked for a claim, which says that the ratio lies in ``bound``.
+    ``claim`` is what it is a part of, where it was asked for a claim, which says that the ratio lies in ``bound``;
+    with a ``unit`` it is no ratio but a figure of ``a``.
     """
 
     workload: str
@@ -38,6 +40,7 @@ class Question:
     further: int | None = None
     claim: str | None = None
     bound: str | None = None
+    unit: Unit | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -100,18 +103,15 @@ def _of_row(
     row: RowPairs, group: Group, metric: str, names: dict[str, str], stopping: Stopping
 ) -> Iterator[Question]:
     precision = stopping.precision or 0.0
-    family = row.that_matter()
     goal = Goal(stopping.until.value)
-    done = settled(family, goal=goal, precision=precision)
-    for item, is_settled in zip(family, done, strict=True):
-        first, second = item.cells
+    for pair, is_settled in row.settled(goal=goal, precision=precision):
         yield Question(
             workload=group.label,
             metric=metric,
-            a=names[first],
-            b=names[second],
-            cells=(group.cells[first].id, group.cells[second].id),
-            estimate=item.estimate,
+            a=names[pair.a],
+            b=names[pair.b],
+            cells=(group.cells[pair.a].id, group.cells[pair.b].id),
+            estimate=pair.estimate,
             settled=is_settled,
-            further=expected_needed(item.estimate, precision=precision, goal=goal, looks=looks_of(stopping)),
+            further=expected_needed(pair.estimate, precision=precision, goal=goal, looks=looks_of(stopping)),
         )

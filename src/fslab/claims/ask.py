@@ -56,7 +56,7 @@ def _question(
     )
     further = expected_needed(shifted, precision=precision, goal=Goal.DECIDED, looks=looks_of(stopping))
     return Question(
-        workload=f"claim {claim.id} ({part.where})",
+        workload=f"claim {claim.id}" + (f" ({part.where})" if part.where else ""),
         metric=part.figures[0].metric.name,
         a=part.over,
         b=part.under,
@@ -66,6 +66,7 @@ def _question(
         further=further,
         claim=claim.id,
         bound=part.bounds.shown,
+        unit=finding.unit,
     )
 
 

@@ -280,9 +280,10 @@ class Meaning:
     def _where(self, cells: Sequence[Cell], but: Sequence[str] = ()) -> str:
         """Workload and set-up as far as these do not go without saying."""
         names = list(dict.fromkeys(cell.workload.name for cell in cells))
-        workload = names[0] if len(names) == 1 or not but else names[0].partition("[")[0]
-        if len(names) > 1 and not but:  # the terms name them
-            workload = ""
+        bases = list(dict.fromkeys(name.partition("[")[0] for name in names))
+        workload = (
+            names[0] if len(names) == 1 else bases[0] if but or len(bases) == 1 else ""
+        )  # the terms name them
         among = [cell for cell in self.scope.cells if kind(cell) == kind(cells[0])]
         told = sorted(
             self.scope.varying(among) & {"layout", "disks", "medium", *cells[0].stack.layout_options}

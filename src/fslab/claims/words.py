@@ -70,7 +70,8 @@ def _closest(findings: Sequence[Finding]) -> str:
     ranked = sorted(findings, key=lambda one: inf if one.margin is None else one.margin)
     if len(ranked) == 1:
         return finding_words(ranked[0])
-    return f"all {len(ranked)} parts; closest: {finding_words(ranked[0])}"
+    every = "both" if len(ranked) == 2 else f"all {len(ranked)}"
+    return f"{every} parts; closest: {finding_words(ranked[0])}"
 
 
 def _against(chosen: Sequence[Finding], findings: Sequence[Finding]) -> str:

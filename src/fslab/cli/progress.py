@@ -13,8 +13,9 @@ from fslab.analysis.look import Look
 from fslab.cell import Cell
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
+from fslab.stats.interval import Interval
 from fslab.store.campaign import Campaign
-from fslab.units import format_duration, format_value
+from fslab.units import Unit, format_duration, format_value
 from fslab.workloads import REGISTRY as WORKLOADS
 
 if TYPE_CHECKING:
@@ -42,12 +43,21 @@ def look_lines(look: Look) -> Iterator[str]:
         ratio, interval = question.estimate.ratio, question.estimate.interval
         told = "no ratio yet"
         if ratio is not None and interval is not None:
-            told = " ".join(("{} ×", "({}–{})")).format(*ratio_text(ratio, interval.low, interval.high))
+            told = _figure(question.unit, ratio, interval)
         more = f", about {question.further} more trials" if question.further else ""
         wanted = f", to be {question.bound}" if question.bound else ""
-        yield f"    open: {question.workload}, {question.a} {told} {question.b}{wanted}{more}"
+        said = " ".join(part for part in (question.a, told, question.b) if part)
+        yield f"    open: {question.workload}, {said}{wanted}{more}"
     if len(look.open) > OPEN_SHOWN:
         yield f"    and {len(look.open) - OPEN_SHOWN} more"
+
+
+def _figure(unit: Unit | None, value: float, interval: Interval) -> str:
+    """``1.90 × (1.70–2.10)``; with a unit ``4.50 µs (4.32 µs–4.69 µs)``."""
+    if unit is not None:
+        middle, low, high = (format_value(each, unit) for each in (value, interval.low, interval.high))
+        return f"{middle} ({low}–{high})"
+    return " ".join(("{} ×", "({}–{})")).format(*ratio_text(value, interval.low, interval.high))
 
 
 def _claims(look: Look) -> str:

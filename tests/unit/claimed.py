@@ -1,0 +1,81 @@
+"""What the tests of claims make: cells of a small study, and trials with values worked out beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import exp
+
+from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
+from fslab.claims.build import parts_of
+from fslab.claims.judge import Judge
+from fslab.claims.model import Answer
+from fslab.claims.parts import Part
+from fslab.claims.scope import Scope
+from fslab.claims.trials import Trials
+from fslab.claims.written import Claim
+from fslab.record import Status, TrialRecord, Value
+from fslab.stats.sequential import Looks
+from fslab.units import Unit
+
+RAM = MediumSpec(name="memory", type="ram")
+FIO = {"rw": "randwrite", "size": "64m", "runtime": "1s"}
+# Four differences with mean 0 and standard deviation √(20e-4/3); t(3) at 95 % is 3.18245, at 97.5 % 4.17653:
+# half-widths of 0.041085 and 0.053919.
+NOISE = (-0.03, -0.01, 0.01, 0.03)
+HALF, HALF_975 = 0.041085, 0.053919
+
+
+def cell(stack: str, workload: str = "w", mount: str = "defaults", layout: Mapping[str, Scalar] | None = None,
+         **parameters: Scalar) -> Cell:  # fmt: skip
+    name = stack if mount == "defaults" else f"{stack} {mount}"
+    told = dict(layout or {})
+    spec = StackSpec(
+        name=name, medium=RAM, filesystem=stack, mount_options=mount, layout=str(told.pop("layout", "single")),
+        layout_options=told,
+    )  # fmt: skip
+    return Cell(
+        stack=spec, workload=WorkloadSpec(name=workload, tool="fio", parameters={**FIO, **parameters})
+    )
+
+
+def trials(of: Cell, values: Sequence[float | None], metric: str = "write_iops") -> list[TrialRecord]:
+    return [
+        TrialRecord(
+            key=TrialKey(campaign="c", block=block, seed=1), cell=of,
+            status=Status.FAILED if value is None else Status.OK, failure="crashed" if value is None else None,
+            error="it crashed" if value is None else None, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=1.0,
+            metrics={} if value is None else {metric: Value(value=value, unit=Unit.IOPS)},
+        )
+        for block, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def noisy(middle: float) -> list[float]:
+    return [middle * exp(each) for each in NOISE]
+
+
+def steady(middle: float) -> list[float]:
+    return [middle] * 4
+
+
+def claim(*that: str, **more: object) -> Claim:
+    return Claim.model_validate({"id": "1", "says": "s", "that": that, **more})
+
+
+def parts(of: Claim, cells: Sequence[Cell], memory_bytes: int | None = None) -> tuple[list[Part], list[str]]:
+    return parts_of(of, Scope(cells=tuple(cells), memory_bytes=memory_bytes))
+
+
+def names(of: Claim, cells: Sequence[Cell], memory_bytes: int | None = None) -> list[str]:
+    found, _ = parts(of, cells, memory_bytes)
+    return [f"{part.name} {part.bounds.shown}" for part in found]
+
+
+def answer(
+    of: Claim, values: Sequence[tuple[Cell, Sequence[float | None]]], metric: str = "write_iops",
+    looks: Looks | None = None,
+) -> Answer:  # fmt: skip
+    records = [record for each, figures in values for record in trials(each, figures, metric)]
+    found, missing = parts(of, [each for each, _ in values])
+    return Judge(trials=Trials(records=records), looks=looks).answer(found, missing)

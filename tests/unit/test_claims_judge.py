@@ -1,0 +1,175 @@
+"""Verdicts of trials on claims, with intervals worked out by hand (see ``claimed.NOISE``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+import pytest
+from tests.unit.claimed import HALF, HALF_975, answer, cell, claim, noisy, parts, steady, trials
+
+from fslab.cell import Cell
+from fslab.claims.judge import Judge, together
+from fslab.claims.model import Verdict
+from fslab.claims.trials import Trials
+from fslab.stats.sequential import Looks
+
+EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
+TWICE: list[tuple[Cell, Sequence[float | None]]] = [(EXT4, steady(100.0)), (XFS, noisy(200.0))]
+
+
+@pytest.mark.parametrize(
+    ("that", "verdict"),
+    [
+        ("xfs > ext4", Verdict.HOLDS),
+        ("ext4 > xfs", Verdict.CONTRADICTED),
+        ("xfs / ext4 >= 1.9", Verdict.HOLDS),  # the interval is 1.9195 to 2.0839
+        ("xfs / ext4 >= 1.93", Verdict.UNDECIDED),
+        ("xfs / ext4 >= 2.07", Verdict.UNDECIDED),
+        ("xfs / ext4 >= 2.1", Verdict.CONTRADICTED),
+        ("xfs / ext4 in 1.9..2.1", Verdict.HOLDS),
+        ("xfs / ext4 in 1.9..2.05", Verdict.UNDECIDED),
+        ("ext4 ~ xfs within 110%", Verdict.HOLDS),
+        ("ext4 ~ xfs within 95%", Verdict.UNDECIDED),
+        ("ext4 ~ xfs within 90%", Verdict.CONTRADICTED),
+    ],
+)
+def test_an_interval_decides(that: str, verdict: Verdict) -> None:
+    assert answer(claim(that), TWICE).verdict is verdict
+
+
+def test_the_interval_is_told() -> None:
+    (finding,) = answer(claim("xfs > ext4"), TWICE).findings
+    assert finding.value == pytest.approx(2.0)
+    assert (finding.low, finding.high) == (
+        pytest.approx(2 * exp(-HALF), rel=1e-5),
+        pytest.approx(2 * exp(HALF), rel=1e-5),
+    )
+    assert "xfs / ext4 is 2.00 (1.92–2.08)" in answer(claim("xfs > ext4"), TWICE).words
+
+
+def test_a_refutation_is_corrected_for_the_parts_of_the_claim() -> None:
+    """2.1 lies outside the 95 % interval (to 2.0839), but not outside that of 97.5 % (to 2.1108)."""
+    assert 2 * exp(HALF_975) == pytest.approx(2.1108, abs=1e-4)
+    alone = answer(claim("xfs / ext4 >= 2.1"), TWICE)
+    one_of_two = answer(claim("xfs / ext4 >= 2.1", "xfs > ext4"), TWICE)
+    assert (alone.verdict, one_of_two.verdict) == (Verdict.CONTRADICTED, Verdict.UNDECIDED)
+    refuted = answer(claim("xfs / ext4 >= 2.12", "xfs > ext4"), TWICE)
+    assert refuted.verdict is Verdict.CONTRADICTED
+    assert refuted.findings[0].high == pytest.approx(2 * exp(HALF_975), rel=1e-5)
+
+
+def test_holding_needs_no_correction() -> None:
+    held = answer(claim("xfs / ext4 >= 1.9", "xfs > ext4"), TWICE)  # at 97.5 % it would begin at 1.895
+    assert held.verdict is Verdict.HOLDS
+
+
+def test_a_gain_is_judged_by_block() -> None:
+    values = [
+        (cell("xfs", "w[numjobs=1]", numjobs=1), steady(100.0)), (cell("xfs", "w[numjobs=4]", numjobs=4), noisy(300.0)),
+        (cell("ext4", "w[numjobs=1]", numjobs=1), steady(50.0)),
+        (cell("ext4", "w[numjobs=4]", numjobs=4), steady(100.0)),
+    ]  # fmt: skip
+    found = answer(claim("xfs gains more than ext4 from numjobs=1 to numjobs=4"), values)
+    (finding,) = found.findings
+    assert found.verdict is Verdict.HOLDS
+    assert finding.value == pytest.approx(1.5)
+    assert (finding.low, finding.high) == (
+        pytest.approx(1.5 * exp(-HALF), rel=1e-5),
+        pytest.approx(1.5 * exp(HALF), rel=1e-5),
+    )
+
+
+def test_an_overall_ratio_is_the_geometric_mean() -> None:
+    values = [
+        (cell("ext4", "a"), steady(100.0)), (cell("xfs", "a"), noisy(400.0)),
+        (cell("ext4", "b", bs="8k"), steady(100.0)), (cell("xfs", "b", bs="8k"), steady(100.0)),
+    ]  # fmt: skip
+    (finding,) = answer(claim("overall xfs / ext4 >= 1.9"), values).findings
+    assert finding.value == pytest.approx(2.0)  # √(4 × 1)
+    assert finding.high == pytest.approx(2 * exp(HALF / 2), rel=1e-5)
+
+
+def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:
+    """One pair each: at 97.5 % both. 2/1.1, less and more the sum of both half-widths."""
+    values = [
+        (EXT4, noisy(200.0)), (cell("ext4", mount="noatime"), steady(100.0)),
+        (XFS, noisy(110.0)), (cell("xfs", mount="noatime"), steady(100.0)),
+    ]  # fmt: skip
+    found = answer(claim("ext4 varies more than xfs over mount_options"), values)
+    (finding,) = found.findings
+    assert found.verdict is Verdict.HOLDS
+    assert finding.value == pytest.approx(2 / 1.1)
+    assert finding.low == pytest.approx(2 / 1.1 * exp(-2 * HALF_975), rel=1e-5)
+    assert finding.high == pytest.approx(2 / 1.1 * exp(2 * HALF_975), rel=1e-5)
+    assert (
+        answer(claim("xfs varies more than ext4 over mount_options"), values).verdict is Verdict.CONTRADICTED
+    )
+
+
+def test_noise_alone_is_no_spread() -> None:
+    """Both vary by noise only: one of them 3 times as noisy is not shown to vary more."""
+    loud = [100 * exp(3 * each) for each in (-0.03, 0.01, -0.01, 0.03)]
+    values = [
+        (EXT4, loud), (cell("ext4", mount="noatime"), steady(100.0)),
+        (XFS, noisy(100.0)), (cell("xfs", mount="noatime"), steady(100.0)),
+    ]  # fmt: skip
+    assert answer(claim("ext4 varies more than xfs over mount_options"), values).verdict is Verdict.UNDECIDED
+
+
+def test_a_figure_itself_is_judged_in_its_unit() -> None:
+    values = [(EXT4, noisy(4500.0))]  # ns: 4.319 to 4.689 µs
+    assert (
+        answer(claim("ext4 in 4us..5us", metric="clat_mean"), values, "write_clat_mean").verdict
+        is Verdict.HOLDS
+    )
+    found = answer(claim("ext4 in 4.4us..5us", metric="clat_mean"), values, "write_clat_mean")
+    assert found.verdict is Verdict.UNDECIDED
+    assert "ext4 is 4.50 µs (4.32 µs–4.69 µs)" in found.words
+
+
+def test_three_trials_decide_nothing() -> None:
+    few = [(EXT4, [100.0] * 3), (XFS, noisy(200.0)[:3])]
+    found = answer(claim("xfs > ext4"), few)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "4 are enough" in found.words
+
+
+def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:
+    values = [*TWICE, (BTRFS, [None] * 4)]
+    found = answer(claim("xfs is first"), values)
+    assert found.verdict is Verdict.IN_PART
+    assert "btrfs has no sound trial: it crashed" in found.words
+    assert answer(claim("btrfs is first"), values).verdict is Verdict.UNKNOWN
+    assert answer(claim("ext4 is first"), values).verdict is Verdict.CONTRADICTED
+
+
+def test_what_is_not_possible_here_is_said() -> None:
+    records = [record for each, figures in TWICE for record in trials(each, figures)]
+    judge = Judge(trials=Trials(records=records, impossible={BTRFS.id: "no kernel has it"}))
+    found = judge.answer(*parts(claim("btrfs > ext4"), [EXT4, XFS, BTRFS]))
+    assert found.words == "not measured here: not possible here: no kernel has it"
+
+
+def test_looking_again_and_again_takes_wider_intervals() -> None:
+    once = answer(claim("xfs > ext4"), TWICE).findings[0]
+    looked = answer(claim("xfs > ext4"), TWICE, looks=Looks(first=4)).findings[0]
+    assert once.high is not None
+    assert looked.high is not None
+    assert looked.high > once.high
+    assert looked.coverage == 0.95
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "whole"),
+    [
+        ((Verdict.HOLDS, Verdict.HOLDS), Verdict.HOLDS),
+        ((Verdict.HOLDS, Verdict.UNDECIDED), Verdict.UNDECIDED),
+        ((Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.UNKNOWN), Verdict.CONTRADICTED),
+        ((Verdict.HOLDS, Verdict.UNKNOWN), Verdict.IN_PART),
+        ((Verdict.UNKNOWN,), Verdict.UNKNOWN),
+        ((), Verdict.UNKNOWN),
+    ],
+)
+def test_a_claim_is_a_conjunction(verdicts: tuple[Verdict, ...], whole: Verdict) -> None:
+    assert together(verdicts) is whole

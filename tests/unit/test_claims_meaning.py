@@ -1,0 +1,177 @@
+"""What claims come down to among the cells of a study."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.claimed import cell, claim, names, parts
+
+from fslab.claims.parts import Quotient, Spread
+from fslab.claims.scope import Scope
+
+THREE = [cell(name) for name in ("ext4", "xfs", "btrfs")]
+LATENCY = {"numjobs": 1}
+
+
+def test_an_order_is_about_neighbours() -> None:
+    assert names(claim("xfs > ext4 > btrfs"), THREE) == ["xfs / ext4 > 1", "ext4 / btrfs > 1"]
+    assert names(claim("xfs, ext4 > btrfs"), THREE) == ["xfs / btrfs > 1", "ext4 / btrfs > 1"]
+
+
+def test_better_is_less_where_less_is_better() -> None:
+    assert names(claim("xfs > ext4", metric="clat_mean"), THREE) == ["xfs / ext4 < 1"]
+
+
+def test_larger_counts_where_nothing_is_better() -> None:
+    assert names(claim("xfs > ext4", metric="cpu_user"), THREE) == ["xfs / ext4 > 1"]
+
+
+def test_first_and_last_are_about_all_others() -> None:
+    assert names(claim("xfs is first"), THREE) == ["xfs / ext4 > 1", "xfs / btrfs > 1"]
+    assert names(claim("xfs is last"), THREE) == ["ext4 / xfs > 1", "btrfs / xfs > 1"]
+    assert names(claim("ext4, xfs are first"), THREE) == ["ext4 / btrfs > 1", "xfs / btrfs > 1"]
+    assert names(claim("ext4 is first of ext4, btrfs"), THREE) == ["ext4 / btrfs > 1"]
+
+
+def test_a_tie_is_about_every_two() -> None:
+    shown = "within 10 %"
+    assert names(claim("ext4 ~ xfs ~ btrfs within 10%"), THREE) == [
+        f"ext4 / xfs {shown}", f"ext4 / btrfs {shown}", f"xfs / btrfs {shown}",
+    ]  # fmt: skip
+
+
+MOUNTS = [
+    *(cell("ext4", mount=mount) for mount in ("defaults", "noatime", "noatime,data=journal")),
+    *(cell("xfs", mount=mount) for mount in ("defaults", "noatime,logbufs=8")),
+]
+
+
+def test_stacks_are_compared_that_are_alike_in_all_else() -> None:
+    found, missing = parts(claim("xfs > ext4"), MOUNTS)
+    assert len(found) == 1
+    assert {figure.cell.stack.mount_options for figure in found[0].figures} == {"defaults"}
+    assert missing == []
+
+
+def test_brackets_choose_among_variants() -> None:
+    found, _ = parts(claim("ext4[data=journal] / ext4[defaults] <= 0.5"), MOUNTS)
+    assert [figure.cell.stack.mount_options for figure in found[0].figures] == [
+        "noatime,data=journal",
+        "defaults",
+    ]
+
+
+def test_spreads_are_over_the_variants_of_each() -> None:
+    found, _ = parts(claim("ext4 varies more than xfs over mount_options"), MOUNTS)
+    (spread,) = found
+    assert isinstance(spread, Spread)
+    assert (len(spread.ones), len(spread.others), spread.more) == (3, 2, True)
+
+
+def test_less_than_a_share_is_about_every_two_variants() -> None:
+    shown = "within 2 %"
+    assert names(claim("ext4 varies less than 2% over mount_options"), MOUNTS) == [
+        f"ext4[defaults] / ext4[noatime] {shown}", f"ext4[defaults] / ext4[noatime,data=journal] {shown}",
+        f"ext4[noatime] / ext4[noatime,data=journal] {shown}",
+    ]  # fmt: skip
+
+
+SIZES = [cell(name, f"w[bs={bs}]", bs=bs) for name in ("ext4", "xfs") for bs in ("64k", "4k", "1m")]
+
+
+def test_a_slope_follows_the_values_not_the_order_of_writing() -> None:
+    assert names(claim("ext4 rises with bs"), SIZES) == [
+        "ext4[64k] / ext4[4k] > 1",
+        "ext4[1m] / ext4[64k] > 1",
+    ]
+    assert len(names(claim("rises with bs"), SIZES)) == 4
+
+
+def test_workloads_are_matched_whole_by_their_base_name_or_by_pattern() -> None:
+    for pattern, count in (("w", 3), ("w[bs=4k]", 1), ("w*", 3), ("*4k]", 2)):
+        assert len(names(claim("xfs > ext4", on=pattern), SIZES)) == count, pattern
+
+
+def test_a_slope_sees_that_names_and_counts_go_with_the_block_size() -> None:
+    made = [cell("ext4", f"{op}-{bs}", rw=op, bs=bs, number_ios=n) for op in ("read", "write")
+            for bs, n in (("4k", 256), ("64k", 16))]  # fmt: skip
+    found, _ = parts(claim("ext4 rises with bs", metric="bandwidth"), made)
+    assert [[figure.cell.workload.name for figure in part.figures] for part in found] == [
+        ["read-64k", "read-4k"], ["write-64k", "write-4k"],
+    ]  # fmt: skip
+
+
+def test_terms_can_be_of_other_workloads() -> None:
+    made = [cell("ext4", "a", rw="read"), cell("ext4", "b", rw="write"), cell("xfs", "a", rw="read"),
+            cell("xfs", "b", rw="write")]  # fmt: skip
+    found, _ = parts(claim("each on a / each on b >= 2", metric="bandwidth"), made)
+    assert [part.name for part in found] == ["ext4 on a / ext4 on b", "xfs on a / xfs on b"]
+
+
+def test_a_gain_is_a_ratio_of_ratios() -> None:
+    made = [cell(name, f"w[numjobs={n}]", numjobs=n) for name in ("ext4", "xfs") for n in (1, 4)]
+    found, _ = parts(claim("xfs gains more than ext4 from numjobs=1 to numjobs=4", metric="iops"), made)
+    (gain,) = found
+    assert isinstance(gain, Quotient)
+    said = [
+        (figure.cell.stack.name, figure.cell.workload.parameters["numjobs"], weight)
+        for figure, weight in gain.weights
+    ]
+    assert said == [("xfs", 4, 1), ("xfs", 1, -1), ("ext4", 4, -1), ("ext4", 1, 1)]
+
+
+def test_a_gain_in_latency_is_a_fall() -> None:
+    made = [cell(name, f"w[numjobs={n}]", numjobs=n) for name in ("ext4", "xfs") for n in (1, 4)]
+    found, _ = parts(claim("xfs gains more than ext4 from numjobs=1 to numjobs=4", metric="clat_mean"), made)
+    assert isinstance(found[0], Quotient)
+    assert [weight for _, weight in found[0].weights] == [-1, 1, 1, -1]
+
+
+def test_overall_is_one_mean_over_all_it_is_about() -> None:
+    found, _ = parts(claim("overall xfs / ext4 >= 2"), SIZES)
+    (mean,) = found
+    assert isinstance(mean, Quotient)
+    assert len(mean.weights) == 6
+    assert {round(abs(weight), 9) for _, weight in mean.weights} == {round(1 / 3, 9)}
+
+
+STRIPES = [
+    cell(name, layout=layout)
+    for name in ("ext4", "xfs")
+    for layout in (
+        {"layout": "single"},
+        *({"layout": "lvm-stripe", "disks": disks, "chunk": "64k"} for disks in (2, 3)),
+        {"layout": "lvm-stripe", "disks": 3, "chunk": "16k"},
+    )
+]
+
+
+def test_one_disk_goes_with_every_stripe() -> None:
+    found, _ = parts(claim("xfs[layout=lvm-stripe] / xfs[layout=single] > 1"), STRIPES)
+    assert len(found) == 3
+    assert {part.figures[1].cell.stack.layout for part in found} == {"single"}
+
+
+def test_stripes_are_compared_with_like_stripes() -> None:
+    assert len(names(claim("xfs > ext4"), STRIPES)) == 4
+    assert len(names(claim("xfs > ext4 for disks > 1 and chunk=64k"), STRIPES)) == 2
+    assert names(claim("xfs rises with disks for layout=lvm-stripe and chunk=64k"), STRIPES) == [
+        "xfs[3] / xfs[2] > 1"
+    ]
+
+
+def test_a_region_is_below_or_above_memory() -> None:
+    made = [cell(name, f"w[size={size}]", size=size) for name in ("ext4", "xfs") for size in ("1g", "64g")]
+    below, above = claim("xfs > ext4 for size < memory"), claim("xfs > ext4 for size > memory")
+    assert [part.where for part in parts(below, made, 8 << 30)[0]] == ["w[size=1g]"]
+    assert [part.where for part in parts(above, made, 8 << 30)[0]] == ["w[size=64g]"]
+    assert parts(below, made)[0] == []  # nobody knows
+
+
+def test_what_is_not_there_is_told() -> None:
+    assert parts(claim("reiser4 > ext4"), THREE) == ([], ["there is no reiser4"])
+
+
+@pytest.mark.parametrize("name", ["ext4 noatime", "ext4"])
+def test_a_stack_goes_by_file_system_and_by_name(name: str) -> None:
+    scope = Scope(cells=tuple(MOUNTS))
+    assert name in scope.stacks

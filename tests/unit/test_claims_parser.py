@@ -1,0 +1,130 @@
+"""The language of claims: what each form means, and every mistake with its column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fslab.claims.language import (
+    Condition,
+    Extreme,
+    Gains,
+    Level,
+    Monotone,
+    Op,
+    Order,
+    Range,
+    Ratio,
+    Term,
+    Tie,
+    Varies,
+)
+from fslab.claims.parser import parse
+from fslab.claims.tokens import Misread
+
+
+def term(name: str, column: int = 1, **more: object) -> Term:
+    return Term(name=name, column=column, **more)  # type: ignore[arg-type]
+
+
+def test_an_order_has_groups() -> None:
+    assert parse("xfs > ext4, btrfs").form == Order(
+        groups=((term("xfs"),), (term("ext4", 7), term("btrfs", 13)))
+    )
+
+
+def test_a_ratio_lies_in_a_range() -> None:
+    assert parse("xfs / ext4 >= 2").form == Ratio(
+        over=term("xfs"), under=term("ext4", 7), range=Range(low="2")
+    )
+    assert parse("xfs/ext4 in 2.5..3.5").form == Ratio(
+        over=term("xfs"), under=term("ext4", 5), range=Range(low="2.5", high="3.5")
+    )
+    near = parse("xfs / ext4 ~ 2 within 25%").form
+    assert isinstance(near, Ratio)
+    assert (near.range.low, near.range.high) == ("1.6", "2.5")
+
+
+def test_a_figure_itself_has_a_unit() -> None:
+    assert parse("ext4 in 4us..5us").form == Level(term=term("ext4"), range=Range(low="4us", high="5us"))
+    assert parse("ext4 < 5.5MB/s").form == Level(term=term("ext4"), range=Range(high="5.5MB/s", strict=True))
+
+
+def test_a_tie_an_extreme_and_a_slope() -> None:
+    assert parse("ext4 ~ xfs within 10%").form == Tie(terms=(term("ext4"), term("xfs", 8)), within=0.1)
+    assert parse("btrfs is last").form == Extreme(terms=(term("btrfs"),), first=False)
+    assert parse("ext4 is first of ext2, ext3").form == Extreme(
+        terms=(term("ext4"),), first=True, among=(term("ext2", 18), term("ext3", 24))
+    )
+    assert parse("rises with bs").form == Monotone(terms=(term("each"),), rises=True, key="bs", column=1)
+
+
+def test_a_spread_is_compared_with_another_or_with_a_share() -> None:
+    assert parse("ext4 varies more than xfs over mount_options").form == Varies(
+        term=term("ext4"), more=True, keys=("mount_options",), other=term("xfs", 23), column=6
+    )
+    alike = Varies(term=term("ext4"), more=False, keys=("disks",), within=0.02, column=6)
+    assert parse("ext4 varies less than 2% over disks").form == alike
+    assert parse("ext4 does not depend on disks within 2%").form == replace(alike, column=11)
+    least = parse("btrfs varies least over disks and chunk").form
+    assert least == Varies(term=term("btrfs"), more=False, keys=("disks", "chunk"), column=7)
+
+
+def test_a_gain_goes_from_one_set_up_to_another() -> None:
+    form = parse("f2fs gains more than ext4 from threads=1 to threads=4").form
+    assert isinstance(form, Gains)
+    assert (form.start, form.end) == (
+        (Condition(key="threads", op=Op.EQUAL, value="1", column=32),),
+        (Condition(key="threads", op=Op.EQUAL, value="4", column=45),),
+    )
+
+
+def test_conditions_narrow_a_stack_and_a_region_the_statement() -> None:
+    whole = parse("overall ext4[data=journal, noatime] on 'a b' > xfs for size < memory and threads >= 2")
+    assert whole.overall
+    assert [str(condition) for condition in whole.region] == ["size < memory", "threads >= 2"]
+    assert isinstance(whole.form, Order)
+    assert str(whole.form.groups[0][0]) == "ext4[data=journal, noatime] on a b"
+
+
+def test_a_name_that_is_a_word_of_the_language_is_quoted() -> None:
+    assert parse("'is' > 'ext4 noatime'").form == Order(groups=((term("is"),), (term("ext4 noatime", 8),)))
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "what"),
+    [
+        ("xfs >", 6, "expected a stack, not the end"),
+        ("xfs is best", 8, "expected 'first' or 'last', not 'best'"),
+        ("xfs £ 3", 5, "'£' is no part of the language"),
+        ("xfs < ext4", 7, "expected a figure (an order has the better one first: xfs > ext4), not 'ext4'"),
+        ("xfs / ext4", 11, "expected what is said of it"),
+        ("xfs / ext4 >= two", 15, "expected a figure such as 2, 10% or 4us, not 'two'"),
+        ("ext4 ~ xfs", 11, "expected 'within', not the end"),
+        ("ext4 ~ xfs within 0%", 19, "'0%' is no share"),
+        ("xfs[threads=4 > ext4", 15, "expected ']', not '>'"),
+        ("xfs > ext4 btrfs", 12, "expected the end, or 'for' with what it is about, not 'btrfs'"),
+        ("ext4 gains more than xfs to threads=4", 26, "expected 'from', not 'to'"),
+        ("", 1, "expected a stack, not the end"),
+    ],
+)
+def test_a_mistake_has_its_column(text: str, column: int, what: str) -> None:
+    with pytest.raises(Misread) as caught:
+        parse(text)
+    assert caught.value.column == column
+    assert caught.value.what.startswith(what)
+
+
+WORDS = ["xfs", "ext4", ">", "~", "/", "is", "first", "within", "10%", "over", "varies", "[", "]", "for", "a=1", ",",
+         "2", "..", "in", "gains", "more", "than", "from", "'", "rises", "with", "on", "£"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
+def test_whatever_is_written_is_read_or_refused_with_a_column(text: str) -> None:
+    try:
+        assert parse(text).text == " ".join(text.split())
+    except Misread as misread:
+        assert 1 <= misread.column <= len(text) + 1  # noqa: PT017 - or it is read
