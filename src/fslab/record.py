@@ -54,10 +54,12 @@ class Value(Frozen):
 
 
 class Status(StrEnum):
-    """How a trial ended; failures carry their class: ``failed:<class>``."""
+    """How a trial ended; failures carry their class: ``failed:<class>``. ``traced`` ones are kept apart and never
+    compared: tracing costs speed."""
 
     OK = "ok"
     INVALID = "invalid"
+    TRACED = "traced"
     UNSUPPORTED = "unsupported"
     FAILED = "failed"
 

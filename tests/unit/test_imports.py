@@ -27,6 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "workloads": {"system", "validity"},
     "probes": {"system"},
     "features": {"system"},
+    "tracing": {"system"},
+    "explain": {"analysis", "stats"},
     "machine": {"system", "storage"},
     "claims": {"analysis", "stats", "workloads"},
     "study": {"claims", "machine", "storage", "workloads"},
@@ -34,12 +36,14 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"claims", "system"},
     "analysis": {"stats", "workloads"},
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
+    "serve": {"report", "store"},
     "campaign": {
-        "analysis", "claims", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system", "validity",
+        "analysis", "claims", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system", "tracing",
+        "validity",
     },
     "cli": {
-        "analysis", "campaign", "claims", "features", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
-        "system",
+        "analysis", "campaign", "claims", "explain", "features", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
+        "serve", "system",
     },
     "__main__": {"cli", "system"},
 }  # fmt: skip
@@ -52,6 +56,7 @@ REGISTERED = {
     "workloads": 260,
     "probes": 180,
     "features": 120,
+    "explain/mechanisms": 120,
     "validity/trial": 120,
     "validity/campaign": 120,
 }

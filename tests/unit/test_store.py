@@ -203,9 +203,25 @@ def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, path: 
 def test_database_refuses_to_change_a_trial(store: Store, path: Path, table: str, change: str) -> None:
     store.create_campaign(campaign())
     store.add_trial(trial(raw=RAW))
+    store.add_traced(trial(status=Status.TRACED))
     key = schema.metadata.tables[table].columns.keys()[0]
     with pytest.raises(sqlite3.IntegrityError, match="trials are immutable"):
         sql(path, change.format(table, key, key))
+
+
+def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:
+    from fslab.analysis.soundness import is_failed, is_invalid, is_sound
+
+    store.create_campaign(campaign())
+    traced = trial(status=Status.TRACED)
+    store.add_traced(traced)
+    store.add_traced(traced)
+    assert store.trials("c1") == []
+    assert store.finished("c1") == set()
+    assert store.traced("c1") == [traced, traced]
+    assert not any(judge(traced) for judge in (is_sound, is_invalid, is_failed))
+    with pytest.raises(StoreError, match="no campaign"):
+        store.add_traced(trial(in_campaign="other"))
 
 
 def test_status_can_change_and_nothing_else_does(store: Store) -> None:

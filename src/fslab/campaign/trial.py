@@ -58,19 +58,23 @@ class Evidence:
     warnings: list[ValidityWarning] = field(default_factory=list)
     remade: bool = False
     caches_dropped: bool = True
+    traced: bool = False
     observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
 
 
-def run_trial(cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, Any]) -> TrialRecord:
+def run_trial(
+    cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, Any], traced: bool = False
+) -> TrialRecord:
     """Run one trial of ``cell`` and return its record; ``machine`` are the facts stored with it.
 
+    ``traced``: the kernel is traced meanwhile; such a trial says why and never how fast, and its status says so.
     Raises only what must end the campaign: an interruption, a danger to data, missing privileges.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     site.commands.clear()
-    evidence, failure = Evidence(), None
+    evidence, failure = Evidence(traced=traced), None
     try:
         with Teardown() as undo:
             _measure(cell, key, site, undo, evidence, machine)
@@ -128,7 +132,8 @@ def _measure(
     for tool in workload.tools:
         tools.page_in(tool)  # dropping the caches dropped the tool as well
     undo.enter_context(_emulated(cell, site, evidence))
-    watch = Watch(up)
+    watch = Watch(up, traced=evidence.traced)
+    undo.callback(watch.close)
     watch.snapshot(Moment.BEFORE)
     done = site.run("run", commands.run, cwd=up.work, timeout_s=cell.time_limit_s, check=False)
     watch.snapshot(Moment.END)
@@ -270,6 +275,8 @@ def _facts(
 def _status(evidence: Evidence, failure: FslabError | None) -> Status:
     if failure is not None:
         return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
+    if evidence.traced:
+        return Status.TRACED
     invalid = any(warning.severity is Severity.INVALID for warning in evidence.warnings)
     return Status.INVALID if invalid else Status.OK
 

@@ -12,6 +12,8 @@ from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Moment, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.storage.stack import Stack
+from fslab.tracing import Trace, figures
+from fslab.tracing.tracer import Tracer
 from fslab.validity.facts import ProbeFailure
 
 
@@ -26,19 +28,31 @@ class Findings:
 
 @dataclass(slots=True)
 class Watch:
-    """The probes that watch one stack."""
+    """The probes that watch one stack; ``traced``: the kernel is traced as well, which costs speed."""
 
     stack: Stack
+    traced: bool = False
     taken: dict[str, dict[Moment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
     failures: list[ProbeFailure] = field(default_factory=list)
+    tracer: Tracer | None = None
+    trace: Trace | None = None
+
+    def close(self) -> None:
+        """Leave the kernel as it was. Can be called twice."""
+        if self.tracer is not None:
+            self.tracer.close()
 
     def snapshot(self, moment: Moment) -> None:
         """Read every source that is read at this moment."""
         stack = self.stack
         volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
         target = Target(
-            devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume
-        )
+            devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume,
+            thorough=self.traced,
+        )  # fmt: skip
+        if self.traced and moment is Moment.BEFORE:
+            self.tracer = Tracer(devices=stack.watched, volume=volume)
+            self.tracer.start()
         for name, probe in PROBES:
             if moment in probe.moments:
                 try:
@@ -46,6 +60,8 @@ class Watch:
                 except (OSError, ValueError) as error:
                     failure = ProbeFailure(probe=name, moment=moment.value, error=str(error))
                     self.failures.append(failure)
+        if self.tracer is not None and moment is Moment.FLUSHED:
+            self.trace = self.tracer.stop()
 
     def derive(self, work: Work) -> Findings:
         """What the differences mean, given what the workload did."""
@@ -56,4 +72,7 @@ class Watch:
                 finding = probe.derive(self.taken[name], work)
                 values.update(finding.values)
                 texts.update(finding.texts)
+        if self.trace is not None:
+            values |= figures.values(self.trace)
+            texts |= figures.texts(self.trace)
         return Findings(values=values, texts=texts, failures=tuple(self.failures))

@@ -11,7 +11,7 @@ from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.store import rows
 from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.store.schema import campaigns, cells, metrics, probes, raw_output, trials, warnings
+from fslab.store.schema import campaigns, cells, metrics, probes, raw_output, traced, trials, warnings
 
 Grouped = dict[int, list[RowMapping]]
 
@@ -106,6 +106,24 @@ def select_raw(connection: Connection, cell: int, block: int) -> dict[str, str]:
     """The tools' output of one trial by name."""
     wanted = select(raw_output).join(trials).where(trials.c.cell == cell).where(trials.c.block == block)
     return rows.to_raw(connection.execute(wanted).mappings())
+
+
+def insert_traced(connection: Connection, record: TrialRecord) -> bool:
+    """A traced trial without its output; whether there was such a campaign."""
+    wanted = select(campaigns.c.number).where(campaigns.c.id == record.key.campaign)
+    number = connection.execute(wanted).scalar_one_or_none()
+    if number is None:
+        return False
+    document = rows.plain(record.model_copy(update={"raw": {}}))
+    _inserted(connection, traced, {"campaign": number, "cell": record.cell.id, "record": document})
+    return True
+
+
+def select_traced(connection: Connection, campaign_id: str) -> list[TrialRecord]:
+    """The traced trials of a campaign, oldest first."""
+    wanted = select(traced.c.record).join(campaigns).where(campaigns.c.id == campaign_id)
+    found = connection.execute(wanted.order_by(traced.c.number)).scalars()
+    return [TrialRecord.model_validate(document) for document in found]
 
 
 def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:

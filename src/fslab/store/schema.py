@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 VERSION_TABLE = "fslab_version"
-REVISIONS = ("0001",)  # oldest first; a test compares them with the files in migrations/versions
+REVISIONS = ("0001", "0002")  # oldest first; a test compares them with the files in migrations/versions
 
 
 class Utc(TypeDecorator[datetime]):
@@ -154,4 +154,14 @@ raw_output = Table(
     Column("zlib", LargeBinary, nullable=False),
 )
 
-IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output")
+# Trials that were traced: they say why, never how fast, and stand where no comparison looks.
+traced = Table(
+    "traced",
+    metadata,
+    Column("number", RowId, primary_key=True),
+    Column("campaign", ForeignKey("campaigns.number"), nullable=False),
+    Column("cell", String(32), nullable=False),
+    Column("record", Json, nullable=False),
+)
+
+IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output", "traced")

@@ -121,6 +121,18 @@ class Store:
                 raise StoreError(what, where=self.path)
             return queries.select_raw(connection, cell, block)
 
+    def add_traced(self, record: TrialRecord) -> None:
+        """Keep a traced trial apart from the trials; its cell need not be one of the campaign's. StoreError if there
+        is no such campaign."""
+        with self._writing() as connection:
+            if not queries.insert_traced(connection, record):
+                raise StoreError(f"no campaign '{record.key.campaign}'", where=self.path)
+
+    def traced(self, campaign_id: str) -> list[TrialRecord]:
+        """The traced trials of a campaign, oldest first."""
+        with self._reading() as connection:
+            return queries.select_traced(connection, campaign_id)
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with translated(self.path), self._reader.begin() as connection:

@@ -1,0 +1,91 @@
+"""A trace as figures of its trial, and the checks that it must pass before anything is said of it. Pure."""
+
+from __future__ import annotations
+
+from fslab.record import Value
+from fslab.tracing import RingFigures, Split, Trace, Traffic
+from fslab.units import Unit
+
+SHARE_OFF = 0.005
+_NAMED = 6
+
+
+def values(trace: Trace) -> dict[str, Value]:
+    """Figures by name, all beginning with ``traced_``; what was not traced is missing.
+
+    ``traced_off`` is the share by which the traced written bytes differ from the block device's own count.
+    """
+    found = {"traced_idle_bytes": Value(value=trace.idle_bytes, unit=Unit.BYTES)}
+    if trace.method is not None:
+        written = _of(trace.split, "W", "WM")
+        found |= {
+            "traced_written_bytes": Value(value=written.bytes, unit=Unit.BYTES),
+            "traced_metadata_bytes": Value(value=_of(trace.split, "WM").bytes, unit=Unit.BYTES),
+            "traced_metadata_requests": Value(value=_of(trace.split, "WM").requests, unit=Unit.COUNT),
+            "traced_off": Value(value=_off(trace), unit=Unit.RATIO),
+        }
+    return found | (_of_ring(trace.ring) if trace.ring else {})
+
+
+def texts(trace: Trace) -> dict[str, tuple[str, ...]]:
+    """The method, what is absent, who sent the bytes, and which functions of the kernel worked longest."""
+    found = {"trace_absent": trace.absent, "trace_withdrawn": tuple(withdrawn(trace))}
+    if trace.method is not None:
+        found["trace_method"] = (trace.method.value,)
+    if trace.ring is not None:
+        total = sum(trace.ring.submitted.values())
+        found["submitters"] = tuple(
+            f"{task} {100 * sent / total:.0f} %"
+            for task, sent in [*trace.ring.submitted.items()][:_NAMED]
+            if total
+        )
+        found["kernel_work"] = tuple(
+            f"{function} {time_s:.3f} s" for function, time_s in [*trace.ring.work_s.items()][:_NAMED]
+        )
+    return found
+
+
+def withdrawn(trace: Trace) -> list[str]:
+    """Why nothing may be said of this trace; empty if all is well."""
+    found = []
+    if trace.idle_bytes:
+        found.append(f"{trace.idle_bytes} bytes were written in {trace.idle_s:g} s in which nothing ran")
+    if trace.method is None:
+        return found
+    off = _off(trace)
+    if off is None:
+        found.append("the block device does not count (iostats is 0), so the trace cannot be checked")
+    elif off > SHARE_OFF:
+        found.append(f"the traced bytes are {100 * off:.1f} % off what the block device counted")
+    return found
+
+
+def _off(trace: Trace) -> float | None:
+    counted = trace.stat.get("W")
+    if counted is None:
+        return None
+    traced = _of(trace.split, "W", "WM").bytes
+    return abs(traced - counted.bytes) / counted.bytes if counted.bytes else float(traced > 0)
+
+
+def _of(split: Split, *kinds: str) -> Traffic:
+    return sum((split[kind] for kind in kinds if kind in split), Traffic())
+
+
+def _of_ring(ring: RingFigures) -> dict[str, Value]:
+    found = {
+        f"traced_{place}_written_bytes": Value(value=traffic.bytes, unit=Unit.BYTES)
+        for place, traffic in ring.by_place.items()
+    }
+    found |= {
+        f"traced_{place}_writes": Value(value=traffic.requests, unit=Unit.COUNT)
+        for place, traffic in ring.by_place.items()
+    }
+    requests, journal_s = ring.written.requests, sum(end - start for start, end in ring.commits_s)
+    found["traced_writes"] = Value(value=requests, unit=Unit.COUNT)
+    if requests:
+        found["traced_sequential"] = Value(value=100 * ring.sequential / requests, unit=Unit.PERCENT)
+        found["traced_write_mean"] = Value(value=ring.written.bytes / requests, unit=Unit.BYTES)
+    found["traced_journal_commits"] = Value(value=len(ring.commits_s), unit=Unit.COUNT)
+    found["traced_journal_commit_time"] = Value(value=journal_s, unit=Unit.SECONDS)
+    return found

@@ -1,0 +1,148 @@
+"""Traces one run with the best that this kernel offers, and asks the block device's own counters for comparison.
+
+Begins when the device is idle and ends when everything has been written and unmounted. Judges nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab.system import detached, sysfs
+from fslab.tracing import Method, RingFigures, Sectors, Split, Trace, Traffic, places
+from fslab.tracing.ebpf import DeviceSplit
+from fslab.tracing.hist import Histogram
+from fslab.tracing.ring import Ring
+
+IDLE_S = 2.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Tracer:
+    """``devices`` are kernel names of what is watched, ``volume`` of what the file system lies on."""
+
+    devices: Sequence[str]
+    volume: str | None
+    sys: Path = sysfs.SYS
+    _exit: ExitStack = field(default_factory=ExitStack)
+    _absent: list[str] = field(default_factory=list)
+    _splits: list[DeviceSplit] = field(default_factory=list)
+    _histogram: Histogram | None = None
+    _ring: Ring | None = None
+    _sectors: Sectors = field(default_factory=Sectors)
+    _before: dict[str, Traffic] = field(default_factory=dict)
+    _idle: int = 0
+
+    def start(self) -> None:
+        """Watch the idle device for a while, then begin."""
+        quiet = self._stat()
+        time.sleep(IDLE_S)
+        self._idle = _written(self._stat()) - _written(quiet)
+        numbers = [number for name in self.devices if (number := self._number(name)) is not None]
+        if self.volume is not None and len(self.devices) == 1 and self.volume == self.devices[0]:
+            self._sectors = places.of(Path("/dev") / self.volume)
+        if not numbers or len(numbers) < len(self.devices):
+            self._absent.append(
+                "trace: a partition, or no block device, cannot be told from its disk's other traffic"
+            )
+        else:
+            self._begin(numbers)
+        self._before = self._stat()
+
+    def stop(self) -> Trace:
+        """End, and say what was seen."""
+        after = self._stat()
+        stat = {kind: _less(after[kind], self._before[kind]) for kind in after if kind in self._before}
+        if self._ring is not None:
+            self._ring.stop()
+        method, split = self._counted()
+        figures = None
+        if self._ring is not None:
+            of_ring, figures = self._ring.read(self._sectors)
+            if method is None:
+                method, split = Method.RING, of_ring
+        self.close()
+        return Trace(
+            method=method, split=split, stat=stat, ring=_whole(figures, self._absent), idle_bytes=self._idle,
+            idle_s=IDLE_S, absent=tuple(self._absent),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Leave the kernel as it was. Can be called twice."""
+        self._exit.close()
+
+    def _begin(self, numbers: list[int]) -> None:
+        try:
+            tracefs = detached.tracefs()
+        except OSError as error:
+            self._absent.append(f"trace: no tracefs ({error.strerror})")
+            return
+        try:
+            self._splits = [self._exit.enter_context(DeviceSplit(tracefs, number)) for number in numbers]
+        except OSError as error:
+            self._splits = []
+            self._absent.append(f"{Method.EBPF}: {error.strerror or error}")
+            self._try_histogram(tracefs, numbers)
+        try:
+            volume = self._number(self.volume) if self.volume else None
+            self._ring = self._exit.enter_context(Ring(tracefs, numbers, volume))
+        except OSError as error:
+            self._absent.append(f"{Method.RING}: {error.strerror or error}")
+
+    def _try_histogram(self, tracefs: Path, numbers: list[int]) -> None:
+        try:
+            self._histogram = self._exit.enter_context(Histogram(tracefs, numbers))
+        except OSError as error:
+            self._absent.append(f"{Method.HIST}: {error.strerror or error}")
+
+    def _counted(self) -> tuple[Method | None, Split]:
+        if self._splits:
+            total: dict[str, Traffic] = {}
+            for split in self._splits:
+                for kind, traffic in split.read().items():
+                    total[kind] = total.get(kind, Traffic()) + traffic
+            return Method.EBPF, total
+        if self._histogram is not None:
+            return Method.HIST, self._histogram.read()
+        return None, {}
+
+    def _number(self, name: str) -> int | None:
+        """The device's number; None for a partition, whose requests carry that of its disk."""
+        own = self.sys / "class/block" / name
+        major, _, minor = (sysfs.text(own / "dev") or "").partition(":")
+        if not minor or (own / "partition").exists():
+            return None
+        return int(major) << 20 | int(minor)
+
+    def _stat(self) -> dict[str, Traffic]:
+        """Reads, writes and discards by the block layer's own count; nothing where it does not count."""
+        total: dict[str, Traffic] = {}
+        for name in self.devices:
+            own = self.sys / "class/block" / name
+            if sysfs.text(own / "queue/iostats") == "0":
+                return {}
+            fields = [int(field) for field in (sysfs.text(own / "stat") or "").split()]
+            for kind, first in (("R", 0), ("W", 4), ("D", 11)):
+                if len(fields) > first + 2:
+                    traffic = Traffic(bytes=fields[first + 2] * 512, requests=fields[first])
+                    total[kind] = total.get(kind, Traffic()) + traffic
+        return total
+
+
+def _less(one: Traffic, other: Traffic) -> Traffic:
+    return Traffic(bytes=one.bytes - other.bytes, requests=one.requests - other.requests)
+
+
+def _written(stat: dict[str, Traffic]) -> int:
+    return stat.get("W", Traffic()).bytes
+
+
+def _whole(figures: RingFigures | None, absent: list[str]) -> RingFigures | None:
+    """A ring that ran over tells of the end of the run only."""
+    if figures is not None and figures.overruns:
+        absent.append(f"{Method.RING}: {figures.overruns} events were lost, so none is used")
+        return None
+    return figures
