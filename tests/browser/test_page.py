@@ -7,10 +7,10 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
-from fslab.cli.report_sources import comparisons
 from fslab.record import Value
 from fslab.report.page import assemble, render
 from fslab.report.page.model import Claim, Page, Statement
+from fslab.report.sources import comparisons
 from fslab.units import Unit
 
 MARKS = """id => {

@@ -25,6 +25,7 @@ from fslab.cli import (
     results,
     run,
     schema,
+    serve,
 )
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.command("results", short_help="The table of a campaign, again.")(results.res
 app.command("report", short_help="One HTML file; tables and figures for a paper.", epilog=report.EPILOG)(
     report.report
 )
+app.command("serve", short_help="The reports of the store in a browser, live.", epilog=serve.EPILOG)(serve.serve)
 app.command("compare", short_help="Two campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
     compare.compare
 )

@@ -1,39 +1,27 @@
-"""The live view of a campaign on a terminal: stacks across, workloads down, filling in while trials end.
+"""The live view of a campaign on a terminal: the matrix that fills in, and the time that is left.
 
-Shows only; what is true stands in the store. Figures are of the sound trials so far, and so is who is ahead.
+Shows only; what is true stands in the store.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.groups import Group, groups, metrics_of
-from fslab.analysis.labels import stack_lines
-from fslab.analysis.look import COVERAGE, Look
-from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.analysis.look import Look
 from fslab.cell import Cell
 from fslab.cli.progress import Lines, Quiet, look_lines
-from fslab.record import Metric, Status, TrialRecord
-from fslab.report.words import ratio_text
-from fslab.stats.interval import half_range, median
-from fslab.stats.sequential import Looks
+from fslab.record import Status, TrialRecord
+from fslab.report.matrix import Matrix
 from fslab.store.campaign import Campaign
-from fslab.units import Direction, format_duration, format_value
+from fslab.units import format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-FEWEST_ROWS = 3
-OVERHEAD_ROWS = 8  # heading, bar, and room for what is said above
-WIDE = 100  # columns from which on there is room for who is ahead
 _TICKS = "▏▎▍▌▋▊▉█"
 
 
@@ -44,105 +32,6 @@ def shown(console: Console, *, quiet: bool, silent: bool) -> Quiet:
     return Live(console) if console.is_terminal and not quiet else Lines(console)
 
 
-@dataclass(kw_only=True, slots=True)
-class Matrix:
-    """What is known so far of every cell. ``planned``: trials of each cell that are planned at least."""
-
-    cells: Sequence[Cell]
-    planned: int
-    looks: Looks | None
-    records: dict[str, list[TrialRecord]] = field(default_factory=dict)
-    running: str | None = None
-    ahead: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, str] = field(init=False)
-    together: list[Group] = field(init=False)
-
-    def __post_init__(self) -> None:
-        specs = {cell.stack_id: cell.stack for cell in self.cells}
-        lines = stack_lines(list(specs.values()))
-        self.labels = dict(zip(specs, (" ".join(each) for each in lines), strict=True))
-        self.together = list(groups(self.cells, ()))
-
-    def enter(self, record: TrialRecord) -> None:
-        """Take a trial into account, and who is ahead now."""
-        self.records.setdefault(record.cell.id, []).append(record.model_copy(update={"raw": {}}))
-        for group in self.together:
-            if group.cells.get(record.cell.stack_id) == record.cell:
-                self.ahead[group.label] = self._ahead(group)
-
-    def table(self, width: int, height: int) -> Table:
-        """Fitted: of too many workloads those around the running one are shown."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        table.add_column("")
-        shown = self._shown_stacks(width)
-        for stack in shown:
-            table.add_column(self.labels[stack], justify="right", no_wrap=True)
-        hidden = len(self.labels) - len(shown)
-        if hidden:
-            table.add_column(f"+{hidden}", style="dim")
-        elif width >= WIDE:
-            table.add_column("ahead", overflow="ellipsis", no_wrap=True)
-        for group in self._shown_groups(height):
-            row = [self._field(group, stack) for stack in shown]
-            rest = [Text("…")] if hidden else [Text(self.ahead.get(group.label, ""))] if width >= WIDE else []
-            table.add_row(Text(group.label), *row, *rest)
-        return table
-
-    def _shown_stacks(self, width: int) -> list[str]:
-        """As many columns as have room; the one that is running is always among them."""
-        room = max(1, (width - 24) // 20)
-        names = list(self.labels)
-        if len(names) <= room:
-            return names
-        running = next((cell.stack_id for cell in self.cells if cell.id == self.running), names[0])
-        first = min(max(0, names.index(running) - room // 2), len(names) - room)
-        return names[first : first + room]
-
-    def _shown_groups(self, height: int) -> list[Group]:
-        room = max(FEWEST_ROWS, height - OVERHEAD_ROWS)
-        if len(self.together) <= room:
-            return self.together
-        ids = [{cell.id for cell in group.cells.values()} for group in self.together]
-        place = next((number for number, found in enumerate(ids) if self.running in found), 0)
-        first = min(max(0, place - room // 2), len(self.together) - room)
-        return self.together[first : first + room]
-
-    def _field(self, group: Group, stack: str) -> Text:
-        """``317k IOPS ± 5 % ▪▪▪▫▫``; nothing where the two do not belong together."""
-        cell = group.cells.get(stack)
-        if cell is None:
-            return Text("")
-        records = self.records.get(cell.id, [])
-        style = "reverse" if cell.id == self.running else ""
-        done = _dots(len(records), self.planned)
-        values = self._values(group, stack)
-        if not values:
-            word = records[-1].status_text.partition(":")[0] if records else ""
-            return Text(f"{word} {done}".strip(), style=style or "dim")
-        metric = metrics_of(group)[0]
-        spread = half_range(values)
-        told = f" ±{spread * 100:.0f}%" if spread is not None else ""
-        return Text.assemble(
-            (format_value(median(values), metric.unit), style), (told, "dim"), (f" {done}", "dim")
-        )
-
-    def _values(self, group: Group, stack: str) -> list[float]:
-        found = self._filled(group)
-        return [value for metric in _first(found) for value in found.by_block(metric.name, stack).values()]
-
-    def _filled(self, group: Group) -> Group:
-        trials = {stack: self.records.get(cell.id, []) for stack, cell in group.cells.items()}
-        return Group(label=group.label, workload=group.workload, cells=group.cells, trials=trials)
-
-    def _ahead(self, group: Group) -> str:
-        """``ext4 1.07 × xfs (1.01–1.13)``: the best median against the next, and how far the interval is closed."""
-        found = self._filled(group)
-        for metric in _first(found):
-            pairs = row_pairs(samples_of(found, metric), metric.better, coverage=COVERAGE, looks=self.looks)
-            return _leader(pairs, self.labels)
-        return ""
-
-
 class Live(Quiet):
     """The matrix, and below it a bar with the time that is left."""
 
@@ -150,11 +39,11 @@ class Live(Quiet):
         from rich.live import Live as Screen
 
         self.console = console
-        self.screen = Screen(console=console, transient=True, refresh_per_second=4, get_renderable=self._view)
         self.matrix: Matrix | None = None
         self.done = self.total = self.measured = 0
         self.begun = time.monotonic()
         self.current = ""
+        self.screen = Screen(console=console, transient=True, refresh_per_second=4, get_renderable=self._view)
 
     def __enter__(self) -> Self:
         self.screen.start()
@@ -169,9 +58,7 @@ class Live(Quiet):
         """Set the matrix up."""
         self.note(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells")
         self.done, self.total, self.begun = done, total, time.monotonic()
-        self.matrix = Matrix(
-            cells=campaign.cells, planned=campaign.stopping.trials, looks=looks_of(campaign.stopping)
-        )
+        self.matrix = Matrix(cells=campaign.cells, stopping=campaign.stopping)
 
     def trial_begins(self, cell: Cell, block: int) -> None:
         """Mark the cell."""
@@ -216,39 +103,6 @@ class Live(Quiet):
         told = f" {self.done}/{self.total} · {format_duration(elapsed_s)}{left} · {self.current}"
         bar = _filled_bar(self.done / self.total if self.total else 0.0, 20)
         return Text(f"{bar}{told}"[: max(width - 1, 20)], overflow="ellipsis", no_wrap=True)
-
-
-def _first(group: Group) -> Iterator[Metric]:
-    yield from metrics_of(group)[:1]
-
-
-def _leader(row: RowPairs, labels: dict[str, str]) -> str:
-    leader = row.leader
-    if leader is None or row.better is Direction.NEITHER:
-        return ""
-    told = []
-    for pair in row.of(leader.stack):
-        estimate = pair.estimate
-        if estimate.ratio is None or estimate.interval is None:
-            continue
-        low, high, ratio = estimate.interval.low, estimate.interval.high, estimate.ratio
-        # Told so that above 1 the leader is better, whichever way the pair was made.
-        if (pair.a == leader.stack) is (row.better is Direction.LOWER):
-            low, high, ratio = 1 / high, 1 / low, 1 / ratio
-        told.append((ratio, low, high, pair.b if pair.a == leader.stack else pair.a))
-    if not told:
-        return ""
-    ratio, low, high, other = min(told)
-    texts = ratio_text(ratio, low, high)
-    sure = "" if low > 1 else "?"
-    return f"{labels[leader.stack]} {texts[0]} × {labels[other]} ({texts[1]}–{texts[2]}){sure}"
-
-
-def _dots(done: int, planned: int) -> str:
-    """``▪▪▪▫▫``; a number where there is no room for so many."""
-    if max(done, planned) > 6:
-        return f"{done}/{planned}" if planned >= done else f"{done}"
-    return "▪" * done + "▫" * (planned - done)
 
 
 def _filled_bar(share: float, width: int) -> str:

@@ -89,11 +89,9 @@ def report(
 
 def page_of(campaigns: list[Campaign], store: Store) -> Page:
     """The page of campaigns: each of them, and each compared with the first."""
-    from fslab.cli.report_sources import comparisons, source
-    from fslab.report.page import assemble
+    from fslab.report import sources
 
-    sources = [source(campaign, store) for campaign in campaigns]
-    return assemble.page(sources, comparisons(sources))
+    return sources.page(campaigns, store)
 
 
 def html_of(page: Page) -> str:

@@ -6,7 +6,7 @@ What comes from a study, a tool or a machine is text and stays text: every templ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -32,6 +32,27 @@ class Live:
 
     home: str
     events: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """A campaign in the list of them all."""
+
+    id: str
+    study: str
+    title: str
+    begun: str
+    status: str
+    cells: int
+    trials: int
+
+
+def listing(rows: Sequence[Listed], store: str) -> str:
+    """The list of campaigns, to tick two of; ``store``: where they are kept."""
+    return _environment().get_template("listing.html.j2").render(
+        rows=rows, store=store, css=static("report.css"), light=_css_variables(dark=False),
+        dark=_css_variables(dark=True),
+    )  # fmt: skip
 
 
 def html(page: Page, live: Live | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What a page is made of, out of the store: trials with what their tools wrote, reasons, claims, comparisons.
+"""Reads from a store what a page is made of: campaigns, trials with what their tools wrote. Changes nothing in it.
 
 Shared by ``fslab report``, ``fslab run`` and ``fslab serve``.
 """
@@ -6,14 +6,20 @@ Shared by ``fslab report``, ``fslab run`` and ``fslab serve``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from fslab.report import contrast
+from fslab.report.page import assemble
 from fslab.report.page.assemble import BRIEF_FROM, Source
-from fslab.report.page.model import Comparison
+from fslab.report.page.compare import comparison
+from fslab.report.page.model import Comparison, Page
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 
-if TYPE_CHECKING:
-    from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
+
+def page(campaigns: Sequence[Campaign], store: Store) -> Page:
+    """The page of campaigns: each of them, and each compared with the first."""
+    sources = [source(campaign, store) for campaign in campaigns]
+    return assemble.page(sources, comparisons(sources))
 
 
 def source(campaign: Campaign, store: Store) -> Source:
@@ -24,9 +30,6 @@ def source(campaign: Campaign, store: Store) -> Source:
 
 def comparisons(sources: Sequence[Source]) -> list[Comparison]:
     """Each campaign compared with the first one; what differs between them is shown, not refused."""
-    from fslab.report import contrast
-    from fslab.report.page.compare import comparison
-
     if len(sources) < 2:
         return []
     sides = [contrast.Results.of_campaign(each.campaign, each.trials) for each in sources]

@@ -1,0 +1,53 @@
+"""``fslab serve``: the reports of the store in a browser, live."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import StoreOption
+from fslab.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  fslab serve                                  http://127.0.0.1:8765/, for this machine only
+  fslab serve --host 0.0.0.0                   for others too, with a token that it prints
+"""
+
+
+def serve(
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8765,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Another name by which browsers may call this server. Repeatable."),
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Show the campaigns of the store in a browser: the same pages as fslab report, and a running campaign as it goes.
+
+    Nothing can be changed or started by it. Only this machine reaches it, unless --host says otherwise: then the
+    address that is printed carries a token, without which nobody is answered. There is no encryption: put it
+    behind a proxy that has, or reach it through ssh -L.
+
+    Ends with Ctrl-C.
+    """
+    from fslab.serve import server
+    from fslab.store.store import Store
+
+    with Store.open(store, create=False) as opened:
+        if not opened.campaigns():
+            typer.echo(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
+    try:
+        server.run(store, host=host, port=port, names=name or [], is_running=_is_running, announce=typer.echo)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen there: {error.strerror}", where=f"{host}:{port}", hint="try another --port"
+        ) from error
+
+
+def _is_running(campaign_id: str) -> bool:
+    from fslab.campaign.journal import is_running
+
+    return is_running(campaign_id)

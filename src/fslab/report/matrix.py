@@ -1,0 +1,161 @@
+"""The matrix of a running campaign: stacks across, workloads down, filling in while trials end.
+
+Figures are of the sound trials so far, and so is who is ahead. Prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fslab.analysis.groups import Group, groups, metrics_of
+from fslab.analysis.labels import stack_lines
+from fslab.analysis.look import COVERAGE
+from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.cell import Cell
+from fslab.record import Metric, TrialRecord
+from fslab.report.words import ratio_text
+from fslab.stats.interval import half_range, median
+from fslab.stopping import Stopping
+from fslab.units import Direction, format_value
+
+FEWEST_ROWS = 3
+OVERHEAD_ROWS = 8  # heading, bar, and room for what is said above
+WIDE = 100  # columns from which on there is room for who is ahead
+
+
+@dataclass(kw_only=True, slots=True)
+class Matrix:
+    """What is known so far of every cell; ``stopping``: how often cells are repeated."""
+
+    cells: Sequence[Cell]
+    stopping: Stopping
+    records: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    running: str | None = None
+    ahead: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(init=False)
+    together: list[Group] = field(init=False)
+
+    def __post_init__(self) -> None:
+        specs = {cell.stack_id: cell.stack for cell in self.cells}
+        lines = stack_lines(list(specs.values()))
+        self.labels = dict(zip(specs, (" ".join(each) for each in lines), strict=True))
+        self.together = list(groups(self.cells, ()))
+
+    def enter(self, record: TrialRecord) -> None:
+        """Take a trial into account, and who is ahead now."""
+        self.records.setdefault(record.cell.id, []).append(record.model_copy(update={"raw": {}}))
+        for group in self.together:
+            if group.cells.get(record.cell.stack_id) == record.cell:
+                self.ahead[group.label] = self._ahead(group)
+
+    def table(self, width: int, height: int) -> Table:
+        """Fitted: of too many workloads those around the running one are shown."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table.add_column("")
+        shown = self._shown_stacks(width)
+        for stack in shown:
+            table.add_column(self.labels[stack], justify="right", no_wrap=True)
+        hidden = len(self.labels) - len(shown)
+        if hidden:
+            table.add_column(f"+{hidden}", style="dim")
+        elif width >= WIDE:
+            table.add_column("ahead", overflow="ellipsis", no_wrap=True)
+        for group in self._shown_groups(height):
+            row = [self._field(group, stack) for stack in shown]
+            rest = [Text("…")] if hidden else [Text(self.ahead.get(group.label, ""))] if width >= WIDE else []
+            table.add_row(Text(group.label), *row, *rest)
+        return table
+
+    def _shown_stacks(self, width: int) -> list[str]:
+        """As many columns as have room; the one that is running is always among them."""
+        room = max(1, (width - 24) // 20)
+        names = list(self.labels)
+        if len(names) <= room:
+            return names
+        running = next((cell.stack_id for cell in self.cells if cell.id == self.running), names[0])
+        first = min(max(0, names.index(running) - room // 2), len(names) - room)
+        return names[first : first + room]
+
+    def _shown_groups(self, height: int) -> list[Group]:
+        room = max(FEWEST_ROWS, height - OVERHEAD_ROWS)
+        if len(self.together) <= room:
+            return self.together
+        ids = [{cell.id for cell in group.cells.values()} for group in self.together]
+        place = next((number for number, found in enumerate(ids) if self.running in found), 0)
+        first = min(max(0, place - room // 2), len(self.together) - room)
+        return self.together[first : first + room]
+
+    def _field(self, group: Group, stack: str) -> Text:
+        """``317k IOPS ± 5 % ▪▪▪▫▫``; nothing where the two do not belong together."""
+        cell = group.cells.get(stack)
+        if cell is None:
+            return Text("")
+        records = self.records.get(cell.id, [])
+        style = "reverse" if cell.id == self.running else ""
+        done = _dots(len(records), self.stopping.trials)
+        values = self._values(group, stack)
+        if not values:
+            word = records[-1].status_text.partition(":")[0] if records else ""
+            return Text(f"{word} {done}".strip(), style=style or "dim")
+        metric = metrics_of(group)[0]
+        spread = half_range(values)
+        told = f" ±{spread * 100:.0f}%" if spread is not None else ""
+        return Text.assemble(
+            (format_value(median(values), metric.unit), style), (told, "dim"), (f" {done}", "dim")
+        )
+
+    def _values(self, group: Group, stack: str) -> list[float]:
+        found = self._filled(group)
+        return [value for metric in _first(found) for value in found.by_block(metric.name, stack).values()]
+
+    def _filled(self, group: Group) -> Group:
+        trials = {stack: self.records.get(cell.id, []) for stack, cell in group.cells.items()}
+        return Group(label=group.label, workload=group.workload, cells=group.cells, trials=trials)
+
+    def _ahead(self, group: Group) -> str:
+        """``ext4 1.07 × xfs (1.01–1.13)``: the best median against the next, and how far the interval is closed."""
+        found = self._filled(group)
+        for metric in _first(found):
+            pairs = row_pairs(
+                samples_of(found, metric), metric.better, coverage=COVERAGE, looks=looks_of(self.stopping)
+            )
+            return _leader(pairs, self.labels)
+        return ""
+
+
+def _first(group: Group) -> Iterator[Metric]:
+    yield from metrics_of(group)[:1]
+
+
+def _leader(row: RowPairs, labels: dict[str, str]) -> str:
+    leader = row.leader
+    if leader is None or row.better is Direction.NEITHER:
+        return ""
+    told = []
+    for pair in row.of(leader.stack):
+        estimate = pair.estimate
+        if estimate.ratio is None or estimate.interval is None:
+            continue
+        low, high, ratio = estimate.interval.low, estimate.interval.high, estimate.ratio
+        # Told so that above 1 the leader is better, whichever way the pair was made.
+        if (pair.a == leader.stack) is (row.better is Direction.LOWER):
+            low, high, ratio = 1 / high, 1 / low, 1 / ratio
+        told.append((ratio, low, high, pair.b if pair.a == leader.stack else pair.a))
+    if not told:
+        return ""
+    ratio, low, high, other = min(told)
+    texts = ratio_text(ratio, low, high)
+    sure = "" if low > 1 else "?"
+    return f"{labels[leader.stack]} {texts[0]} × {labels[other]} ({texts[1]}–{texts[2]}){sure}"
+
+
+def _dots(done: int, planned: int) -> str:
+    """``▪▪▪▫▫``; a number where there is no room for so many."""
+    if max(done, planned) > 6:
+        return f"{done}/{planned}" if planned >= done else f"{done}"
+    return "▪" * done + "▫" * (planned - done)

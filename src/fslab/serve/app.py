@@ -1,0 +1,103 @@
+"""The pages that are served: a list of campaigns, each of them, and comparisons. Answers GET and HEAD only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from fslab.errors import FslabError, StoreError, UsageError
+from fslab.report import sources
+from fslab.report.page import render
+from fslab.serve.guard import Access, Guard
+from fslab.serve.news import events, state_of
+from fslab.store.store import Store
+
+KEPT = 8  # pages that are not made again while their campaigns stand still
+MOST_COMPARED = 6
+
+
+@dataclass(kw_only=True, slots=True)
+class Pages:
+    """Makes pages out of a store, which is opened anew for each: another program writes to it."""
+
+    url: str | None
+    is_running: Callable[[str], bool]
+    made: dict[tuple[Any, ...], str] = field(default_factory=dict)
+
+    def listing(self, _request: Request) -> Response:
+        """All campaigns, the newest first."""
+        with Store.open(self.url, create=False) as store:
+            rows = [
+                render.Listed(
+                    id=campaign.id, study=campaign.study_id, title=campaign.study_title,
+                    begun=f"{campaign.created:%Y-%m-%d %H:%M}", cells=len(campaign.cells),
+                    trials=len(store.finished(campaign.id)),
+                    status=state_of(self.url, campaign.id, self.is_running).status,
+                )
+                for campaign in reversed(store.campaigns())
+            ]  # fmt: skip
+            return HTMLResponse(render.listing(rows, str(store.path)))
+
+    def campaign(self, request: Request) -> Response:
+        """One campaign; while it runs its page hears news."""
+        return HTMLResponse(self._page((request.path_params["campaign"],)))
+
+    def compare(self, request: Request) -> Response:
+        """Those that were ticked, the oldest first."""
+        names = tuple(dict.fromkeys(request.query_params.getlist("campaign")))
+        if not 2 <= len(names) <= MOST_COMPARED:
+            raise UsageError(f"tick two campaigns to compare, or up to {MOST_COMPARED}")
+        return HTMLResponse(self._page(names))
+
+    def news(self, request: Request) -> Response:
+        """Server-sent events of a campaign."""
+        campaign = request.path_params["campaign"]
+        state_of(
+            self.url, campaign, self.is_running
+        )  # a name that is none is refused before the stream begins
+        return StreamingResponse(
+            events(lambda: state_of(self.url, campaign, self.is_running)), media_type="text/event-stream"
+        )
+
+    def _page(self, names: tuple[str, ...]) -> str:
+        with Store.open(self.url, create=False) as store:
+            campaigns = sorted((store.campaign(name) for name in names), key=lambda each: each.created)
+            states = [state_of(self.url, each.id, self.is_running) for each in campaigns]
+            key = (*(each.id for each in campaigns), *states)
+            if key not in self.made:
+                while len(self.made) >= KEPT:
+                    self.made.pop(next(iter(self.made)))
+                alone = len(campaigns) == 1 and states[0].running
+                live = render.Live(home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None)
+                self.made[key] = render.html(sources.page(campaigns, store), live)
+        return self.made[key]
+
+
+def application(url: str | None, access: Access, is_running: Callable[[str], bool]) -> Starlette:
+    """``is_running``: whether a process runs the campaign of an id."""
+    pages = Pages(url=url, is_running=is_running)
+    app = Starlette(
+        routes=[
+            Route("/", pages.listing),
+            Route("/compare", pages.compare),
+            Route("/campaign/{campaign}", pages.campaign),
+            Route("/campaign/{campaign}/events", pages.news),
+        ],
+        middleware=[Middleware(Guard)],
+        exception_handlers={FslabError: _failed},
+    )
+    app.state.access = access
+    return app
+
+
+async def _failed(_request: Request, error: Exception) -> Response:
+    """What the user is told at a terminal too."""
+    code = 404 if isinstance(error, StoreError) else 400
+    return PlainTextResponse(f"{error}\n", status_code=code)
