@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.claimed import cell, claim, names, parts
 
+from fslab.cell import Scalar
 from fslab.claims.parts import Quotient, Spread
 from fslab.claims.scope import Scope
 
@@ -134,15 +135,13 @@ def test_overall_is_one_mean_over_all_it_is_about() -> None:
     assert {round(abs(weight), 9) for _, weight in mean.weights} == {round(1 / 3, 9)}
 
 
-STRIPES = [
-    cell(name, layout=layout)
-    for name in ("ext4", "xfs")
-    for layout in (
-        {"layout": "single"},
-        *({"layout": "lvm-stripe", "disks": disks, "chunk": "64k"} for disks in (2, 3)),
-        {"layout": "lvm-stripe", "disks": 3, "chunk": "16k"},
-    )
+LAYOUTS: list[dict[str, Scalar]] = [
+    {"layout": "single"},
+    {"layout": "lvm-stripe", "disks": 2, "chunk": "64k"},
+    {"layout": "lvm-stripe", "disks": 3, "chunk": "64k"},
+    {"layout": "lvm-stripe", "disks": 3, "chunk": "16k"},
 ]
+STRIPES = [cell(name, layout=layout) for name in ("ext4", "xfs") for layout in LAYOUTS]
 
 
 def test_one_disk_goes_with_every_stripe() -> None:

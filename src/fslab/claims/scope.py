@@ -89,14 +89,18 @@ class Scope:
     cells: tuple[Cell, ...]
     memory_bytes: int | None = None
     lenient: bool = False
-    known: dict[str, Attributes] = field(default_factory=dict)
+    known: dict[int, Attributes] = field(default_factory=dict)
+    plain: dict[int, dict[str, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.known.update({cell.id: attributes(cell) for cell in self.cells})
+        # By identity, for a cell's own id is a digest that takes long to make: the cells live as long as this does.
+        for cell in self.cells:
+            self.known[id(cell)] = attributes(cell)
+            self.plain[id(cell)] = {key: _plain(value) for key, value in self.known[id(cell)].items()}
 
     def of(self, cell: Cell) -> Attributes:
         """The attributes of one of the cells."""
-        return self.known[cell.id]
+        return self.known[id(cell)]
 
     @cached_property
     def stacks(self) -> list[str]:
@@ -155,12 +159,13 @@ class Scope:
     def varying(self, cells: Sequence[Cell]) -> set[str]:
         """The attributes that these cells do not have in common, less those that the others determine."""
         names = {key for cell in cells for key in self.of(cell)}
-        found = {name for name in names if len({_plain(self.of(cell).get(name)) for cell in cells}) > 1}
+        found = {name for name in names if len({self.plain[id(cell)].get(name) for cell in cells}) > 1}
         return found - {"filesystem"}
 
     def at(self, cell: Cell, names: Iterable[str]) -> tuple[object, ...]:
         """The values of some attributes, such that equal ones are equal."""
-        return tuple(_plain(self.of(cell).get(name)) for name in names)
+        having = self.plain[id(cell)]
+        return tuple(having.get(name) for name in names)
 
     def apart(self, groups: Sequence[Sequence[Cell]], given: Sequence[str] = ()) -> list[str]:
         """Attributes by which the cells of each group are told from each other, beside those ``given``.

@@ -69,10 +69,11 @@ def check(
 def _cells(
     stacks: Mapping[str, Stack], media: Mapping[str, Medium], workloads: Mapping[str, Workload]
 ) -> list[Cell]:
+    expanded = matrix.stack_specs(stacks, media)
     return [
         Cell(stack=stack, workload=spec)
         for name, workload in workloads.items()
         for spec in matrix.workload_specs(name, workload)
-        for entry, stack in matrix.stack_specs(stacks, media)
+        for entry, stack in expanded
         if (applied := stacks[entry].workloads) is None or name in applied
     ]

@@ -1,0 +1,155 @@
+"""What publications' own figures say of their claims: lists worked out by hand from their tables."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+from math import prod
+
+import pytest
+from tests.unit.claimed import cell
+
+from fslab.claims.build import judged, tables
+from fslab.claims.figures import in_unit, printed
+from fslab.claims.model import Judged, Verdict
+from fslab.claims.published import Figures, read_figures
+from fslab.claims.scope import Scope
+from fslab.claims.written import Published
+from fslab.errors import StudyError
+from fslab.plan.expand import expand
+from fslab.study import load, shipped
+from fslab.units import Unit
+
+HEAD = "table,workload,filesystem,variant,metric,unit,value\n"
+
+
+def of_study(study_id: str) -> tuple[dict[str, Judged], Figures]:
+    study = load.load(study_id)
+    assert study.published is not None
+    scope = Scope(cells=expand(study))
+    text = shipped.figures(study.published.figures) if study.published.figures else None
+    figures = read_figures(text, "x.csv", study.published, scope) if text else Figures(printed=())
+    return {one.id: one for one in judged(study.claims, study=scope, printed=figures)}, figures
+
+
+def verdicts(study_id: str) -> dict[str, Verdict]:
+    found, _ = of_study(study_id)
+    return {name: one.published.verdict for name, one in found.items() if one.published}
+
+
+def test_ext_generations_contradicts_five_of_its_own_claims() -> None:
+    """Table III at 512 KB: ext3 428 > XFS 373 (1), ext4 354 < ext3 (6a). IV: ext4 17.64 < XFS 18.48 (2b). V at
+    2048 KB: ext4 283 > XFS 251 (3c). VI: ext3 26.88 > XFS 23.52 (4a). All others are as the tables have them.
+    """  # fmt: skip
+    found = verdicts("ext-generations")
+    against = {name for name, verdict in found.items() if verdict is Verdict.CONTRADICTED}
+    assert against == {"1", "2b", "3c", "4a", "6a"}
+    assert {name for name, verdict in found.items() if verdict is Verdict.HOLDS} == set(found) - against
+
+
+def test_the_figures_that_contradict_are_named() -> None:
+    found, _ = of_study("ext-generations")
+    answer = found["1"].published
+    assert answer is not None
+    assert "xfs / ext3 is 0.871, not > 1 (filebench-seqread-512k, table III)" in answer.words
+    # 8 parts: at 512 KB only ext3 is ahead of XFS (373); at 2048 KB (512) ext3, ext4 and btrfs are.
+    against = [one.what for one in answer.findings if one.verdict is Verdict.CONTRADICTED]
+    assert sorted(against) == ["xfs / btrfs", "xfs / ext3", "xfs / ext3", "xfs / ext4"]
+
+
+def test_loop_vm_contradicts_itself_between_its_tables() -> None:
+    """IV has random writes of ext4 at 127k and of XFS at 379k IOPS, VI at 428k and 420k (3, 13b); reads of btrfs are
+    ahead of ext4's in IV and behind in VI (4a). btrfs with dd: reads of 868, 451 and 682 MB/s are not stable (7c).
+    sysbench writes 8054 MiB/s, 1.12 times fio's 7.57 GB/s (8a).
+    """  # fmt: skip
+    found = verdicts("loop-vm")
+    against = {name for name, verdict in found.items() if verdict is Verdict.CONTRADICTED}
+    assert against == {"3", "4a", "7c", "8a", "13a", "13b"}
+    assert {name for name, verdict in found.items() if verdict is Verdict.UNKNOWN} == {"2"}
+
+
+def test_tables_are_kept_apart() -> None:
+    found, figures = of_study("loop-vm")
+    answer = found["3"].published
+    assert answer is not None
+    by_table = {
+        one.table: one.value for one in answer.findings if one.what == "xfs / ext4" and one.bound == "> 1"
+    }
+    assert by_table == {"IV": pytest.approx(378689 / 127370), "VI": pytest.approx(419934 / 428089)}
+    assert answer.words.endswith("holds in table IV")
+    assert len(figures.anywhere(figures.tables)) < len(
+        set().union(*(figures.of(one) for one in figures.tables))
+    )
+
+
+def test_an_overall_claim_is_the_mean_over_all_printed() -> None:
+    """ext2 is last on the geometric mean over eight tests, with 512 and 2048 KB."""
+    text = shipped.figures("ext-generations.csv")
+    assert text is not None
+    rows = list(csv.DictReader(StringIO(text)))
+    mean = {
+        name: prod(float(row["value"]) for row in rows if row["filesystem"] == name)
+        for name in ("ext2", "ext4")
+    }
+    found, _ = of_study("ext-generations")
+    answer = found["6c"].published
+    assert answer is not None
+    ratio = next(one for one in answer.findings if one.what == "ext4 / ext2")
+    assert ratio.value == pytest.approx((mean["ext4"] / mean["ext2"]) ** (1 / 8))
+
+
+@pytest.mark.parametrize("study_id", ["multi-disk", "iozone-ssd-hdd"])
+def test_where_nothing_is_printed_nothing_is_said(study_id: str) -> None:
+    assert set(verdicts(study_id).values()) == {Verdict.UNKNOWN}
+
+
+def test_nas_file_management_prints_little() -> None:
+    """8500 of 10500 files/s: ext4 is 23.5 % ahead, not 18 % (1b); 8300 of 10700: 28.9 %, not 22 % (1c)."""
+    found = verdicts("nas-file-management")
+    assert {name for name, verdict in found.items() if verdict is Verdict.CONTRADICTED} == {"1b", "1c"}
+    assert found["1a"] is Verdict.IN_PART
+
+
+@pytest.mark.parametrize("study_id", ["loop-vm", "ext-generations", "nas-file-management"])
+def test_every_printed_figure_is_one_of_the_study(study_id: str) -> None:
+    _, figures = of_study(study_id)
+    assert [one for one in figures.printed if not one.cells] == []
+
+
+def test_a_table_is_told_in_multiples_of_its_reference() -> None:
+    _, figures = of_study("ext-generations")
+    first = tables(figures, Published(), None, None)[0]
+    assert (first.name, first.reference, first.stacks) == (
+        "III",
+        "ext2",
+        ("ext2", "ext3", "ext4", "btrfs", "xfs"),
+    )
+    assert [cast.printed for cast in first.lines[0].casts][:2] == [1.0, pytest.approx(428.4 / 303.24)]
+    other = tables(figures, Published(reference="ext4"), None, None)[0]
+    assert other.lines[0].casts[4].printed == pytest.approx(372.96 / 353.64)
+
+
+def test_units_are_those_of_the_metric() -> None:
+    assert printed(7.57, "GB/s") == 7.57e9
+    assert printed(2, "MiB/s") == 2 * 1024**2
+    assert printed(4.8, "us") == pytest.approx(4800)
+    assert printed(5, "%") == 5
+    assert in_unit("4.5us", Unit.NANOSECONDS) == pytest.approx(4500)
+    assert in_unit("5k", Unit.IOPS) == 5000
+    with pytest.raises(ValueError, match="'4us' is no figure in IOPS"):
+        in_unit("4us", Unit.IOPS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("workload,value\n", "columns"),
+        (HEAD + "I,w,ext4,defaults,iops,1/s,many\n", "x.csv:2: cannot be read"),
+        (HEAD + "I,w,ext4,defaults,iops,furlongs,1\n", "no unit 'furlongs'"),
+        (HEAD + "I,w,ext4,defaults,iops,1/s,0\n", "'0' is not more than 0"),
+    ],
+)
+def test_a_file_of_figures_that_cannot_be_read_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        read_figures(text, "x.csv", Published(), Scope(cells=(cell("ext4"),)))
+    assert said in str(caught.value)
