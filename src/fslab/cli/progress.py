@@ -13,7 +13,6 @@ from fslab.analysis.look import Look
 from fslab.cell import Cell
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
-from fslab.stats.interval import Interval
 from fslab.store.campaign import Campaign
 from fslab.units import Unit, format_duration, format_value
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -43,7 +42,7 @@ def look_lines(look: Look) -> Iterator[str]:
         ratio, interval = question.estimate.ratio, question.estimate.interval
         told = "no ratio yet"
         if ratio is not None and interval is not None:
-            told = _figure(question.unit, ratio, interval)
+            told = _figure(question.unit, ratio, interval.low, interval.high)
         more = f", about {question.further} more trials" if question.further else ""
         wanted = f", to be {question.bound}" if question.bound else ""
         said = " ".join(part for part in (question.a, told, question.b) if part)
@@ -52,12 +51,12 @@ def look_lines(look: Look) -> Iterator[str]:
         yield f"    and {len(look.open) - OPEN_SHOWN} more"
 
 
-def _figure(unit: Unit | None, value: float, interval: Interval) -> str:
+def _figure(unit: Unit | None, *values: float) -> str:
     """``1.90 × (1.70–2.10)``; with a unit ``4.50 µs (4.32 µs–4.69 µs)``."""
     if unit is not None:
-        middle, low, high = (format_value(each, unit) for each in (value, interval.low, interval.high))
+        middle, low, high = (format_value(each, unit) for each in values)
         return f"{middle} ({low}–{high})"
-    return " ".join(("{} ×", "({}–{})")).format(*ratio_text(value, interval.low, interval.high))
+    return " ".join(("{} ×", "({}–{})")).format(*ratio_text(*values))
 
 
 def _claims(look: Look) -> str:
