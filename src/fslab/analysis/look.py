@@ -1,17 +1,20 @@
 """Whether a campaign is sure enough: looks at the trials there are and says which cells need more. Pure.
 
-What was settled at one look stays settled: its trials stop, and its verdict is that of the look. Looking often
-costs nothing in error rate, because every interval is made for all looks together (``stats.sequential``).
+Each look judges all trials there are, as the report does: what was settled is open again if its cells got more
+trials for the sake of others and these speak against it. So a campaign never ends on a verdict that its table does
+not show. Looking often costs nothing in error rate, because every interval is made for all looks together
+(``stats.sequential``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fslab.analysis.groups import Group, groups, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.analysis.soundness import spent_cells
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.compare import RatioEstimate
@@ -42,18 +45,14 @@ class Question:
     bound: str | None = None
     unit: Unit | None = None
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The same comparison at every look."""
-        return self.cells if self.claim is None else (self.claim, self.a, self.b, self.bound or "", *self.cells)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """What is known after ``blocks`` blocks."""
+    """What is known after ``blocks`` blocks. ``spent`` are ids of cells that get no more trials: they failed."""
 
     blocks: int
     questions: tuple[Question, ...]
+    spent: frozenset[str] = frozenset()
 
     @property
     def open(self) -> tuple[Question, ...]:
@@ -62,29 +61,24 @@ class Look:
 
     @property
     def needing(self) -> frozenset[str]:
-        """Ids of the cells that need more trials."""
-        return frozenset(cell for question in self.open for cell in question.cells)
+        """Ids of the cells that need more trials. One whose partner gets none any more would get them for nothing."""
+        possible = (question.cells for question in self.open if self.spent.isdisjoint(question.cells))
+        return frozenset(cell for cells in possible for cell in cells)
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Watchman:
-    """Looks again and again; remembers what it found settled. ``ask``: other questions than those of the table."""
+    """Looks again and again; remembers nothing. ``ask``: other questions than those of the table."""
 
     cells: Sequence[Cell]
     stopping: Stopping
     ask: Callable[[Sequence[TrialRecord]], Iterator[Question]] | None = None
-    known: dict[tuple[str, ...], Question] = field(default_factory=dict)
 
-    def look(self, trials: Sequence[TrialRecord], blocks: int, *, final: bool = True) -> Look:
-        """What the trials of the first ``blocks`` blocks say; not ``final``: only to be shown, nothing is settled."""
+    def look(self, trials: Sequence[TrialRecord], blocks: int) -> Look:
+        """What the trials of the first ``blocks`` blocks say."""
         counted = [trial for trial in trials if trial.key.block < blocks]
-        found = []
-        for question in self.ask(counted) if self.ask else questions(self.cells, counted, self.stopping):
-            past = self.known.get(question.key)
-            if past is None and final and question.settled:
-                self.known[question.key] = question
-            found.append(past or question)
-        return Look(blocks=blocks, questions=tuple(found))
+        asked = self.ask(counted) if self.ask else questions(self.cells, counted, self.stopping)
+        return Look(blocks=blocks, questions=tuple(asked), spent=spent_cells(counted))
 
 
 def questions(cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: Stopping) -> Iterator[Question]:

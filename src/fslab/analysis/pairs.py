@@ -14,7 +14,7 @@ from fslab.analysis.groups import Group
 from fslab.cell import StackSpec
 from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
-from fslab.stats.goal import Compared
+from fslab.stats.goal import Compared, Goal, settled
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import Place, rank
 from fslab.stats.sequential import Looks, compare_at_look
@@ -69,7 +69,8 @@ class RowPairs:
 
     def holds(self, pair: Pair) -> bool:
         """Whether the two differ, among all comparisons of the row."""
-        return pair.p_family is not None and pair.p_family <= 1 - self.coverage
+        known = pair.p_family is not None and pair.p_family <= 1 - self.coverage
+        return known and pair.estimate.differs is True
 
     def winner(self, pair: Pair) -> str | None:
         """Which of the two is shown to be better, None where that cannot be told."""
@@ -85,11 +86,17 @@ class RowPairs:
         values = {sample.stack: sample.median for sample in self.samples}
         return rank(values, {(pair.a, pair.b): self.winner(pair) for pair in self.pairs}, better=self.better)
 
-    def that_matter(self) -> list[Compared[str]]:
-        """What trials are repeated for: every pair, or of many stacks each against the best; cells are stack ids."""
+    def settled(self, *, goal: Goal, precision: float) -> list[tuple[Pair, bool]]:
+        """What trials are repeated for, and whether it is settled: every pair, or of many stacks each against the best.
+
+        Who is best is learnt from the same trials, so that also then a difference must hold among all pairs.
+        """
+        family = [Compared(cells=(pair.a, pair.b), estimate=pair.estimate) for pair in self.pairs]
+        done = zip(self.pairs, settled(family, goal=goal, precision=precision), strict=True)
         leader = self.leader
-        chosen = self.pairs if len(self.samples) <= ALL_MATTER or leader is None else self.of(leader.stack)
-        return [Compared(cells=(pair.a, pair.b), estimate=pair.estimate) for pair in chosen]
+        if len(self.samples) <= ALL_MATTER or leader is None:
+            return [*done]
+        return [(pair, is_done) for pair, is_done in done if leader.stack in {pair.a, pair.b}]
 
 
 def looks_of(stopping: Stopping) -> Looks | None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from fslab.record import Severity, Status, TrialRecord
+
+GIVE_UP_AFTER = 2  # failures in a row: trying again would only cost time
 
 
 def is_sound(trial: TrialRecord) -> bool:
@@ -28,6 +33,18 @@ def is_impossible(trial: TrialRecord) -> bool:
 def in_doubt(trial: TrialRecord) -> bool:
     """Whether a trial is compared although something speaks against it."""
     return is_sound(trial) and _has(trial, Severity.DOUBT)
+
+
+def spent_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:
+    """Ids of cells that get no more trials: the last two failed, or the machine cannot do it (it stays what it is)."""
+    by_cell: dict[str, list[TrialRecord]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda trial: trial.key.block):
+        by_cell[trial.cell.id].append(trial)
+    return frozenset(
+        cell
+        for cell, own in by_cell.items()
+        if is_impossible(own[-1]) or (len(own) >= GIVE_UP_AFTER and all(map(is_failed, own[-GIVE_UP_AFTER:])))
+    )
 
 
 def _has(trial: TrialRecord, severity: Severity) -> bool:

@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Protocol
 
 from fslab.analysis.look import Look
+from fslab.analysis.soundness import GIVE_UP_AFTER
 from fslab.campaign import impossible, preflight
 from fslab.campaign import site as sites
 from fslab.campaign.guests import Guests
@@ -31,8 +32,7 @@ from fslab.record import Status, TrialRecord
 from fslab.storage import Site
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
-
-GIVE_UP_AFTER = 2
+from fslab.units import format_duration
 
 
 class Observer(Protocol):
@@ -147,7 +147,8 @@ def _run_trials(
     )  # fmt: skip
     course = _Course(
         campaign=campaign, store=store, observer=observer, site=site, ledger=ledger, schedule=schedule,
-        budget_s=budget_s, finished=store.finished(campaign.id), guests=Guests(site=site, machine=facts.gather()), begun=time.monotonic(),
+        budget_s=budget_s, finished=store.finished(campaign.id), guests=Guests(site=site, machine=facts.gather()),
+        begun=time.monotonic(),
     )  # fmt: skip
     done = sum(cell not in without for cell, _ in course.finished)
     observer.campaign_begins(campaign, done=done, total=len(schedule.trials))
@@ -177,6 +178,7 @@ class _Course:
     finished: set[tuple[str, int]]
     guests: Guests
     begun: float
+    waited: bool = False
 
     def run_planned(self) -> CampaignStatus:
         """Run what is planned and not stored yet: ``finished``, or ``budget_spent`` if that came first."""
@@ -186,7 +188,8 @@ class _Course:
             elapsed_s = time.monotonic() - self.begun
             if self.budget_s is not None and elapsed_s + self.ledger.expected_s(cell) > self.budget_s:
                 self.observer.note(
-                    f"the budget of {self.budget_s:.0f} s is spent; the rest with: fslab run --resume"
+                    f"the budget of {format_duration(self.budget_s)} is spent; the rest with: "
+                    f"fslab run --resume {self.campaign.id}"
                 )
                 return CampaignStatus.BUDGET_SPENT
             self._run(cell, block)
@@ -195,7 +198,7 @@ class _Course:
     def _run(self, cell: Cell, block: int) -> None:
         self.observer.trial_begins(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
-        with _turn(self.site, self.observer):
+        with self._turn():
             record = self.guests.run(cell, key)
         self.store.add_trial(record)
         self.finished.add((cell.id, block))
@@ -206,20 +209,23 @@ class _Course:
                 f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
             )
 
-
-@contextmanager
-def _turn(site: Site, observer: Observer) -> Iterator[None]:
-    """One trial at a time on this machine: two campaigns would measure each other."""
-    directory = os.open(site.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One trial at a time on this machine: two campaigns would measure each other. What waits says so once."""
+        directory = os.open(self.site.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            observer.note("waiting for a trial of another campaign")
-            fcntl.flock(directory, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(directory)
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not self.waited:
+                    self.observer.note(
+                        "another campaign runs on this machine: trials take turns with its own"
+                    )
+                self.waited = True
+                fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(directory)
 
 
 def _same_machine(campaign: Campaign) -> None:

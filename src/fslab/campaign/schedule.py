@@ -58,10 +58,10 @@ class Schedule:
         return seen
 
     def glance(self, records: Sequence[TrialRecord]) -> Look | None:
-        """What is known so far, to be shown; settles and plans nothing."""
+        """What is known so far, to be shown; plans nothing."""
         if self.stopping.precision is None:
             return None
-        return self.watchman.look(records, self.blocks, final=False)
+        return self.watchman.look(records, self.blocks)
 
     def _plan(self, until: int, wanted: frozenset[str]) -> None:
         for block in range(self.blocks, until):
