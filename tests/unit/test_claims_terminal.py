@@ -1,0 +1,90 @@
+"""What ``fslab claims`` shows fits its terminal and can be read without colour."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from tests.unit.claimed import cell, claim, noisy, steady, trials
+
+from fslab.claims import terminal
+from fslab.claims.build import judged, tables
+from fslab.claims.judge import Judge
+from fslab.claims.model import Cast, Line, Table, Verdict, Verdicts
+from fslab.claims.published import read_figures
+from fslab.claims.scope import Scope
+from fslab.claims.trials import Trials
+from fslab.claims.written import Published
+
+EXT4, XFS, REISER4 = (cell(name) for name in ("ext4", "xfs", "reiser4"))
+CSV = """\
+table,workload,filesystem,variant,metric,unit,value
+II,w,ext4,defaults,iops,1/s,50
+II,w,xfs,defaults,iops,1/s,40
+II,w,reiser4,defaults,iops,1/s,60
+"""
+
+
+def made() -> Verdicts:
+    scope = Scope(cells=(EXT4, XFS, REISER4))
+    records = [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]
+    judge = Judge(trials=Trials(records=records, impossible={REISER4.id: "no kernel has it"}))
+    figures = read_figures(CSV, "x.csv", Published(), scope)
+    claims = [claim("xfs > ext4"), claim("xfs / ext4 >= 2", id="2"), claim("reiser4 is first", id="3")]
+    return Verdicts(
+        study="s", title="t", source="A Very Long Citation " * 8, campaign="c", conditions="here: campaign c",
+        claims=judged(claims, study=scope, printed=figures, campaign=scope, judge=judge),
+        tables=tables(figures, Published(), judge, figures),
+    )  # fmt: skip
+
+
+def shown(width: int = 80, **more: bool) -> str:
+    out = io.StringIO()
+    terminal.show(made(), Console(file=out, width=width), **more)
+    return out.getvalue()
+
+
+def test_each_claim_has_both_answers() -> None:
+    text = shown()
+    assert "printed  ✗ contradicted: xfs / ext4 is 0.800, not > 1 (w, table II)" in text
+    assert "here     ✓ holds: xfs / ext4 is 2.00 (1.92–2.08) (w)" in text
+    assert "here     ? undecided: xfs / ext4 is 2.00 (1.92–2.08), to be >= 2 (w)" in text
+    assert "here     – not measured here: not possible here: no kernel has it" in text
+
+
+def test_claims_are_counted() -> None:
+    assert made().counts(published=True) == {Verdict.HOLDS: 1, Verdict.CONTRADICTED: 2}
+    assert made().counts(published=False) == {Verdict.HOLDS: 1, Verdict.UNDECIDED: 1, Verdict.UNKNOWN: 1}
+    rows = [line.split() for line in shown().splitlines()]
+    assert ["here", "1", "–", "1", "1"] in rows
+
+
+def test_only_what_is_undecided_can_be_asked_for() -> None:
+    text = shown(undecided=True)
+    assert "xfs / ext4 >= 2" in text
+    assert "xfs > ext4" not in text
+
+
+def test_a_table_shows_printed_and_measured_multiples() -> None:
+    (table,) = made().tables
+    out = io.StringIO()
+    terminal.show_tables(made(), Console(file=out, width=80))
+    lines = out.getvalue()
+    assert [cast.printed for cast in table.lines[0].casts] == [1.0, 0.8, 1.2]
+    # Half of log(2.0839/1.9195) is 4.1 %.
+    assert "2.00 ±4%" in lines
+    assert "not possible" in lines
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    out = io.StringIO()
+    wide = Table(
+        name="I", stacks=tuple(f"file system {number}" for number in range(9)), reference="file system 0",
+        lines=(Line(workload="w", metric="iops", casts=(Cast(printed=1.5, measured=2.0, low=1.9, high=2.1),) * 9),),
+    )  # fmt: skip
+    console = Console(file=out, width=width)
+    terminal.show(made(), console)
+    terminal.show_tables(made().model_copy(update={"tables": (wide,)}), console)
+    assert max(map(len, out.getvalue().splitlines())) <= width
