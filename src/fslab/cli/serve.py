@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fslab.cli.common import StoreOption
-from fslab.errors import UsageError
+from fslab.errors import InterruptedBySignal, UsageError
 
 EPILOG = """\b
 Examples:
@@ -41,6 +41,8 @@ def serve(
             typer.echo(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
     try:
         server.run(store, host=host, port=port, names=name or [], is_running=_is_running, announce=typer.echo)
+    except InterruptedBySignal:
+        return  # the way to end it
     except OSError as error:
         raise UsageError(
             f"cannot listen there: {error.strerror}", where=f"{host}:{port}", hint="try another --port"

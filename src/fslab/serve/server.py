@@ -21,6 +21,7 @@ def run(
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen(128)  # from here on nobody is refused, even while we are still starting
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")

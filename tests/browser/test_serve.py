@@ -1,0 +1,183 @@
+"""``fslab serve`` as it is used: a real server, a real store, a real browser; and what it refuses."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.browser import campaigns
+from tests.browser.conftest import Opener
+
+from fslab.store.campaign import CampaignStatus
+from fslab.store.store import Store
+
+FSLAB = Path(sys.executable).parent / "fslab"
+
+
+@dataclass
+class Server:
+    address: str
+    process: subprocess.Popen[str]
+
+    @property
+    def port(self) -> int:
+        found = re.search(r":(\d+)/", self.address)
+        assert found
+        return int(found[1])
+
+    def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        found = (
+            answer.status,
+            answer.read().decode(),
+            {key.lower(): value for key, value in answer.getheaders()},
+        )
+        connection.close()
+        return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two finished campaigns."""
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as opened:
+        for number, name in enumerate(("20261120-214900-aaaa", "20261121-214900-bbbb")):
+            campaign, trials = campaigns.small()
+            opened.create_campaign(
+                campaign.model_copy(update={"id": name, "study_title": f"{campaigns.TITLE} {number}"})
+            )
+            for trial in trials:
+                opened.add_trial(
+                    trial.model_copy(update={"key": trial.key.model_copy(update={"campaign": name})})
+                )
+    return path
+
+
+@pytest.fixture
+def serve(store: Path) -> Iterator[Callable[..., Server]]:
+    started = []
+
+    def start(*more: str) -> Server:
+        process = subprocess.Popen(
+            [FSLAB, "serve", "--store", store, "--port", "0", *more], stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout is not None
+        return Server(address=process.stdout.readline().strip(), process=process)
+
+    yield start
+    for process in started:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_a_list_a_campaign_and_two_compared(serve: Callable[..., Server], opened: Opener) -> None:
+    server = serve()
+    found = opened(server.address)
+    page = found.page
+    assert page.locator("tbody tr").count() == 2
+    page.get_by_role("link", name=campaigns.TITLE).first.click()
+    assert page.locator("h1").inner_text() == f"{campaigns.TITLE} 1"
+    page.locator("figure.chart svg").first.wait_for()
+    page.get_by_role("link", name="All campaigns").click()
+    for box in page.get_by_role("checkbox").all():
+        box.check()
+    page.get_by_role("button", name="Compare").click()
+    page.locator(".comparison svg").first.wait_for()
+    assert page.locator(".comparison table", has_text="Every figure").locator("tbody tr").count() == 9
+    assert page.evaluate("window.evil") is None
+    assert [url for url in found.asked if not url.startswith((server.address, "data:"))] == []
+    assert [text for text in found.said if text.startswith(("error", "warning"))] == []
+
+
+def test_a_campaign_that_was_killed_has_no_news(serve: Callable[..., Server], store: Path) -> None:
+    """It says "running" although no process runs it: its page says so and waits for nothing."""
+    server = serve()
+    with Store.open(str(store)) as opened_store:
+        opened_store.set_campaign_status("20261120-214900-aaaa", CampaignStatus.RUNNING)
+    code, text, headers = server.ask("/campaign/20261120-214900-aaaa/events")
+    assert code == 200
+    assert headers["content-type"].startswith("text/event-stream")
+    assert text == 'data: {"text": "killed, 41 trials stored", "changed": false, "over": true}\n\n'
+    assert "killed" in server.ask("/")[1]
+
+
+STUDY = """\
+title: Live
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads:
+  files: {tool: engine, operation: small-files, files: 3000, size: 4k, operations: "create,delete"}
+trials: 6
+"""
+
+
+def test_a_running_campaign_goes_on_in_the_page(
+    serve: Callable[..., Server], tmp_path: Path, opened: Opener
+) -> None:
+    """A real campaign, watched from its first trial to its last without loading the page again."""
+    (tmp_path / "live.yaml").write_text(STUDY)
+    server = serve()
+    running = subprocess.Popen(
+        [FSLAB, "run", "live.yaml", "--store", tmp_path / "store.sqlite", "--json"], cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        page = opened(server.address).page
+        link = page.get_by_role("link", name="Live")
+        while not link.count():
+            assert running.poll() is None
+            page.reload()
+        link.click()
+        page.locator("#live", has_text="running").wait_for(timeout=60_000)
+        page.evaluate("window.loaded = 'once'")
+        page.locator("#live", has_text="finished, 6 trials stored").wait_for(timeout=120_000)
+        page.locator("h2", has_text="Machine and method").wait_for()
+        page.locator("details", has_text="6 stored").first.wait_for()
+        assert page.evaluate("window.loaded") == "once"
+        assert running.wait(timeout=60) == 0
+    finally:
+        running.terminate()
+        running.wait(timeout=60)
+
+
+def test_what_is_refused(serve: Callable[..., Server]) -> None:
+    server = serve()
+    assert server.ask("/")[0] == 200
+    assert server.ask("/", Host="evil.example")[0] == 400
+    assert server.ask("/", Host=f"localhost:{server.port}")[0] == 200
+    for method in ("POST", "PUT", "DELETE"):
+        assert server.ask("/", method)[0] == 405
+    assert server.ask("/campaign/none")[0] == 404
+    assert server.ask("/compare?campaign=20261120-214900-aaaa")[0] == 400
+    headers = server.ask("/")[2]
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_elsewhere_than_on_the_loopback_a_token_is_needed(
+    serve: Callable[..., Server], opened: Opener
+) -> None:
+    server = serve("--host", "0.0.0.0")
+    token = server.address.partition("?token=")[2]
+    assert server.ask("/")[0] == 401
+    assert server.ask("/?token=wrong")[0] == 401
+    code, _, headers = server.ask(f"/?token={token}")
+    assert code == 303
+    assert headers["location"] == "/"
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "samesite=strict" in headers["set-cookie"].lower()
+    page = opened(f"http://127.0.0.1:{server.port}/?token={token}").page
+    assert page.url == f"http://127.0.0.1:{server.port}/"
+    assert page.locator("tbody tr").count() == 2

@@ -1,0 +1,50 @@
+"""Who a server answers: names it has, tokens it gave. Pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from fslab.serve.guard import Access, host_of
+
+
+@pytest.mark.parametrize(
+    ("header", "host"),
+    [
+        ("127.0.0.1:8765", "127.0.0.1"),
+        ("LocalHost", "localhost"),
+        ("[::1]:80", "::1"),
+        ("[::1]", "::1"),
+        ("evil.example:8765", "evil.example"),
+        ("", ""),
+    ],
+)
+def test_the_host_of_a_header(header: str, host: str) -> None:
+    assert host_of(header) == host
+
+
+@pytest.mark.parametrize("bound", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
+def test_on_the_loopback_no_token_but_names_of_its_own(bound: str) -> None:
+    access = Access.of(bound)
+    assert access.token is None
+    assert access.allows_token(None)
+    assert access.allows_host("localhost:8765")
+    assert access.allows_host(f"[{bound}]:1" if ":" in bound else f"{bound}:1")
+    for other in ("evil.example:8765", "127.0.0.1.evil.example", "", None, "192.0.2.7:8765"):
+        assert not access.allows_host(other)
+
+
+@pytest.mark.parametrize("bound", ["0.0.0.0", "::", "192.0.2.7", "lab.example"])
+def test_elsewhere_a_token(bound: str) -> None:
+    access = Access.of(bound, ["proxy.example"])
+    assert access.token is not None
+    assert len(access.token) >= 32
+    assert access.allows_token(access.token)
+    for wrong in (None, "", access.token[:-1], access.token + "x", "ä"):
+        assert not access.allows_token(wrong)
+    assert access.allows_host("proxy.example")
+    assert not access.allows_host("evil.example")
+    assert access.allows_host("198.51.100.1:8765") is (bound in {"0.0.0.0", "::"})
+
+
+def test_each_server_has_a_token_of_its_own() -> None:
+    assert Access.of("0.0.0.0").token != Access.of("0.0.0.0").token
