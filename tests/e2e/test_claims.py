@@ -1,0 +1,64 @@
+"""``fslab claims`` as people meet it: a publication against its own tables, and a campaign that decides claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import Fslab
+
+# One file system, as it is: whoever runs the tests may measure the directory that they run in.
+STUDY = """\
+title: larger writes
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads:
+  write: {tool: fio, rw: randwrite, bs: [4k, 256k], size: 16m, direct: false, fsync: 1, runtime: 1100ms}
+claims:
+  - {says: Larger writes move more, metric: bandwidth, that: rises with bs}
+  - {says: Larger writes move less, metric: bandwidth, that: falls with bs}
+trials: 4
+"""
+
+
+def test_a_publication_is_judged_by_its_own_tables_without_a_run(fslab: Fslab) -> None:
+    said = fslab("claims", "ext-generations", "--published").stdout
+    assert "Sequential read: XFS is first at both sizes" in said
+    assert "contradicted" in said
+    document = json.loads(fslab("claims", "ext-generations", "--published", "--json").stdout)
+    against = [one["id"] for one in document["claims"] if one["published"]["verdict"] == "contradicted"]
+    assert against == ["1", "2b", "3c", "4a", "6a"]
+    assert document["counts"]["published"] == {"holds": 8, "contradicted": 5}
+    assert document["counts"]["measured"] == {}
+
+
+def test_its_tables_are_shown_as_ratios(fslab: Fslab) -> None:
+    said = fslab("claims", "ext-generations", "--published", "--tables").stdout
+    assert "Table III, as multiples of ext2" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_without_a_campaign_it_says_what_to_do(fslab: Fslab) -> None:
+    said = fslab("claims", "ext-generations", code=7).stderr
+    assert "there is no store" in said
+
+
+def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None:
+    wrong = STUDY.replace("rises with bs", "rises wiht bs").replace("falls with bs", "falls with bss")
+    (tmp_path / "wrong.yaml").write_text(wrong)
+    said = fslab("plan", "wrong.yaml", code=2).stderr
+    assert "wrong.yaml:7: claims.0.that: column 7 of" in said
+    assert "wrong.yaml:8: claims.1.that: column 1: no key 'bss' — did you mean 'bs'?" in said
+
+
+@pytest.mark.slow
+def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "larger.yaml").write_text(STUDY)
+    ran = fslab("run", "larger.yaml", "--until-decided", "--max-trials", "8")
+    assert "0 of 2 claims open" in ran.stderr
+    document = json.loads(fslab("claims", "last", "--json").stdout)
+    assert [one["measured"]["verdict"] for one in document["claims"]] == ["holds", "contradicted"]
+    (finding,) = document["claims"][0]["measured"]["findings"]
+    assert finding["low"] > 1
+    assert fslab("claims", "larger.yaml").stdout == fslab("claims").stdout
