@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab.analysis.look import Question
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import parts_of
-from fslab.claims.judge import ERROR, Judge, edge_of, together
+from fslab.claims.judge import ERROR, Judge, from_edge, together
 from fslab.claims.model import Finding, Verdict
 from fslab.claims.parts import Part
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.written import Claim
 from fslab.record import TrialRecord
-from fslab.stats.compare import RatioEstimate
-from fslab.stats.goal import Goal, expected_needed
 from fslab.stopping import Stopping
 
 Asked = Callable[[Sequence[TrialRecord]], Iterator[Question]]
@@ -49,12 +46,11 @@ def _question(
     claim: Claim, part: Part, finding: Finding, judge: Judge, stopping: Stopping, *, over: bool
 ) -> Question:
     estimate = judge.estimate(part, 1 - ERROR)
-    shifted = _from_edge(part, estimate)
+    shifted = from_edge(part.bounds, estimate)
     precision = stopping.precision or 0.0
     near = shifted.interval is not None and (
         1 / (1 + precision) <= shifted.interval.low and shifted.interval.high <= 1 + precision
     )
-    further = expected_needed(shifted, precision=precision, goal=Goal.DECIDED, looks=looks_of(stopping))
     return Question(
         workload=f"claim {claim.id}" + (f" ({part.where})" if part.where else ""),
         metric=part.figures[0].metric.name,
@@ -63,19 +59,8 @@ def _question(
         cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
         estimate=estimate,
         settled=over or near or finding.verdict is not Verdict.UNDECIDED,
-        further=further,
+        further=finding.further,
         claim=claim.id,
         bound=part.bounds.shown,
         unit=finding.unit,
     )
-
-
-def _from_edge(part: Part, estimate: RatioEstimate) -> RatioEstimate:
-    """The estimate as a multiple of the bound that it is nearest to."""
-    if estimate.ratio is None or estimate.interval is None:
-        return estimate
-    edge = edge_of(part.bounds, estimate.ratio)
-    interval = dataclasses.replace(
-        estimate.interval, low=estimate.interval.low / edge, high=estimate.interval.high / edge
-    )
-    return dataclasses.replace(estimate, ratio=estimate.ratio / edge, interval=interval)

@@ -19,6 +19,7 @@ from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words
 from fslab.stats import Reason
 from fslab.stats.compare import Method, RatioEstimate, no_ratio, unfit
+from fslab.stats.goal import Goal, expected_needed
 from fslab.stats.interval import Interval
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
@@ -61,7 +62,11 @@ class Judge:
             wide = self.estimate(part, 1 - ERROR / among)
             if wide.interval and part.bounds.exclude(wide.interval.low, wide.interval.high):
                 return _finding(part, wide, Verdict.CONTRADICTED)
-        return _finding(part, estimate, Verdict.UNDECIDED)
+        further = expected_needed(
+            from_edge(part.bounds, estimate), precision=0.0, goal=Goal.DECIDED, looks=self.looks
+        )
+        found = _finding(part, estimate, Verdict.UNDECIDED)
+        return found.model_copy(update={"further": further or None})
 
     def estimate(self, part: Part, coverage: float) -> RatioEstimate:
         """What a part's quotient is known to be."""
@@ -140,10 +145,15 @@ def margin(bounds: Bounds, low: float, high: float) -> float:
     return min(below, above)
 
 
-def edge_of(bounds: Bounds, ratio: float) -> float:
-    """The end of the bounds that a ratio is nearest to."""
+def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
+    """The estimate as a multiple of the end of the bounds that it is nearest to."""
+    ratio, interval = estimate.ratio, estimate.interval
+    if ratio is None or interval is None:
+        return estimate
     ends = [end for end in (bounds.low, bounds.high) if 0 < end < inf]
-    return min(ends, key=lambda end: abs(log(ratio / end)))
+    edge = min(ends, key=lambda end: abs(log(ratio / end)))
+    shifted = dataclasses.replace(interval, low=interval.low / edge, high=interval.high / edge)
+    return dataclasses.replace(estimate, ratio=ratio / edge, interval=shifted)
 
 
 def _product(

@@ -5,7 +5,7 @@ Pure. What cannot be found among these cells is told in words, for a mistake of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
@@ -235,10 +235,7 @@ class Meaning:
         """Names and cells that are alike in all that is left open; ``each`` is each stack in turn."""
         kinds = self._kinds() if any(term.name == EACH for term, _ in wanted) else [EACH]
         for name in kinds:
-            turn: Callable[[Term], Term] = lambda term, name=name: (  # type: ignore[misc]  # noqa: E731
-                replace(term, name=name) if term.name == EACH else term
-            )
-            terms = [(turn(term), more) for term, more in wanted]
+            terms = [(_named(term, name), more) for term, more in wanted]
             groups = [self._matching(term, more) for term, more in terms]
             if not all(groups):
                 continue
@@ -257,7 +254,7 @@ class Meaning:
         return found
 
     def _each(self, term: Term) -> list[Term]:
-        return [replace(term, name=name) for name in self._kinds()] if term.name == EACH else [term]
+        return [_named(term, name) for name in self._kinds()] if term.name == EACH else [term]
 
     def _kinds(self) -> list[str]:
         return list(dict.fromkeys(kind(cell) for cell in self._on))
@@ -298,3 +295,8 @@ class Meaning:
 def _within(share: float) -> Bounds:
     """At most a factor 1 + ``share`` apart."""
     return Bounds(low=1 / (1 + share), high=1 + share, shown=f"within {share * 100:g} %")
+
+
+def _named(term: Term, name: str) -> Term:
+    """The term, and where it is ``each``, that of this name."""
+    return replace(term, name=name) if term.name == EACH else term

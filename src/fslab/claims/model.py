@@ -22,9 +22,9 @@ class Finding(Frozen):
     """What is found about one part of a claim.
 
     ``value`` is a ratio, or where ``unit`` is given a figure in it; ``low`` to ``high`` is its interval of
-    ``coverage`` (over all looks of a campaign), None where it is a printed figure of ``table``. ``bound`` is where it
-    must lie, ``margin`` how far inside it is on logarithms (negative: outside). ``why``: the reason why nothing is
-    known.
+    ``coverage`` (over all looks of a campaign), None where it is a printed figure of ``table``. ``bound`` is where
+    it must lie, ``margin`` how far inside it is on logarithms (negative: outside), ``further`` about how many more
+    blocks would decide it. ``why``: the reason why nothing is known.
     """
 
     what: str
@@ -39,6 +39,7 @@ class Finding(Frozen):
     unit: Unit | None = None
     table: str | None = None
     margin: float | None = None
+    further: int | None = None
     why: str | None = None
 
 

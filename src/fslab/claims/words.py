@@ -9,6 +9,7 @@ from fslab.claims.model import Finding, Verdict
 from fslab.units import format_value
 
 SHOWN = 2
+MANY = 1000
 
 
 def answer_words(
@@ -34,6 +35,8 @@ def finding_words(finding: Finding) -> str:
     said = f"{finding.what} {figure_words(finding)}"
     if finding.verdict is not Verdict.HOLDS:
         said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'to be'} {finding.bound}"
+    if finding.further is not None and finding.further < MANY:
+        said += f", about {finding.further} more trials"
     place = ", ".join(
         part for part in (finding.where, f"table {finding.table}" * bool(finding.table)) if part
     )
