@@ -86,7 +86,7 @@ class Meaning:
             case Level():
                 yield from self._level(form)
             case Tie():
-                bounds = _within(form.within)
+                bounds = within(form.within)
                 for one, other in combinations(form.terms, 2):
                     yield from self._pair(one, other, bounds)
             case Extreme():
@@ -175,7 +175,7 @@ class Meaning:
                 continue
             for one, other in combinations(found, 2):
                 names = tuple(self._value(term, figure.cell, form.keys) for figure in (one, other))
-                yield quotient(one, other, (names[0], names[1]), _within(share), where)
+                yield quotient(one, other, (names[0], names[1]), within(share), where)
 
     def _spreads(self, form: Varies, term: Term, other: Term) -> Iterator[Part]:
         one_side, other_side = self._matching(term), self._matching(other)
@@ -290,11 +290,6 @@ class Meaning:
         ]
         layout = [cells[0].stack.layout] if "layout" in told else []
         return ", ".join([*([workload] if workload else []), *layout, *values])
-
-
-def _within(share: float) -> Bounds:
-    """At most a factor 1 + ``share`` apart."""
-    return Bounds(low=1 / (1 + share), high=1 + share, shown=f"within {share * 100:g} %")
 
 
 def _named(term: Term, name: str) -> Term:

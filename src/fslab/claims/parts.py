@@ -126,6 +126,11 @@ def better(one: Figure, other: Figure, names: tuple[str, str], where: str) -> Qu
     return quotient(one, other, names, bounds, where)
 
 
+def within(share: float) -> Bounds:
+    """At most a factor 1 + ``share`` apart."""
+    return Bounds(low=1 / (1 + share), high=1 + share, shown=f"within {share * 100:g} %")
+
+
 def mean_of(parts: Sequence[Quotient], where: str) -> Quotient:
     """The geometric mean of several quotients that say the same: all turned such that larger is better."""
     turned = [_turned(part) if part.bounds is WORSE else part for part in parts]
