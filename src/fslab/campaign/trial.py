@@ -120,8 +120,7 @@ def _measure(
     undo.enter_context(tuning.tuned(cell.tuning, site.journal))
     up = _build(cell, key, site, undo, evidence)
     tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
-    top = (up.device.kernel_name,) if up.device else ()
-    undo.enter_context(tuning.tuned_devices(cell.tuning, (*top, *up.watched), site.journal))
+    undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, site.journal))
     evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     scratch = _emptied(site.runtime / SCRATCH / "tool")
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cell.cache is Cache.COLD)
@@ -149,8 +148,8 @@ def _measure(
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics(parameters)
     }
-    evidence.observed = findings.texts
     evidence.probes = findings.values
+    evidence.observed = findings.texts
     evidence.warnings += judge(_facts(cell, up, reading, findings, evidence, machine))
     if cell.fresh is not Fresh.TRIAL or up.target is None:
         if remount:
@@ -256,7 +255,7 @@ def _facts(
         cold=cell.cache is Cache.COLD,
         figures=findings.values,
         texts=findings.texts,
-        devices=up.watched,
+        devices=up.devices,
         cpus=machine.get("cpus"),
         memory_bytes=machine.get("memory_bytes"),
         caches_dropped=evidence.caches_dropped,
@@ -275,9 +274,9 @@ def _facts(
 def _status(evidence: Evidence, failure: FslabError | None) -> Status:
     if failure is not None:
         return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
+    invalid = any(warning.severity is Severity.INVALID for warning in evidence.warnings)
     if evidence.traced:
         return Status.TRACED
-    invalid = any(warning.severity is Severity.INVALID for warning in evidence.warnings)
     return Status.INVALID if invalid else Status.OK
 
 
