@@ -38,6 +38,7 @@ from fslab.claims.parts import (
     better,
     mean_of,
     quotient,
+    within,
 )
 from fslab.claims.scope import Scope, kind
 from fslab.claims.written import Claim
