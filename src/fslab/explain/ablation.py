@@ -1,0 +1,147 @@
+"""Which counterfactuals tell what causes a difference: the cells of an ablation, and what its trials say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from fslab.cell import Cell, Frozen
+from fslab.explain.attribution import Attribution, Off, Share, attribute
+from fslab.explain.mechanisms import REGISTRY
+from fslab.explain.seen import Seen
+from fslab.explain.switch import Switch, all_off
+
+MOST_TOGETHER = 3  # 8 cells; with four there would be 16
+
+
+class Ablation(Frozen):
+    """The slower cell with every set of mechanisms off that is measured, and the faster one, by cell id. ``off`` maps
+    ``copy-on-write+data-checksums`` to a cell; ``switches`` what each mechanism's switch is, in words."""
+
+    of: str
+    workload: str
+    slow: str
+    fast: str
+    slow_cell: str
+    fast_cell: str
+    metric: str
+    higher_is_better: bool
+    off: dict[str, str]
+    switches: dict[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The mechanisms."""
+        return tuple(self.switches)
+
+
+def candidates(slow: Seen, fast: Seen, only: Sequence[str] = ()) -> dict[str, Switch]:
+    """Mechanisms of the slower stack whose switch leaves the same question, in the order of what the evidence weighs;
+    those that the faster one has too come last: they explain the least."""
+    found = {}
+    for name, mechanism in REGISTRY:
+        if (only and name not in only) or (mechanism.alters and not only) or not mechanism.applies(slow):
+            continue
+        switch = mechanism.switch(slow)
+        if switch is not None and switch.off(slow.cell) is not None:
+            weight = max((each.weight for each in mechanism.state(slow)), default=-1.0)
+            found[name] = (mechanism.applies(fast), -weight, switch)
+    return {name: each[2] for name, each in sorted(found.items(), key=lambda item: item[1][:2])}
+
+
+def cells(slow: Seen, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
+    """The slower cell with sets of mechanisms off, by their names joined with ``+``; whether these are all sets.
+
+    All combinations of up to three; of more, each alone (then those that matter are measured together).
+    """
+    complete = len(switches) <= MOST_TOGETHER
+    sizes = range(1, (len(switches) if complete else 1) + 1)
+    found: dict[str, Cell] = {}
+    for size in sizes:
+        for chosen in combinations(switches, size):
+            cell = all_off(slow.cell, [switches[name] for name in chosen])
+            label = f"{slow.cell.stack.name} without {' and '.join(chosen)}"
+            # Cells that come out alike (nodatacow is nodatasum as well) are one cell with one name.
+            alike = next((each for each in found.values() if _alike(each, cell)), None)
+            named = cell.model_copy(update={"stack": cell.stack.model_copy(update={"name": label})})
+            found["+".join(chosen)] = alike or named
+    return found, complete
+
+
+def matter(found: Attribution) -> list[str]:
+    """The mechanisms that do something alone, the strongest first, as many as can be measured together."""
+    effective = [name for name, share in found.alone.items() if share.nothing is False]
+    return sorted(effective, key=lambda name: -abs(found.alone[name].factor - 1))[:MOST_TOGETHER]
+
+
+def values_of(
+    ablation: Ablation, by_cell: Mapping[str, Mapping[int, float]]
+) -> tuple[dict[Off, Mapping[int, float]], Mapping[int, float]]:
+    """What :func:`attribute` takes, of values by cell and block; larger is better."""
+    flip = 1 if ablation.higher_is_better else -1
+    sound = {
+        cell: {block: value**flip for block, value in values.items() if value > 0}
+        for cell, values in by_cell.items()
+    }
+    slow: dict[Off, Mapping[int, float]] = {frozenset(): sound.get(ablation.slow_cell, {})}
+    for names, cell in ablation.off.items():
+        slow[frozenset(names.split("+"))] = sound.get(cell, {})
+    return slow, sound.get(ablation.fast_cell, {})
+
+
+def attributed(
+    ablation: Ablation, by_cell: Mapping[str, Mapping[int, float]], coverage: float
+) -> Attribution | None:
+    """What the trials of an ablation say; a mechanism whose cell has no sound trial is left out."""
+    slow, fast = values_of(ablation, by_cell)
+    unmeasured = {name for off, values in slow.items() if not values for name in off if len(off) == 1}
+    kept = {off: values for off, values in slow.items() if values and not off & unmeasured}
+    return attribute(kept, fast, coverage=coverage) if kept.get(frozenset()) and fast else None
+
+
+def in_words(ablation: Ablation, found: Attribution) -> list[str]:
+    """First what the difference is, then whose it is, then what is not the cause, and what stays unexplained."""
+    blocks = f"{ablation.metric}, {found.ratio.n} blocks"
+    lines = [f"{ablation.workload}: {ablation.fast} is {_factor(found.ratio)} × {ablation.slow} ({blocks})."]
+    ordered = sorted(found.shares, key=lambda name: -found.shares[name].factor)
+    how = "on average over all orders of switching off" if found.complete and len(ordered) > 1 else "alone"
+    for name in ordered:
+        share, alone = found.shares[name], found.alone[name]
+        cause = REGISTRY.get(name).cause
+        if share.nothing and alone.nothing is not False:
+            lines.append(
+                f"  {cause}: not the cause; switching it off ({ablation.switches[name]}) does {_factor(share)} ×"
+            )
+        elif share.nothing is None:
+            lines.append(f"  {cause}: {_factor(share)} ×, of too few blocks to be sure")
+        else:
+            verb = "closes" if share.factor >= 1 else "widens it by"
+            lines.append(
+                f"  Switching {cause} off ({ablation.switches[name]}) {verb} {_factor(share)} ×, {how}"
+                + (f"; {_factor(alone)} × alone" if how != "alone" else "")
+            )
+    lines.append(f"  {_factor(found.rest)} × remains unexplained.")
+    return lines
+
+
+def as_document(ablation: Ablation, found: Attribution | None) -> dict[str, Any]:
+    """The same as JSON values."""
+    return {
+        "ablation": ablation.model_dump(mode="json"),
+        "attribution": found.model_dump(mode="json") if found else None,
+        "words": in_words(ablation, found) if found else [],
+    }
+
+
+def _factor(share: Share) -> str:
+    interval = (
+        f" ({share.low:.3g}–{share.high:.3g})" if share.low is not None and share.high is not None else ""
+    )
+    return f"{share.factor:.3g}{interval}"
+
+
+def _alike(one: Cell, other: Cell) -> bool:
+    return one.model_copy(update={"stack": one.stack.model_copy(update={"name": ""})}) == other.model_copy(
+        update={"stack": other.stack.model_copy(update={"name": ""})}
+    )

@@ -1,0 +1,86 @@
+"""The contract of a mechanism: where it applies, what it says and on what evidence, and what turns it off.
+
+One file per mechanism. Pure. What it says of a cell is observed; only switching it off shows a cause (``ablation``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Certainty, Figure, Statement
+from fslab.explain.switch import Switch
+from fslab.registry import Registry
+
+NOTICEABLE = 1.1
+
+
+class Mechanism(ABC):
+    """``name`` is set by the registry. ``cause`` completes "switching … off".
+
+    ``alters``: switching it off makes another workload or another volume of it, which shows what the mechanism costs
+    but is no share of a ratio."""
+
+    name: str
+    summary: ClassVar[str]
+    cause: ClassVar[str]
+    alters: ClassVar[bool] = False
+
+    @abstractmethod
+    def applies(self, seen: Seen) -> bool:
+        """Whether this stack has it and this workload can meet it."""
+
+    @abstractmethod
+    def switch(self, seen: Seen) -> Switch | None:
+        """What turns it off; None where nothing does."""
+
+    @abstractmethod
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What the evidence says; nothing without evidence, or where there is nothing to notice."""
+
+    def said(
+        self,
+        seen: Seen,
+        text: str,
+        *figures: Figure | None,
+        weight: float = 0.0,
+        refuted_by: str | None = None,
+        certainty: Certainty = Certainty.OBSERVED,
+    ) -> Statement:
+        """A statement of this mechanism."""
+        switch = self.switch(seen)
+        return Statement(
+            mechanism=self.name,
+            workload=seen.workload,
+            stack=seen.stack,
+            text=text,
+            figures=tuple(figure for figure in figures if figure is not None),
+            certainty=certainty,
+            refuted_by=refuted_by or (f"as slow with {switch}" if switch else "a second run without it"),
+            weight=weight,
+        )
+
+
+def writes(seen: Seen) -> bool:
+    """Whether the workload writes anything."""
+    parameters, tool = seen.parameters, seen.cell.workload.tool
+    match tool:
+        case "fio":
+            return str(parameters.get("rw", "")).partition(":")[0] not in {"read", "randread"}
+        case "engine":
+            operations = str(parameters.get("operations", "") or "create,delete")
+            reading = {"stat", "read", "open-close", "readdir"}
+            return not {*operations.split(",")} <= reading
+        case "dd":
+            return parameters.get("op") != "read"
+    return True
+
+
+def many_files(seen: Seen) -> bool:
+    """Whether it works on many files rather than in a few."""
+    return seen.cell.workload.tool == "engine"
+
+
+REGISTRY: Registry[Mechanism] = Registry("mechanism", __name__, Mechanism)

@@ -1,0 +1,43 @@
+"""Cache flushes that keep a commit in order on a disk with a volatile cache:
+Documentation/block/writeback_cache_control.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Statement
+from fslab.explain.switch import Switch
+
+
+class Barriers(Mechanism):
+    """Each fsync flushes the device's cache, once or more. Without them a power cut loses what was
+    synced."""
+
+    summary = "cache flushes per fsync"
+    cause = "cache flushes"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return (
+            seen.filesystem in {"ext2", "ext3", "ext4", "btrfs"}
+            and writes(seen)
+            and not {"nobarrier", "barrier=0"} & seen.mount_options
+        )
+
+    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+        """As its own option says."""
+        return Switch(mount=("nobarrier",), instead=("barrier",))
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        flushes = seen.per_sync("device_flushes", "cache flushes per fsync")
+        if flushes is not None and flushes.value > 0.2:
+            yield self.said(
+                seen,
+                f"Each fsync cost {flushes.value:.2f} cache flushes of the device.",
+                flushes,
+                seen.figure("device_flushes"),
+                weight=flushes.value,
+            )

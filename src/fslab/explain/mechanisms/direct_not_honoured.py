@@ -1,0 +1,45 @@
+"""O_DIRECT that is taken and not honoured: ext4 with data=journal, btrfs with checksums (Linux 6.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Certainty, Statement
+from fslab.explain.switch import Switch
+from fslab.units import format_size
+
+
+class DirectNotHonoured(Mechanism):
+    """The writes go through the page cache all the same, copied and written back."""
+
+    summary = "direct writes through the page cache"
+    cause = "the page cache under direct writes"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return bool(seen.parameters.get("direct")) and writes(seen)
+
+    def switch(self, seen: Seen) -> Switch | None:
+        """As its own option says."""
+        if seen.filesystem == "btrfs":
+            return Switch(mount=("nodatasum",), instead=("datasum",))
+        return Switch(mount=("data=ordered",)) if "data=journal" in seen.mount_options else None
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        written, own = (
+            seen.written_bytes,
+            seen.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system"),
+        )
+        dirtied = own or seen.figure("page_cache_dirtied_bytes", "dirtied in the page cache of the machine")
+        if written and dirtied is not None and dirtied.value > 0.5 * written:
+            yield self.said(
+                seen,
+                f"The direct writes were not direct: {format_size(dirtied.value)} went through the page cache for "
+                f"{format_size(written)} written ({100 * dirtied.value / written:.0f} %).",
+                dirtied,
+                weight=5.0,
+                certainty=Certainty.OBSERVED if own else Certainty.COINCIDES,
+            )

@@ -1,0 +1,34 @@
+"""Discards while the file system is in use: mount -o discard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Statement
+from fslab.explain.switch import Switch
+from fslab.units import format_size
+
+
+class Discard(Mechanism):
+    """Freed space is reported to the device at each commit."""
+
+    summary = "freed space is discarded"
+    cause = "discards"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return any(each.partition("=")[0] == "discard" for each in seen.mount_options)
+
+    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+        """As its own option says."""
+        return Switch(mount=("nodiscard",), instead=("discard",))
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        discarded = seen.figure("device_discarded_bytes", "discarded")
+        if discarded is not None and discarded.value:
+            yield self.said(
+                seen, f"{format_size(discarded.value)} were discarded meanwhile.", discarded, weight=0.5
+            )

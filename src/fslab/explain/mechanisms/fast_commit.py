@@ -1,0 +1,47 @@
+"""Full commits where ext4 could log small ones: fast_commit of ext4(5),
+Documentation/filesystems/ext4/journal.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Statement
+from fslab.explain.switch import Switch
+from fslab.units import format_size
+
+
+class FastCommit(Mechanism):
+    """An fsync that changed one inode writes one block instead of a transaction; off by default."""
+
+    summary = "whole transactions for each fsync"
+    cause = "full journal commits (mkfs -O fast_commit)"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return (
+            seen.filesystem == "ext4"
+            and seen.syncs() is not None
+            and "fast_commit" not in seen.cell.stack.mkfs_options
+            and "has_journal" not in seen.cell.stack.mkfs_options
+        )
+
+    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+        """As its own option says."""
+        return Switch(mkfs="-O fast_commit")
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        commits, bytes_each = (
+            seen.figure("journal_commits"),
+            seen.per_sync("journal_bytes", "journal bytes per fsync"),
+        )
+        if commits is not None and bytes_each is not None and bytes_each.value > 4096:
+            yield self.said(
+                seen,
+                f"Each fsync wrote {format_size(bytes_each.value)} of journal in a full commit.",
+                bytes_each,
+                commits,
+                weight=bytes_each.value / 4096,
+            )

@@ -1,0 +1,55 @@
+"""What is written beside the data: trees, inodes, journals, superblocks, by the kernel's own marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Statement
+from fslab.explain.switch import Switch
+
+
+class MetadataTraffic(Mechanism):
+    """Split by REQ_META and by where journal and superblocks lie; only from a traced trial that passed its
+    checks."""
+
+    summary = "metadata written beside the data"
+    cause = "metadata"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return writes(seen)
+
+    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+        """As its own option says."""
+        return None
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        whole, meta = (
+            seen.of_trace("traced_written_bytes", "written"),
+            seen.of_trace("traced_metadata_bytes", "of metadata"),
+        )
+        amplified = seen.figure("write_amplification", "device bytes per byte written")
+        if (
+            whole is not None
+            and meta is not None
+            and whole.value
+            and amplified is not None
+            and meta.value > 0.02 * whole.value
+        ):
+            yield self.said(
+                seen,
+                f"The device received {amplified.value:.3g} bytes for each byte written; "
+                f"{100 * meta.value / whole.value:.0f} % "
+                "of that was marked as metadata.",
+                amplified,
+                meta,
+                *(
+                    seen.of_trace(f"traced_{place}_written_bytes", place)
+                    for place in ("data", "metadata", "journal", "superblock")
+                ),
+                weight=amplified.value,
+                refuted_by="another method of tracing that counts otherwise",
+            )

@@ -1,0 +1,38 @@
+"""data=ordered: the journal commits metadata only after the data it speaks of: admin-guide/ext4.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Certainty, Statement
+from fslab.explain.switch import Switch
+
+
+class OrderedMode(Mechanism):
+    """A commit waits for data that happens to be dirty then; data=writeback does not."""
+
+    summary = "commits wait for data"
+    cause = "ordered mode"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return seen.filesystem in {"ext3", "ext4"} and writes(seen) and "data=ordered" in seen.mount_options
+
+    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+        """As its own option says."""
+        return Switch(mount=("data=writeback",))
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        mean, commits = seen.figure("journal_commit_mean", "mean commit"), seen.figure("journal_commits")
+        if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
+            yield self.said(
+                seen,
+                f"A commit of the journal took {mean.value / 1e6:.1f} ms in the mean, waiting for data included.",
+                mean,
+                commits,
+                weight=0.2,
+                certainty=Certainty.COINCIDES,
+            )

@@ -1,0 +1,34 @@
+"""Read-ahead: the kernel reads on before it is asked. Documentation/admin-guide/blockdev, read_ahead_kb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Statement
+from fslab.explain.switch import Switch
+
+
+class ReadAhead(Mechanism):
+    """It helps sequential reads and is wasted on random ones."""
+
+    summary = "more is read than was asked for"
+    cause = "read-ahead"
+    alters = True
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return not seen.parameters.get("direct") and not writes(seen)
+
+    def switch(self, seen: Seen) -> Switch | None:
+        """As its own option says."""
+        return Switch(parameters={"direct": True}) if seen.cell.workload.tool == "fio" else None
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        read = seen.figure("read_amplification", "device bytes per byte read")
+        if read is not None and read.value > 1.5:
+            yield self.said(
+                seen, f"For each byte read the device gave {read.value:.2f}.", read, weight=read.value
+            )

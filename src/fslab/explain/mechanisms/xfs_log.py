@@ -1,0 +1,46 @@
+"""The log of XFS and its buffers: Documentation/admin-guide/xfs.rst, logbsize, logbufs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Statement
+from fslab.explain.switch import Switch
+from fslab.units import format_size
+
+
+class XfsLog(Mechanism):
+    """Transactions wait when all in-core log buffers are full."""
+
+    summary = "log writes and log buffers"
+    cause = "small log buffers"
+
+    def applies(self, seen: Seen) -> bool:
+        """Where it is in effect."""
+        return seen.filesystem == "xfs" and writes(seen)
+
+    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+        """As its own option says."""
+        return Switch(mount=("logbsize=256k",))
+
+    def state(self, seen: Seen) -> Iterator[Statement]:
+        """What was counted."""
+        log, written = seen.figure("xfs_log_bytes", "bytes written to the log"), seen.written_bytes
+        waits = seen.figure("xfs_log_no_buffer", "waits for a log buffer")
+        if log is not None and written and log.value > 0.05 * written:
+            waited = (
+                f", and {waits.value:.0f} times a transaction waited for a buffer"
+                if waits and waits.value
+                else ""
+            )
+            yield self.said(
+                seen,
+                f"For {format_size(written)} of data the log wrote {format_size(log.value)}{waited}.",
+                log,
+                waits,
+                seen.figure("xfs_log_writes"),
+                seen.figure("xfs_log_forces"),
+                weight=log.value / written,
+            )

@@ -1,0 +1,107 @@
+"""What is known of one cell: its sound trials' probes, and its traced trial if that may be believed. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fslab.analysis.soundness import is_sound
+from fslab.cell import Cell
+from fslab.explain.statement import Figure
+from fslab.record import TrialRecord
+from fslab.units import Unit, parse_size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """``workload`` and ``stack`` are what people call them; ``traced`` is the newest traced trial."""
+
+    cell: Cell
+    workload: str
+    stack: str
+    trials: Sequence[TrialRecord]
+    traced: TrialRecord | None = None
+
+    @property
+    def filesystem(self) -> str | None:
+        """Also on a directory that was there."""
+        found = next((trial.provenance.device.get("filesystem") for trial in self.trials), None)
+        return self.cell.stack.filesystem or found
+
+    @property
+    def mount_options(self) -> frozenset[str]:
+        """In effect, as the kernel showed them; else those that were asked for."""
+        shown = next(
+            (
+                observed
+                for trial in self.trials
+                if (observed := trial.provenance.observed.get("mount_options"))
+            ),
+            (),
+        )
+        return frozenset(shown) | frozenset(self.cell.stack.mount_options.split(","))
+
+    @property
+    def parameters(self) -> dict[str, str | int | float | bool]:
+        """Of the workload."""
+        return self.cell.workload.parameters
+
+    def figure(self, name: str, as_named: str | None = None) -> Figure | None:
+        """A probe's figure over the sound trials; None unless every one of them has it."""
+        found = [trial.probes.get(name) for trial in self.trials if is_sound(trial)]
+        values = [each.value for each in found if each is not None and each.value is not None]
+        if not values or len(values) < len(found):
+            return None
+        unit = next(each.unit for each in found if each is not None)
+        return Figure(
+            name=as_named or name.replace("_", " "), value=statistics.median(values), unit=unit, low=min(values),
+            high=max(values), n=len(values), evidence=f"probe {name}, {len(values)} trials",
+        )  # fmt: skip
+
+    def value(self, name: str) -> float | None:
+        """The same, only the number."""
+        found = self.figure(name)
+        return None if found is None else found.value
+
+    def of_trace(self, name: str, as_named: str | None = None) -> Figure | None:
+        """A figure of the traced trial; None also where a check withdrew the trace."""
+        record = self.traced
+        if record is None or record.provenance.observed.get("trace_withdrawn"):
+            return None
+        found = record.probes.get(name)
+        if found is None or found.value is None:
+            return None
+        method = (record.provenance.observed.get("trace_method") or ("snapshot",))[0]
+        return Figure(
+            name=as_named or name.replace("_", " "), value=found.value, unit=found.unit,
+            evidence=f"traced trial, {method}",
+        )  # fmt: skip
+
+    @property
+    def written_bytes(self) -> float | None:
+        """By the application: what the amplification is a ratio of."""
+        device, ratio = self.value("device_written_bytes_flushed"), self.value("write_amplification")
+        return device / ratio if device and ratio else None
+
+    def syncs(self) -> float | None:
+        """How many fsyncs there were, as far as the parameters tell."""
+        if self.cell.workload.tool == "engine" and self.parameters.get("fsync"):
+            return float(self.parameters.get("files", 10_000))
+        every = self.parameters.get("fsync") or self.parameters.get("fdatasync")
+        if self.cell.workload.tool != "fio" or not every or not self.written_bytes:
+            return None
+        return self.written_bytes / parse_size(str(self.parameters.get("bs", "4k"))) / int(every)
+
+    def per_sync(self, name: str, as_named: str) -> Figure | None:
+        """A count for each fsync."""
+        figure, syncs = self.figure(name), self.syncs()
+        if figure is None or not syncs:
+            return None
+        scaled = {
+            key: value / syncs
+            for key, value in (("value", figure.value), ("low", figure.low), ("high", figure.high))
+            if value is not None
+        }
+        unit = Unit.BYTES if figure.unit is Unit.BYTES else Unit.RATIO
+        return figure.model_copy(update={"name": as_named, "unit": unit, **scaled})
