@@ -64,9 +64,9 @@ def report(planned: tuple[Cell, ...], trials: list[TrialRecord], **more: Any) ->
     return build(campaign, trials, known=lambda workload: METRICS[workload.tool])
 
 
-def shown(found: Report, width: int = 80) -> str:
+def shown(found: Report, width: int = 80, *, notes: bool = False) -> str:
     console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
-    show(found, console)
+    show(found, console, notes=notes)
     return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
@@ -104,14 +104,52 @@ commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
 ★ better than every other at 95 % · median of 5 trials ± half their range · ↓
   lower is better · × with 95 % intervals
 
-¹ doubt, cpu saturated: the CPUs were 97 % busy (5 of 5 on btrfs, rand-write-4k)
-  → fewer jobs
+¹ doubt, cpu saturated: all CPUs were busy: not a storage result (5 of 5 on
+  btrfs, rand-write-4k)
 ² failed, no space: fio exited 1: No space left on device (5 of 5 on btrfs,
   commit)
+in full, and what to do: fslab results 20261120-k3f --notes
 kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
 campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 sound (5 in doubt),
   5 failed"""
     )
+
+
+def test_notes_in_full_tell_what_they_rest_on_each_place_and_what_to_do() -> None:
+    planned = cells((EXT4, XFS), RANDOM, SYNCED)
+    doubt = (warning(Severity.DOUBT),)
+    trials = [
+        *five(planned[0], {IOPS: 10}, validity=doubt),
+        *five(planned[1], {IOPS: 10})[:4],
+        trial(planned[1], 4, {IOPS: 10}, validity=doubt),
+        *five(planned[2], {IOPS: 10, LATENCY: 10}),
+    ]
+    found = report(planned, trials)
+    full = """\
+¹ doubt, cpu saturated: the CPUs were 97 % busy (5 of 5 on ext4, rand-write-4k;
+  1 of 5 on xfs, rand-write-4k) → fewer jobs
+kernel"""
+    assert full in shown(found, notes=True)
+    short = """\
+¹ doubt, cpu saturated: all CPUs were busy: not a storage result (6 trials of 2
+  cells)
+in full, and what to do: fslab results 20261120-k3f --notes
+kernel"""
+    assert short in shown(found)
+
+
+def test_a_campaign_that_repeats_until_it_is_sure_tells_the_least_and_the_most() -> None:
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    trials = [item for cell in planned[:2] for item in five(cell, {IOPS: 1000})]
+    trials.append(trial(planned[2], 0, {}, status=Status.UNSUPPORTED, error="no btrfs here"))
+    settings = {"stopping": {"trials": 5, "precision": 0.05, "max_trials": 40}}
+    found = report(planned, trials, status=CampaignStatus.BUDGET_SPENT, settings=settings)
+    # two cells with 5 to 40 trials each, and one that is stored once
+    assert (found.counts.planned, found.counts.planned_most, found.counts.stored) == (11, 81, 11)
+    assert (
+        "budget spent: 11 trials are stored, of 11 to 81 (as many as it takes); finish it with: "
+        "fslab run --resume 20261120-k3f"
+    ) in shown(found, 140)
 
 
 def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None:

@@ -25,6 +25,10 @@ def results(
             help="Compare each stack with this one (its name or file system) instead of with the best of each row.",
         ),
     ] = None,
+    notes: Annotated[
+        bool,
+        typer.Option("--notes", help="Tell each note in full: what it rests on, every place, what to do."),
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,15 +44,15 @@ def results(
         elif as_json:
             print_json(as_document(opened.campaign(campaign), opened, baseline))
         else:
-            show(opened.campaign(campaign), opened, baseline)
+            show(opened.campaign(campaign), opened, baseline, notes=notes)
 
 
-def show(campaign: Campaign, store: Store, baseline: str | None = None) -> None:
-    """Print the report of a campaign."""
+def show(campaign: Campaign, store: Store, baseline: str | None = None, *, notes: bool = False) -> None:
+    """Print the report of a campaign; with ``notes`` each of them in full."""
     from fslab.report import terminal
     from fslab.report.build import build
 
-    terminal.show(build(campaign, store.trials(campaign.id), baseline=baseline), console())
+    terminal.show(build(campaign, store.trials(campaign.id), baseline=baseline), console(), notes=notes)
 
 
 def as_document(campaign: Campaign, store: Store, baseline: str | None = None) -> dict[str, Any]:
@@ -68,16 +72,25 @@ def _state(campaign: Campaign) -> str:
     return campaign.status.value.replace("_", " ")
 
 
+def _done(row: dict[str, Any]) -> str:
+    """``10 of 24``, ``26 of 24–240``; what a finished campaign left out it did not need, or could not do."""
+    if row["status"] == "finished":
+        return str(row["trials"])
+    most = f"–{row['planned_most']}" if row["planned_most"] > row["planned"] else ""
+    return f"{row['trials']} of {row['planned']}{most}"
+
+
 def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.table import Table
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "campaign": campaign.id,
             "study": campaign.study_id,
             "status": _state(campaign),
             "trials": len(store.finished(campaign.id)),
-            "planned": campaign.trials * len(campaign.cells),
+            "planned": campaign.planned()[0],
+            "planned_most": campaign.planned()[1],
             "title": campaign.study_title,
         }
         for campaign in store.campaigns()
@@ -89,8 +102,9 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     for title in ("campaign", "study", "status", "trials", "title"):
         table.add_column(title, no_wrap=title == "campaign", overflow="fold")
     for row in rows:
-        done = f"{row['trials']}/{row['planned']}"
         table.add_row(
-            *(str(row[key]) for key in ("campaign", "study", "status")), done, f"[dim]{row['title']}[/dim]"
+            *(str(row[key]) for key in ("campaign", "study", "status")),
+            _done(row),
+            f"[dim]{row['title']}[/dim]",
         )
     console().print(table)

@@ -183,8 +183,10 @@ def _baseline(wanted: str | None, stacks: Sequence[Stack]) -> str | None:
 
 
 def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
+    least, most = campaign.planned(_impossible(trials))
     return Counts(
-        planned=max(campaign.trials * len(campaign.cells), len(trials)),
+        planned=least,
+        planned_most=most,
         stored=len(trials),
         sound=sum(map(is_sound, trials)),
         doubt=sum(map(in_doubt, trials)),
@@ -192,6 +194,12 @@ def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
         failed=sum(map(is_failed, trials)),
         impossible=sum(map(is_impossible, trials)),
     )
+
+
+def _impossible(trials: Sequence[TrialRecord]) -> int:
+    """How many cells could not be tried at all."""
+    tried = {trial.cell.id for trial in trials if not is_impossible(trial)}
+    return len({trial.cell.id for trial in trials} - tried)
 
 
 def _guests(trials: Sequence[TrialRecord]) -> tuple[Guest, ...]:

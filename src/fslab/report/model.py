@@ -146,21 +146,36 @@ class Place(Frozen):
 
 
 class Note(Frozen):
-    """Why some trials are in doubt or missing. ``kind``: of the warning, or the status of a failure."""
+    """Why some trials are in doubt or missing. ``kind``: of the warning, or the status of a failure.
+
+    ``summary`` says in a few words what warnings of this kind mean, ``message`` with its figures what the first one of
+    them told.
+    """
 
     number: int
     severity: str
     kind: str
+    summary: str | None = None
     message: str
     hint: str | None
     places: tuple[Place, ...]
 
+    @property
+    def trials(self) -> int:
+        """How many trials it is about; 0 where it is the whole campaign."""
+        return sum(place.count for place in self.places)
+
 
 class Counts(Frozen):
     """Trials of the campaign: planned, stored, and of these sound (with those in doubt), invalid, failed (with
-    those that are not possible here)."""
+    those that are not possible here).
+
+    A campaign that repeats until it is sure has ``planned`` at least and ``planned_most`` at most. A cell that is not
+    possible counts once.
+    """
 
     planned: int
+    planned_most: int = 0
     stored: int
     sound: int
     doubt: int

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from fslab.analysis.soundness import is_failed, is_invalid
 from fslab.record import Severity, TrialRecord, ValidityWarning
 from fslab.report.model import Note, Place
+from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.campaign import Found
+from fslab.validity.trial import REGISTRY as TRIAL_RULES
+
+_SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +80,7 @@ class NoteBook:
                 number=number,
                 severity=entry.reason.severity,
                 kind=entry.reason.kind,
+                summary=_SUMMARIES.get(entry.reason.kind),
                 message=entry.reason.message,
                 hint=entry.reason.hint,
                 places=tuple(entry.places.values()),

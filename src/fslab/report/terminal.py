@@ -15,22 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.report import cells
-from fslab.report.model import Mark, Note, Report, Row, Stack
+from fslab.report.model import Mark, Note, Place, Report, Row, Stack
 from fslab.report.words import ranking_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_size
 
 NARROWEST = 20
-PLACES_SHOWN = 4
 
 
-def show(report: Report, console: Console) -> None:
-    """Print a report."""
-    for part in parts(report, console):
+def show(report: Report, console: Console, *, notes: bool = False) -> None:
+    """Print a report; with ``notes`` each note in full."""
+    for part in parts(report, console, notes=notes):
         console.print(part, soft_wrap=False)
 
 
-def parts(report: Report, console: Console) -> Iterator[RenderableType]:
+def parts(report: Report, console: Console, *, notes: bool = False) -> Iterator[RenderableType]:
     """The pieces of a report from top to bottom, fitted to the console's width."""
     width = max(console.width, NARROWEST)
     yield Text(report.title, style="bold")
@@ -40,7 +39,7 @@ def parts(report: Report, console: Console) -> Iterator[RenderableType]:
         yield from _tables(report, console, width)
         yield _wrapped(_legend(report), width, style="dim")
         yield Text("")
-    for line in (*map(_note, report.notes), *_options(report), *_provenance(report)):
+    for line in (*_notes(report, in_full=notes), *_options(report), *_provenance(report)):
         yield _wrapped(line, width, style="dim")
 
 
@@ -105,6 +104,9 @@ def _unfinished(report: Report) -> str:
     state = report.status.value.replace("_", " ")
     advice = f"; finish it with: fslab run --resume {report.campaign}"
     counts = report.counts
+    if counts.planned_most > counts.planned:
+        planned = f"{counts.planned} to {counts.planned_most} (as many as it takes)"
+        return f"{state}: {counts.stored} trials are stored, of {planned}{advice}"
     missing = advice if counts.stored < counts.planned else ""
     return f"{state}: {counts.stored} of {counts.planned} trials are stored{missing}"
 
@@ -127,18 +129,45 @@ def _legend(report: Report) -> str:
     return " · ".join(said)
 
 
-def _note(note: Note) -> str:
-    places = [f"{place.count} of {place.of} on {place.stack}, {place.workload}" for place in note.places]
-    shown = "; ".join(places[:PLACES_SHOWN])
-    if len(places) > PLACES_SHOWN:
-        rest = note.places[PLACES_SHOWN:]
-        shown += f"; {sum(place.count for place in rest)} more on {len(rest)} others"
-    kind = note.kind.replace(":", ", ").replace("_", " ")
-    what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
+def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
+    """A line for each note; where that leaves something out, how to see it."""
+    if in_full:
+        yield from map(_in_full, report.notes)
+        return
+    yield from (_in_short(note, report.counts.stored) for note in report.notes)
+    if any(note.summary for note in report.notes):
+        yield f"in full, and what to do: fslab results {report.campaign} --notes"
+
+
+def _in_short(note: Note, stored: int) -> str:
+    """What it is and how many trials it befell. A failure, and what is of the whole campaign, tells all."""
+    if note.summary is None or not note.places:
+        return _in_full(note)
+    if len(note.places) == 1:
+        where = _place(note.places[0])
+    elif note.trials == stored:
+        where = f"all {stored} trials"
+    else:
+        where = f"{note.trials} trials of {len(note.places)} cells"
+    return f"{_head(note)}: {note.summary} ({where})"
+
+
+def _in_full(note: Note) -> str:
+    shown = "; ".join(map(_place, note.places))
     message = " ".join(note.message.split())
     hint = f" → {note.hint}" if note.hint else ""
     where = f" ({shown})" if shown else ""
-    return f"{cells.superscripts([note.number])} {what}: {message}{where}{hint}"
+    return f"{_head(note)}: {message}{where}{hint}"
+
+
+def _place(place: Place) -> str:
+    return f"{place.count} of {place.of} on {place.stack}, {place.workload}"
+
+
+def _head(note: Note) -> str:
+    kind = note.kind.replace(":", ", ").replace("_", " ")
+    what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
+    return f"{cells.superscripts([note.number])} {what}"
 
 
 def _options(report: Report) -> Iterator[str]:

@@ -50,6 +50,11 @@ class Campaign(Frozen):
         """How often its cells are repeated."""
         return Stopping.model_validate(self.settings.get("stopping") or {"trials": self.trials})
 
+    def planned(self, impossible: int = 0) -> tuple[int, int]:
+        """How many trials it has at least and at most; ``impossible`` cells are stored once, and not repeated."""
+        possible = len(self.cells) - impossible
+        return impossible + possible * self.trials, impossible + possible * self.stopping.most
+
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What its study claimed when it began."""
