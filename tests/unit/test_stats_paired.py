@@ -133,3 +133,9 @@ def test_blocks_cancel_what_drifts() -> None:
         narrower += 4 * paired.half_width < unpaired.half_width
     assert narrower > 0.95 * rounds
     assert covered / rounds == pytest.approx(0.95, abs=0.02)  # three standard errors of the simulation
+
+
+def test_a_single_common_block_is_not_called_too_coarse() -> None:
+    """Of one difference nobody can tell whether all are equal: four blocks are enough, as for any other."""
+    found = compare_blocks({0: 1.0}, {0: 2.0, 1: 2.1}, coverage=0.9868)
+    assert (found.interval, found.needed) == (None, 4)

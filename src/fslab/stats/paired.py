@@ -77,8 +77,8 @@ def _by_t(differences: list[float], coverage: float) -> RatioEstimate:
 
 
 def _mostly_equal(differences: Sequence[float]) -> bool:
-    """Whether more than half are one and the same value, but for rounding."""
-    if not differences:
+    """Whether more than half are one and the same value, but for rounding; of a single one nobody can tell."""
+    if len(differences) < 2:
         return False
     (_, often), *_ = Counter(round(value, 12) for value in differences).most_common(1)
     return 2 * often > len(differences)
