@@ -7,7 +7,10 @@ frozen values with a JSON form. They describe; they touch nothing.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -103,15 +106,22 @@ class Cell(Frozen):
     time_limit_s: float = 600.0
     tuning: dict[str, str] = {}
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Twelve hex digits of the cell's content: the same cell has the same id in every campaign."""
         return _digest(self)
 
-    @property
+    @cached_property
     def stack_id(self) -> str:
         """The same for the stack alone."""
         return _digest(self.stack)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with an id of its own: what was computed of this cell does not go along."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("id", "stack_id"):
+            copied.__dict__.pop(name, None)
+        return copied
 
 
 class TrialKey(Frozen):

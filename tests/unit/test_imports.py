@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"claims", "system"},
     "analysis": {"stats", "workloads"},
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
-    "serve": {"report", "store"},
+    "serve": {"report", "store", "system"},
     "campaign": {
         "analysis", "claims", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system", "tracing",
         "validity",

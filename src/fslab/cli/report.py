@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -91,14 +92,20 @@ def page_of(campaigns: list[Campaign], store: Store) -> Page:
     """The page of campaigns: each of them, and each compared with the first."""
     from fslab.report import sources
 
-    return sources.page(campaigns, store)
+    # Values by the hundred thousand, all of them in use: looking for cycles among them only costs time.
+    gc.disable()
+    try:
+        return sources.page(campaigns, store)
+    finally:
+        gc.enable()
 
 
 def html_of(page: Page) -> str:
     """The page as the text of a file."""
     from fslab.report.page import render
+    from fslab.system import paths
 
-    return render.html(page)
+    return render.html(page, kept=paths.cache())
 
 
 def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -29,6 +30,7 @@ class Pages:
 
     url: str | None
     is_running: Callable[[str], bool]
+    kept: Path
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     def listing(self, _request: Request) -> Response:
@@ -76,13 +78,13 @@ class Pages:
                     self.made.pop(next(iter(self.made)))
                 alone = len(campaigns) == 1 and states[0].running
                 live = render.Live(home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None)
-                self.made[key] = render.html(sources.page(campaigns, store), live)
+                self.made[key] = render.html(sources.page(campaigns, store), live, self.kept)
         return self.made[key]
 
 
-def application(url: str | None, access: Access, is_running: Callable[[str], bool]) -> Starlette:
-    """``is_running``: whether a process runs the campaign of an id."""
-    pages = Pages(url=url, is_running=is_running)
+def application(url: str | None, access: Access, is_running: Callable[[str], bool], kept: Path) -> Starlette:
+    """``is_running``: whether a process runs the campaign of an id; ``kept``: see ``render.library``."""
+    pages = Pages(url=url, is_running=is_running, kept=kept)
     app = Starlette(
         routes=[
             Route("/", pages.listing),

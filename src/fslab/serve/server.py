@@ -9,6 +9,7 @@ import uvicorn
 
 from fslab.serve.app import application
 from fslab.serve.guard import Access
+from fslab.system import paths
 
 
 def run(
@@ -26,7 +27,7 @@ def run(
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
         config = uvicorn.Config(
-            application(url, access, is_running), log_level="warning", server_header=False,
+            application(url, access, is_running, paths.cache()), log_level="warning", server_header=False,
             timeout_graceful_shutdown=1, lifespan="off",
         )  # fmt: skip
         uvicorn.Server(config).run(sockets=[listening])

@@ -5,11 +5,16 @@ What comes from a study, a tool or a machine is text and stays text: every templ
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import stat
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -55,8 +60,8 @@ def listing(rows: Sequence[Listed], store: str) -> str:
     )  # fmt: skip
 
 
-def html(page: Page, live: Live | None = None) -> str:
-    """The file's text."""
+def html(page: Page, live: Live | None = None, kept: Path | None = None) -> str:
+    """The file's text; ``kept``: see ``library``."""
     environment = _environment()
     comparison = environment.get_template("comparison.html.j2")
     return environment.get_template("page.html.j2").render(
@@ -70,7 +75,7 @@ def html(page: Page, live: Live | None = None) -> str:
         dark=_css_variables(dark=True),
         css=static("report.css"),
         script=static("report.js"),
-        vega=library(),
+        vega=library(kept),
     )
 
 
@@ -81,12 +86,44 @@ def static(name: str) -> Markup:
 
 
 @cache
-def library() -> Markup:
-    """Vega, Vega-Lite and vega-embed in one script, out of vl-convert: nothing is fetched."""
+def library(kept: Path | None = None) -> Markup:
+    """Vega, Vega-Lite and vega-embed in one script, out of vl-convert: nothing is fetched.
+
+    ``kept``: a directory of the user's own where the script is kept, for it takes two seconds to put together.
+    """
     import vl_convert  # noqa: PLC0415 - 30 MB that only pages need
 
-    code: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    file = None if kept is None else kept / f"vega-{metadata.version('vl-convert-python')}-{VEGA_LITE}.js"
+    code = None if file is None else _own_text(file)
+    if code is None:
+        code = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE))
+        if file is not None:
+            _keep(code, file)
     return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))  # noqa: S704
+
+
+def _own_text(file: Path) -> str | None:
+    """What only this user could have written; None where there is no such file."""
+    try:
+        facts = file.stat(follow_symlinks=False)
+        if facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or not stat.S_ISREG(facts.st_mode):
+            return None
+        return file.read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+def _keep(text: str, file: Path) -> None:
+    """Whole or not at all; a disk that is full only costs time at the next report."""
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name)
+        try:
+            Path(name).write_text(text, encoding="utf-8")
+            Path(name).replace(file)
+        finally:
+            os.close(handle)
+            Path(name).unlink(missing_ok=True)
 
 
 def _part(environment: Environment, part: Part, prefix: str) -> Markup:
