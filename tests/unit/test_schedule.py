@@ -110,6 +110,22 @@ def test_a_campaign_that_was_killed_goes_on_as_it_would_have() -> None:
         assert [(b, c.id) for b, c in again.trials] == [(b, c.id) for b, c in whole.trials]
 
 
+def test_a_campaign_that_is_resumed_knows_how_much_was_planned() -> None:
+    stopping = Stopping(trials=5, precision=0.01)
+    whole = finished(stopping, wide)
+    assert len(whole.trials) > 3 * 8  # so that looks have been passed after five and six blocks
+    records = [record(cell, block, wide(cell, block)) for block, cell in whole.trials]
+    for stored in range(len(records)):
+        again = Schedule(cells=CELLS, stopping=stopping, seed=1)
+        passed = again.catch_up(records[:stored])
+        assert len(again.trials) > stored
+        assert [(b, c.id) for b, c in again.trials] == [
+            (b, c.id) for b, c in whole.trials[: len(again.trials)]
+        ]
+        assert (passed is None) == (stored < 15)
+    assert again.blocks == whole.blocks
+
+
 def test_a_stack_that_always_fails_is_not_waited_for() -> None:
     schedule = finished(
         Stopping(trials=5, precision=0.05),

@@ -151,7 +151,10 @@ def _run_trials(
         begun=time.monotonic(),
     )  # fmt: skip
     done = sum(cell not in without for cell, _ in course.finished)
+    passed = schedule.catch_up(ledger.records)
     observer.campaign_begins(campaign, done=done, total=len(schedule.trials))
+    if passed is not None:
+        observer.looked(passed, total=len(schedule.trials))
     while True:
         status = course.run_planned()
         if status is not CampaignStatus.FINISHED:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.look import Look, Watchman
 from fslab.analysis.pairs import looks_of
+from fslab.analysis.soundness import spent_cells
 from fslab.cell import Cell
 from fslab.claims.ask import questions_of
 from fslab.claims.written import Claim
@@ -56,6 +57,20 @@ class Schedule:
         if seen.needing and self.blocks < self.stopping.most:
             self._plan(min(looks.next_after(self.blocks), self.stopping.most), seen.needing)
         return seen
+
+    def catch_up(self, records: Sequence[TrialRecord]) -> Look | None:
+        """Go through the looks that these trials have been through, of a campaign that is resumed; returns the last."""
+        stored = {(record.key.block, record.cell.id) for record in records}
+        last = None
+        while True:
+            spent = spent_cells([record for record in records if record.key.block < self.blocks])
+            left = {(block, cell.id) for block, cell in self.trials if cell.id not in spent} - stored
+            planned = len(self.trials)
+            if left or (seen := self.look(records)) is None:
+                return last
+            if len(self.trials) == planned:  # the end; to be told when it is reached
+                return last
+            last = seen
 
     def glance(self, records: Sequence[TrialRecord]) -> Look | None:
         """What is known so far, to be shown; plans nothing."""
