@@ -275,3 +275,18 @@ def test_mistaken_campaign_gets_advice(store: Store) -> None:
         store.campaign("mapel-1")
     with pytest.raises(StoreError, match="known: maple-1, maple-2"):
         store.campaign("")
+
+
+def test_only_some_figures_and_the_provenance_of_the_first_block(store: Store) -> None:
+    """What a report of very many trials asks for; warnings stay, for they decide what is compared."""
+    store.create_campaign(campaign())
+    stored = [trial(block) for block in (0, 1)]
+    for each in stored:
+        store.add_trial(each)
+    name = next(iter(stored[0].metrics))
+    first, second = store.trials("c1", only=[name])
+    assert first.metrics == second.metrics == {name: stored[0].metrics[name]}
+    assert first.probes == second.probes == {}
+    assert first.validity == second.validity == stored[0].validity
+    assert first.provenance == stored[0].provenance
+    assert second.provenance == Provenance()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fslab.analysis.groups import headline_metrics
 from fslab.report import contrast
 from fslab.report.page import assemble
 from fslab.report.page.assemble import BRIEF_FROM, Source
@@ -23,9 +24,12 @@ def page(campaigns: Sequence[Campaign], store: Store) -> Page:
 
 
 def source(campaign: Campaign, store: Store) -> Source:
-    """A campaign with its trials; very many of them come without their tools' output."""
-    few = len(store.finished(campaign.id)) <= BRIEF_FROM
-    return Source(campaign=campaign, trials=store.trials(campaign.id, raw=few))
+    """A campaign with its trials; of very many only what a brief page shows is read."""
+    if len(store.finished(campaign.id)) <= BRIEF_FROM:
+        return Source(campaign=campaign, trials=store.trials(campaign.id, raw=True))
+    works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
+    named = {metric.name for work in works for metric in headline_metrics(work)}
+    return Source(campaign=campaign, trials=store.trials(campaign.id, only=named or None))
 
 
 def comparisons(sources: Sequence[Source]) -> list[Comparison]:

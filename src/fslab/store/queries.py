@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, Table, case, insert, null, select, type_coerce, update
 
 from fslab.cell import Cell
 from fslab.record import TrialRecord
@@ -71,16 +72,18 @@ def insert_trial(connection: Connection, record: TrialRecord, cell: int) -> None
     _insert_all(connection, raw_output, rows.raw_rows(record.raw, number))
 
 
-def select_trials(connection: Connection, campaign_id: str, *, raw: bool) -> list[TrialRecord]:
-    """All trials of a campaign as they were stored."""
+def select_trials(
+    connection: Connection, campaign_id: str, *, raw: bool, only: Collection[str] | None = None
+) -> list[TrialRecord]:
+    """All trials of a campaign as they were stored, or what ``only`` leaves of them (see ``Store.trials``)."""
     numbers = _cell_numbers(campaign_id)
     specs = connection.execute(select(cells.c.number, cells.c.spec).where(cells.c.number.in_(numbers)))
     cell_of = {number: rows.to_cell(spec) for number, spec in specs}
-    figures = _belonging(connection, metrics, campaign_id)
-    observed = _belonging(connection, probes, campaign_id)
+    figures = _belonging(connection, metrics, campaign_id, only)
+    observed = _belonging(connection, probes, campaign_id, only)
     doubts = _belonging(connection, warnings, campaign_id)
     output = _belonging(connection, raw_output, campaign_id) if raw else {}
-    wanted = select(trials).where(trials.c.cell.in_(numbers)).order_by(trials.c.number)
+    wanted = _trial_columns(lean=only is not None).where(trials.c.cell.in_(numbers)).order_by(trials.c.number)
     return [
         rows.to_trial(
             row,
@@ -130,10 +133,23 @@ def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:
     return select(cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
 
 
-def _belonging(connection: Connection, table: Table, campaign_id: str) -> Grouped:
-    """Rows of a trial's dependants by trial, in their own order."""
+def _trial_columns(*, lean: bool) -> Select[Any]:
+    """Whole rows, or with the provenance of each cell's first block alone: it is long, and alike in all of them."""
+    if not lean:
+        return select(trials)
+    first = case((trials.c.block == 0, trials.c.provenance), else_=null())
+    others = [column for column in trials.c if column.name != "provenance"]
+    return select(*others, type_coerce(first, trials.c.provenance.type).label("provenance"))
+
+
+def _belonging(
+    connection: Connection, table: Table, campaign_id: str, only: Collection[str] | None = None
+) -> Grouped:
+    """Rows of a trial's dependants by trial, in their own order; ``only``: of these names."""
     order = table.c.position if "position" in table.c else table.c.name
     wanted = select(table).join(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id))).order_by(order)
+    if only is not None:
+        wanted = wanted.where(table.c.name.in_(sorted(only)))
     grouped: Grouped = defaultdict(list)
     for row in connection.execute(wanted).mappings():
         grouped[row["trial"]].append(row)

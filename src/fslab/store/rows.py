@@ -148,6 +148,6 @@ def to_trial(
         metrics=to_figures(metrics),
         probes=to_figures(probes),
         validity=tuple(to_warning(item) for item in warnings),
-        provenance=Provenance.model_validate(row["provenance"]),
+        provenance=Provenance.model_validate(row["provenance"] or {}),
         raw=to_raw(raw),
     )

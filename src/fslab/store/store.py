@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -99,13 +99,16 @@ class Store:
                 raise StoreError(f"{what} is stored already", where=self.path)
             queries.insert_trial(connection, record, cell)
 
-    def trials(self, campaign_id: str, *, raw: bool = False) -> list[TrialRecord]:
+    def trials(
+        self, campaign_id: str, *, raw: bool = False, only: Collection[str] | None = None
+    ) -> list[TrialRecord]:
         """All trials of a campaign in the order in which they were stored.
 
-        The tools' output is left out unless ``raw``.
+        The tools' output is left out unless ``raw``. With ``only``, for campaigns of very many trials, so are all
+        figures but those of these names, and the provenance of all blocks but the first.
         """
         with self._reading() as connection:
-            return queries.select_trials(connection, campaign_id, raw=raw)
+            return queries.select_trials(connection, campaign_id, raw=raw, only=only)
 
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
         """Cell id and block of every stored trial, however it ended: what a resumed campaign need not run."""
