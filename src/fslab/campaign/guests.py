@@ -16,9 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from fslab.campaign import warden
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, MachineSpec, StackSpec, TrialKey
+from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
@@ -32,7 +34,6 @@ from fslab.system.signals import Teardown
 INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.inside")
 SLACK_S = 300.0
 COMMANDS = 4
-LOG_LIMIT = 256 << 10
 
 
 @dataclass(kw_only=True)
@@ -62,7 +63,7 @@ class Guests:
             raise
         except FslabError as error:
             guest = self._running.get(cell.stack.machine)
-            log = {"guest_kernel_log": guest.log_text()[-LOG_LIMIT:]} if guest else {}
+            log = {"guest_kernel_log": guest.log_text()} if guest else {}
             self._drop_broken()
             self.site.made.discard(slot_of(cell))  # what a dead guest left of a file system is not trusted
             return TrialRecord(
@@ -104,9 +105,10 @@ class Guests:
         limit_s = COMMANDS * cell.time_limit_s + SLACK_S
         value = self.ask(cell.stack, slot_of(cell), request, timeout_s=limit_s, disks=disks_of(cell))
         self._drop_broken()
-        self.site.made |= set(value["made"])
-        record = TrialRecord.model_validate(value["record"])
-        raw = {**record.raw, "guest_kernel_log": guest.log_text(since)[-LOG_LIMIT:]}
+        reply = _believed(guest, value, cell, key)
+        self.site.made |= reply.made
+        record = reply.record
+        raw = {**record.raw, "guest_kernel_log": guest.log_text(since)}
         return record.model_copy(update={"raw": raw})
 
     def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
@@ -167,12 +169,35 @@ def _unplug(guest: Guest, disk: Disk) -> None:
             guest.broken = True
 
 
+class _Reply(Frozen):
+    """What a trial's reply holds: its record, and the slots that carry a file system now."""
+
+    record: TrialRecord
+    made: frozenset[str]
+
+
+def _believed(guest: Guest, value: Any, cell: Cell, key: TrialKey) -> _Reply:
+    """The reply, if it is of the trial that was asked for; a guest that says anything else is thrown away."""
+    try:
+        reply = _Reply.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    else:
+        if (reply.record.key, reply.record.cell) == (key, cell):
+            return reply
+        why = "it is of another trial"
+    guest.broken = True
+    raise GuestError(f"the guest's record is not to be believed: {why}")
+
+
 def _value(reply: Mapping[str, Any]) -> Any:
     match reply:
         case {"value": value}:
             return value
-        case {"error": {"what": what, "where": where, "hint": hint, "failure": failure}}:
-            error = FslabError(what, where=where, hint=hint)
-            error.failure = type(error.failure)(failure)
+        case {"error": {"what": str(what), "where": where, "hint": hint, "failure": str(failure)}}:
+            error = FslabError(what, where=where and str(where), hint=hint and str(hint))
+            if failure in set(FailureClass):
+                error.failure = FailureClass(failure)
             raise error
     raise RuntimeError(f"in the guest: {reply.get('bug')}")

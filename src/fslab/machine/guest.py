@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError
+from fslab.machine import _shared
 from fslab.system.proc import Child
 
 BOOT_LIMIT_S = 120.0
@@ -29,6 +29,10 @@ END_LIMIT_S = 5.0
 PING_EVERY_S = 10.0
 PING_LIMIT_S = 10.0
 PINGS = 3
+# More is no guest of ours any more: a record with all that its tools said, a line such as "done 17".
+REPLY_LIMIT_BYTES = 64 << 20
+LINE_LIMIT_BYTES = 4 << 10
+LOG_LIMIT_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +84,12 @@ class Guest(ABC):
         """The guest's reply to a request. Raises GuestError, GuestPanickedError, GuestHungError."""
         self.count += 1
         path = self.directory / f"request-{self.count}.json"
-        path.write_text(json.dumps(request), "utf-8")
+        try:
+            _shared.write_new(path, json.dumps(request).encode())
+        except FileExistsError as error:
+            raise self._broke(
+                GuestError("the guest made a file of the host's name", where=str(path))
+            ) from error
         try:
             self.line.sendall(f"run {self.count}\n".encode())
         except OSError as error:
@@ -88,40 +97,45 @@ class Guest(ABC):
         self._expect(f"done {self.count}", time.monotonic() + timeout_s)
         answer = self.directory / f"reply-{self.count}.json"
         try:
-            reply: dict[str, Any] = json.loads(answer.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+            reply = json.loads(_shared.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
+        except (OSError, ValueError, RecursionError) as error:
             raise self._broke(GuestError(f"the guest's reply cannot be read: {error}")) from error
-        path.unlink()
-        answer.unlink()
+        if not isinstance(reply, dict):
+            raise self._broke(GuestError("the guest's reply is none"))
+        path.unlink(missing_ok=True)
+        answer.unlink(missing_ok=True)
         return reply
 
     def console_end(self) -> int:
         """How long the kernel log is now, in bytes."""
-        return (self.directory / CONSOLE).stat().st_size
+        try:
+            return (self.directory / CONSOLE).lstat().st_size
+        except FileNotFoundError:
+            return 0
 
     def log_text(self, since: int = 0) -> str:
-        """The same; empty when it is gone."""
+        """The kernel log from a place on, its end where it is long; empty when it is gone, or a log no more."""
         try:
-            return self.console(since)
-        except FileNotFoundError:
+            descriptor = _shared.open_regular(self.directory / CONSOLE)
+        except OSError:
             return ""
-
-    def console(self, since: int = 0) -> str:
-        """The kernel log from a place on."""
-        with (self.directory / CONSOLE).open("rb") as file:
-            file.seek(since)
-            return file.read().decode("utf-8", "replace").replace("\r\n", "\n")
+        try:
+            start = max(since, os.fstat(descriptor).st_size - LOG_LIMIT_BYTES)
+            said = _shared.read_at(descriptor, start, LOG_LIMIT_BYTES)
+        finally:
+            os.close(descriptor)
+        return said.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def end(self) -> None:
         """End it at once, whatever it does, and remove what it had. Can be called twice."""
         self.child.end()
         self.line.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        _shared.remove(self.directory)
 
     def _expect(self, wanted: str, deadline: float) -> None:
         """Wait for a line; lines of earlier requests are passed over."""
         while (got := self._read_line(deadline)) != wanted:
-            if got is None:
+            if got is None or time.monotonic() > deadline:
                 raise self._hung(f"the guest did not answer in time ('{wanted}')")
 
     def _read_line(self, deadline: float) -> str | None:
@@ -147,13 +161,15 @@ class Guest(ABC):
             if not data:
                 raise self._ended()
             self._rest += data
+            if b"\n" not in self._rest and len(self._rest) > LINE_LIMIT_BYTES:
+                raise self._broke(GuestError("what the guest says is no line"))
         found, _, self._rest = self._rest.partition(b"\n")
         return found.decode("ascii", "replace").strip()
 
     def _ended(self) -> FslabError:
         """Why it is no longer there. Its exit says little: a panic leaves by SIGABRT or by 0."""
         code = self.child.wait(END_LIMIT_S)
-        if PANIC in self.console():
+        if PANIC in self.log_text():
             return self._broke(GuestPanickedError("the guest's kernel panicked", hint=self._last_words()))
         how = "lost its console" if code is None else f"ended ({code})"
         return self._broke(GuestError(f"the guest {how}", hint=self._last_words()))
@@ -166,7 +182,7 @@ class Guest(ABC):
         return error
 
     def _last_words(self) -> str | None:
-        said = [text.strip() for text in self.console().splitlines() if text.strip()]
+        said = [text.strip() for text in self.log_text().splitlines() if text.strip()]
         panic = [text for text in said if PANIC in text]
         return "its kernel log ends with: " + " | ".join(panic or said[-3:]) if said else None
 

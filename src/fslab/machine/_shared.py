@@ -1,0 +1,61 @@
+"""Files in the directory that a guest shares with the host: whoever is root in the guest can put anything there.
+
+A link would lead us to a file of the host's, a pipe would keep us waiting, an endless file would take all memory:
+nothing is written but new files, and nothing read but regular ones, so far and no further.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from pathlib import Path
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that is not there yet; OSError (EEXIST) for anything of that name, a link as well."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+
+
+def read(path: Path, *, limit_bytes: int) -> bytes:
+    """A regular file's content; OSError for anything else, and for one beyond the limit (EFBIG)."""
+    descriptor = open_regular(path)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > limit_bytes:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        return read_at(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+def read_at(descriptor: int, offset: int, count: int) -> bytes:
+    """So many bytes from a place on; fewer where the file ends."""
+    parts = []
+    while count > 0 and (data := os.pread(descriptor, min(count, 1 << 20), offset)):
+        parts.append(data)
+        offset, count = offset + len(data), count - len(data)
+    return b"".join(parts)
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor of a regular file, for reading; OSError for a link, a pipe, a device."""
+    # O_NONBLOCK: to open a pipe that nobody writes to would wait.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    return descriptor
+
+
+def remove(directory: Path) -> None:
+    """Remove it with all that is in it, also directories that were closed to their owner; no link is followed."""
+    for place, names, _, descriptor in (
+        os.fwalk(directory, follow_symlinks=False) if directory.is_dir() else ()
+    ):
+        for name in names:
+            if not stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode):
+                os.chmod(Path(place) / name, 0o700)  # noqa: PTH101 - before the walk goes into it
+    shutil.rmtree(directory, ignore_errors=True)

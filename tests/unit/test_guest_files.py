@@ -1,0 +1,195 @@
+"""What a guest puts into the directory it shares leads the host nowhere: links, pipes, floods, forged replies."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import guests
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError
+from fslab.machine import _shared
+from fslab.machine import guest as waiting
+from fslab.machine.guest import CONSOLE, Disk, Guest
+from fslab.record import Provenance, Status, TrialRecord
+
+
+class Alive:
+    """A guest's process that runs on."""
+
+    pid = 0
+
+    def exit_code(self) -> int | None:
+        return None
+
+    def wait(self, timeout_s: float) -> int | None:
+        return None
+
+    def end(self) -> None:
+        """Nothing to end."""
+
+
+class Said(Guest):
+    """A guest that says what the test says."""
+
+    def plug(self, image: Path, size_bytes: int) -> Disk:
+        raise NotImplementedError
+
+    def unplug(self, disk: Disk) -> None:
+        raise NotImplementedError
+
+    def answers(self, within_s: float) -> bool:
+        return True
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> Iterator[tuple[Said, socket.socket]]:
+    directory = tmp_path / "guest"
+    directory.mkdir()
+    ours, theirs = socket.socketpair()
+    made = Said(directory=directory, child=Alive(), line=ours, facts={})  # type: ignore[arg-type]
+    yield made, theirs
+    made.end()
+    theirs.close()
+    assert not directory.exists()
+
+
+def test_a_request_is_not_written_through_a_link(guest: tuple[Said, socket.socket], tmp_path: Path) -> None:
+    (victim := tmp_path / "victim").write_text("precious")
+    (guest[0].directory / "request-1.json").symlink_to(victim)
+    with pytest.raises(GuestError, match="a file of the host's name"):
+        guest[0].ask({"do": "trial"}, timeout_s=1)
+    assert victim.read_text() == "precious"
+    assert guest[0].broken
+
+
+def put_link(path: Path) -> None:
+    (path.parent.parent / "secret").write_text('{"value": "of the host"}')
+    path.symlink_to(path.parent.parent / "secret")
+
+
+def put_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_endless(path: Path) -> None:
+    path.touch()
+    os.truncate(path, waiting.REPLY_LIMIT_BYTES + 1)
+
+
+def put_list(path: Path) -> None:
+    path.write_text("[1, 2]")
+
+
+def put_nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
+@pytest.mark.parametrize("put", [put_link, put_pipe, put_endless, put_list, put_nested])
+def test_a_reply_that_is_none_breaks_the_guest(put: Any, guest: tuple[Said, socket.socket]) -> None:
+    made, theirs = guest
+    put(made.directory / "reply-1.json")
+    theirs.sendall(b"done 1\n")
+    with pytest.raises(GuestError, match="reply"):
+        made.ask({"do": "trial"}, timeout_s=5)
+    assert made.broken
+
+
+def test_a_flood_of_lines_ends_with_the_deadline(guest: tuple[Said, socket.socket]) -> None:
+    made, theirs = guest
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            theirs.send(b"done 7\n" * 1000)
+    with pytest.raises(GuestHungError):
+        made.ask({"do": "trial"}, timeout_s=0)
+
+
+def test_a_line_without_end_is_none(guest: tuple[Said, socket.socket]) -> None:
+    made, theirs = guest
+    theirs.sendall(b"x" * (waiting.LINE_LIMIT_BYTES + 1))
+    with pytest.raises(GuestError, match="no line"):
+        made.ask({"do": "trial"}, timeout_s=5)
+
+
+def test_a_log_is_read_to_a_limit_and_never_through_a_link(
+    guest: tuple[Said, socket.socket], tmp_path: Path
+) -> None:
+    made, _ = guest
+    console = made.directory / CONSOLE
+    assert made.log_text() == ""
+    console.write_bytes(b"a" * waiting.LOG_LIMIT_BYTES + b"\r\nlast")
+    assert made.console_end() == waiting.LOG_LIMIT_BYTES + 6
+    assert made.log_text().endswith("a\nlast")
+    assert len(made.log_text()) == waiting.LOG_LIMIT_BYTES - 1, "one CR less"
+    assert made.log_text(waiting.LOG_LIMIT_BYTES + 2) == "last"
+    console.unlink()
+    (tmp_path / "shadow").write_text("root:secret")
+    console.symlink_to(tmp_path / "shadow")
+    assert made.log_text() == ""
+
+
+def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
+    (kept := tmp_path / "kept").mkdir(mode=0o700)
+    (kept / "file").touch()
+    kept.chmod(0o500)
+    (directory := tmp_path / "guest").mkdir()
+    (directory / "link").symlink_to(kept)
+    (directory / "closed/inner").mkdir(parents=True)
+    (directory / "closed").chmod(0)
+    _shared.remove(directory)
+    _shared.remove(directory)
+    assert not directory.exists()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o500
+    kept.chmod(0o700)
+
+
+def test_a_device_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no regular file") as raised:
+        _shared.read(Path("/dev/zero"), limit_bytes=10)
+    assert raised.value.errno == errno.EINVAL
+    (tmp_path / "small").write_bytes(b"0123456789")
+    assert _shared.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
+
+
+CELL = Cell(
+    stack=StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4"),
+    workload=WorkloadSpec(name="w", tool="fio"),
+)
+KEY = TrialKey(campaign="c", block=0, seed=1)
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    values = {"key": KEY, "cell": CELL, "status": Status.OK, "started": datetime(2026, 1, 1, tzinfo=UTC)}
+    made = TrialRecord.model_validate(
+        {**values, "duration_s": 1.0, "provenance": Provenance(machine={}), **changes}
+    )
+    return dict(json.loads(made.model_dump_json()))
+
+
+def test_a_record_of_another_trial_is_not_believed(guest: tuple[Said, socket.socket]) -> None:
+    made, _ = guest
+    reply = guests._believed(made, {"record": record(), "made": ["m"]}, CELL, KEY)
+    assert (reply.record.cell, reply.made, made.broken) == (CELL, frozenset({"m"}), False)
+    other = KEY.model_copy(update={"campaign": "somebody else's"})
+    replies: tuple[Any, ...] = ({"record": record(key=other), "made": []}, {"record": {}, "made": []}, {}, 7)
+    for forged in replies:
+        with pytest.raises(GuestError, match="not to be believed"):
+            guests._believed(made, forged, CELL, KEY)
+    assert made.broken
+
+
+def test_an_error_of_an_unknown_class_is_still_an_error() -> None:
+    said = {"what": "it failed", "where": None, "hint": None, "failure": "made up"}
+    with pytest.raises(FslabError, match="it failed") as raised:
+        guests._value({"error": said})
+    assert raised.value.failure in FailureClass
