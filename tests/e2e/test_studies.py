@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import Fslab
 
+from fslab.cell import MachineSpec
+from fslab.machine.kinds import REGISTRY
+
 pytestmark = pytest.mark.root
 
 IMPOSSIBLE = """
@@ -49,3 +52,55 @@ def test_a_scale_is_said_in_the_plan_kept_with_the_campaign_and_resumed(fslab: F
     fslab("run", "two.yaml", "--scale", "0.004")
     assert {trial["workload"]["parameters"]["files"] for trial in fslab.trials()} == {200}
     fslab("run", "--resume", code=7)
+
+
+# What makes a whole study fit into seconds: the smallest scale, one trial, a few of its workloads.
+TINY = {
+    "ext-generations": ("--set", "stacks.fs.filesystem=[ext2,ext4]"),
+    "loop-vm": (),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", sorted(TINY))
+def test_a_study_on_the_host_goes_through_and_answers_its_claims(study: str, fslab: Fslab) -> None:
+    fslab("run", study, "--scale", "0.001", "--trials", "1", *TINY[study])
+    trials = fslab.trials()
+    assert {trial["status"] for trial in trials} <= {"ok", "invalid"}
+    found = fslab.json("claims", "last", "--json")
+    assert found
+
+
+GUESTS = {
+    "iozone-ssd-hdd": (
+        "--set",
+        "workloads.iozone-large.size=96m",
+        "--set",
+        "workloads.iozone-large.record=8m",
+    ),
+    "multi-disk": ("--set", "workloads.bonnie.size=16m", "--set", "workloads.bonnie.files=1024"),
+    "nas-file-management": ("--set", "stacks.fs.filesystem=f2fs"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", sorted(GUESTS))
+def test_a_study_in_a_guest_goes_through(study: str, fslab: Fslab) -> None:
+    if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+    fslab("run", study, "--scale", "0.0002", "--trials", "1", "--budget", "4m", *GUESTS[study])
+    trials = fslab.trials()
+    assert {trial["status"] for trial in trials} <= {"ok", "invalid", "unsupported"}
+    impossible = {trial["stack"]["filesystem"] for trial in trials if trial["status"] == "unsupported"}
+    assert impossible == ({"reiser4"} if study == "iozone-ssd-hdd" else set())
+    assert fslab.json("claims", "last", "--json")
+
+
+def test_a_narrowed_study_at_the_smallest_scale_still_answers_its_claims(fslab: Fslab) -> None:
+    only = ("stacks.fs.filesystem=[ext2,ext4]", "stacks.fs.workloads=[filebench-randread-512k,engine-cat]")
+    settings = [word for each in only for word in ("--set", each)]
+    fslab("run", "ext-generations", "--scale", "0.001", "--trials", "1", *settings)
+    trials = fslab.trials()
+    assert len(trials) == 4
+    assert {trial["status"] for trial in trials} <= {"ok", "invalid"}
+    assert "not measured here" in fslab("claims", "last").stdout

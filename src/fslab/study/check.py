@@ -30,16 +30,17 @@ from fslab.workloads import REGISTRY as WORKLOADS
 Parts = tuple[Mapping[str, Stack], Mapping[str, Medium], Mapping[str, Workload]]
 
 
-def check(draft: Draft, written: Parts, root: Node, mistakes: Mistakes) -> None:
+def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -> None:
     """Note every mistake that shows only between the parts.
 
     Claims are held against the study as ``written``: at some scale there may be nothing left that they are about.
+    None: the command line changed what is measured, and may have taken it away.
     """
     for name, stack in draft.stacks.items():
         node = draft.stack_nodes[name]
         _StackCheck(stack=stack, node=node, root=root, draft=draft, mistakes=mistakes).run()
     _check_expanded(draft, root, mistakes)
-    if not mistakes.found:
+    if not mistakes.found and written is not None:
         found, published = draft.values.get("claims", ()), draft.values.get("published")
         claims.check(root, found, published, written, mistakes)
     _check_until(draft, root, mistakes)

@@ -13,7 +13,7 @@ from fslab.study import shipped
 from fslab.study.check import check
 from fslab.study.mistakes import Mistakes
 from fslab.study.model import Study
-from fslab.study.overrides import apply
+from fslab.study.overrides import NAMED, apply
 from fslab.study.read import read_study
 from fslab.study.scale import scale
 from fslab.study.source import parse
@@ -43,7 +43,8 @@ def load_text(text: str, name: str, overrides: Sequence[str] = ()) -> Study:
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
     draft = read_study(root, mistakes)
-    written = (dict(draft.stacks), dict(draft.media), dict(draft.workloads))
+    changed = any(override.partition(".")[0] in NAMED for override in overrides)
+    written = None if changed else (dict(draft.stacks), dict(draft.media), dict(draft.workloads))
     scaled = scale(draft, root, mistakes)
     check(draft, written, root, mistakes)
     mistakes.raise_if_any(name)
