@@ -114,6 +114,25 @@ def test_the_directory_medium_needs_no_root(fslab: Fslab, tmp_path: Path) -> Non
     assert all(trial["stack"]["filesystem"] for trial in trials)
 
 
+def test_the_plan_says_how_often_at_least_and_at_most(fslab: Fslab) -> None:
+    told = fslab(
+        "run",
+        "here",
+        "--dry-run",
+        "--precision",
+        "5%",
+        "--trials",
+        "4",
+        "--max-trials",
+        "9",
+        "--budget",
+        "1s",
+    )
+    assert "× 4 to 9 trials = " in told.stdout
+    assert "differ by less than 5 %" in told.stdout
+    assert "the budget of 1 s may end it earlier" in told.stdout
+
+
 def test_exports_agree(fslab: Fslab, tmp_path: Path) -> None:
     import polars as pl
 

@@ -182,6 +182,14 @@ def test_the_expected_time_is_that_of_all_trials_and_of_writing_the_images() -> 
     assert plan.budget_s == 600.0
 
 
+def test_the_longest_time_is_that_of_the_most_trials() -> None:
+    assert plan_of().expected_most_s is None
+    plan = plan_of(TEXT, "precision=5%", "max_trials=30")
+    images_s = 3 * (1 << 30) / IMAGE_BYTES_PER_S
+    assert plan.expected_most_s == pytest.approx((plan.expected_s - images_s) * 10 + images_s)
+    assert (plan.trials, plan.stopping.most) == (3, 30)
+
+
 def test_a_plan_survives_json() -> None:
     plan = plan_of()
     assert Plan.model_validate_json(plan.model_dump_json()) == plan

@@ -72,18 +72,18 @@ def _show(made: Plan, screen: Console) -> None:
     for cell in made.cells:
         _show_cell(cell, made, screen)
     _show_scale(made, screen)
-    total = len(made.order)
-    screen.print(
-        f"\n{len(made.cells)} cells × {made.trials} trials = {total} trials, order drawn from seed {made.seed}"
-    )
+    screen.print(f"\n{_trials(made)}, order drawn from seed {made.seed}", soft_wrap=True)
     expected = f"expected: about {format_duration(made.expected_s)}"
+    longest_s = made.expected_most_s or made.expected_s
+    if longest_s > made.expected_s:
+        expected += f" to {format_duration(longest_s)}"
     if made.budget_s:
         limit = format_duration(made.budget_s)
-        short = made.expected_s > made.budget_s
+        short = longest_s > made.budget_s
         expected += (
             f"; the budget of {limit} may end it earlier" if short else f", within the budget of {limit}"
         )
-    screen.print(expected)
+    screen.print(expected, soft_wrap=True)
     for place, needed in made.space.items():
         screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True)
     if made.devices:
@@ -93,6 +93,25 @@ def _show(made: Plan, screen: Console) -> None:
             f"[bold red]everything on {device} will be lost[/bold red] (if it carries data, only with --wipe)"
         )
     screen.print("nothing was touched")
+
+
+def _trials(made: Plan) -> str:
+    """``15 cells × 5 trials = 75 trials``, or from how many to how many, and until when."""
+    from fslab.stopping import Until
+
+    cells, least, most = len(made.cells), made.trials, made.stopping.most
+    if made.stopping.precision is None:
+        return f"{cells} cells × {least} trials = {cells * least} trials"
+    share = f"{made.stopping.precision * 100:g} %"
+    until = {
+        Until.DECIDED: f"until it is decided which stacks are better, or that they differ by less than {share}",
+        Until.PRECISE: f"until each ratio is known to within {share}",
+        Until.CLAIMS: f"until each claim is decided, or known to be within {share} of its limit",
+    }
+    return (
+        f"{cells} cells × {least} to {most} trials = {cells * least} to {cells * most} trials, "
+        f"{until[made.stopping.until]}"
+    )
 
 
 def _show_scale(made: Plan, screen: Console) -> None:

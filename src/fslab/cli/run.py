@@ -132,7 +132,7 @@ def run(
     if dry_run or resume:
         _check_together(resume=resume, dry_run=dry_run, settings=settings)
     if dry_run:
-        _print_plan(study, settings, as_json)
+        _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], as_json)
         return
     _undo_leftovers(quiet=quiet or as_json)
     from fslab.cli import live

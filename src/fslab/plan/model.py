@@ -11,6 +11,7 @@ from pydantic import Field
 
 from fslab.cell import Cell, Frozen
 from fslab.scaling import Scaled
+from fslab.stopping import Stopping
 
 
 class Stage(StrEnum):
@@ -46,9 +47,10 @@ class Plan(Frozen):
     ``commands`` maps a cell's id to what each of its trials runs; ``order`` has every trial once, in the
     order of running; ``impossible`` has the reason for each cell that cannot come off; ``devices`` are the
     block devices in use (or their stand-ins); ``space`` maps a place (a directory, or ``memory``) to the bytes
-    needed there at the same time; ``wipes`` are devices whose content will be lost. ``expected_s`` is a rough
-    duration, ``budget_s`` None where there is no limit. ``scaled`` is what the ``scale`` made of what the study
-    writes, ``costs`` says what that costs.
+    needed there at the same time; ``wipes`` are devices whose content will be lost. ``stopping`` says
+    whether ``trials`` are all, or those to begin with (``order`` has no others). ``expected_s`` is a rough duration,
+    ``expected_most_s`` that of the most trials where they repeat until it is sure, ``budget_s`` None where there is
+    no limit. ``scaled`` is what the ``scale`` made of what the study writes, ``costs`` says what that costs.
     """
 
     study: str
@@ -62,7 +64,9 @@ class Plan(Frozen):
     devices: tuple[str, ...] = ()
     space: dict[str, int] = Field(default_factory=dict)
     wipes: tuple[str, ...] = ()
+    stopping: Stopping
     expected_s: float
+    expected_most_s: float | None = None
     budget_s: float | None = None
     scale: float = 1.0
     scaled: tuple[Scaled, ...] = ()

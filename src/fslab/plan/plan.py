@@ -65,7 +65,11 @@ def make_plan(
         ),
         space=space,
         wipes=tuple(dict.fromkeys(device for planned, disks in media for device in planned.wipes[:disks])),
+        stopping=study.stopping,
         expected_s=_expected_s(cells, study.trials, sum(space.values())),
+        expected_most_s=_expected_s(cells, study.stopping.most, sum(space.values()))
+        if study.stopping.precision is not None
+        else None,
         budget_s=study.budget_s,
         scale=study.scale,
         scaled=study.scaled,
