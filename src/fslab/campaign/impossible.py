@@ -50,7 +50,7 @@ def record(cell: Cell, campaign: str, error: FslabError, machine: Mapping[str, A
 def _refusal(spec: StackSpec, site: Site) -> UnsupportedError | None:
     for need in _lacking(spec, spec.machine):
         return UnsupportedError(
-            f"not possible here: {need.what}",
+            need.what,
             where=f"{spec.name} on {spec.machine.type}",
             hint=need.remedy or _elsewhere(spec),
         )
