@@ -15,7 +15,7 @@ ROOT := $(filter 0,$(shell id -u))
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 
-.PHONY: run test test-all lint format bench packages setup
+.PHONY: run test test-all lint format bench screenshot packages setup
 
 run: setup
 	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
@@ -40,7 +40,14 @@ format: setup
 	$(VENV)/bin/ruff format .
 	cargo fmt --all
 
+# The first screen of the last campaign's report, as the README shows it.
+screenshot: setup
+	$(VENV)/bin/fslab report last -o target/report.html
+	chromium --headless $(if $(ROOT),--no-sandbox) --hide-scrollbars --window-size=1200,900 \
+	    --virtual-time-budget=5000 --screenshot=docs/report.png target/report.html 2>/dev/null
+
 bench: setup
+	$(VENV)/bin/python benches/report_scale.py
 	$(VENV)/bin/python benches/fio_by_hand.py
 	$(VENV)/bin/python benches/engine/run.py --engine $(VENV)/bin/fslab-engine --rounds 5 --output target/engine-bench.md
 

@@ -125,11 +125,14 @@ def main() -> None:
         fslab = Path(sys.executable).parent / "fslab"
         subprocess.run([fslab, "report", "last", "--store", store, "-o", page], check=True)
         took_s = time.monotonic() - begun
-        peak_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(
             f"trials            {count if count is not None else 'as kept'} in {given.workloads * len(STACKS)} cells"
         )
-        print(f"fslab report      {took_s:.1f} s, {peak_mib:.0f} MiB")
+        cpu_s = usage.ru_utime + usage.ru_stime
+        print(
+            f"fslab report      {took_s:.1f} s, of these {cpu_s:.1f} s on a CPU; {usage.ru_maxrss / 1024:.0f} MiB"
+        )
         print(f"size              {page.stat().st_size / 1e6:.2f} MB")
         print(f"first paint       {first_paint_ms(page, 5):.0f} ms (median of 5)")
     finally:

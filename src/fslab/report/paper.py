@@ -82,8 +82,9 @@ def _legend(report: Report) -> str:
 
 
 def _origin(report: Report) -> str:
-    machine = ", ".join(filter(None, (f"Linux {report.kernel}" if report.kernel else None, report.cpu)))
-    return f"fslab campaign {report.campaign}, {report.created:%Y-%m-%d}, {machine}, on {', '.join(report.media)}"
+    kernel = f"Linux {report.kernel}" if report.kernel else ""
+    told = (f"fslab campaign {report.campaign}", f"{report.created:%Y-%m-%d}", kernel, report.cpu or "")
+    return ", ".join([*filter(None, told), f"on {', '.join(report.media)}"])
 
 
 def _md_row(fields: Sequence[str] | map[str]) -> str:

@@ -1,0 +1,189 @@
+"""What a page says first, which numbers it draws a figure over, and how tables are written for a paper."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from datetime import UTC, datetime
+
+import pytest
+
+from fslab.analysis.groups import groups
+from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Metric, Status, TrialRecord, Value
+from fslab.report import paper
+from fslab.report.build import build
+from fslab.report.figures import palette
+from fslab.report.model import Report
+from fslab.report.page import answer, heat, sweeps
+from fslab.report.page.packing import Packer
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.units import Direction, Unit
+
+CREATED = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)
+MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
+IOPS = Metric(name="write_iops", unit=Unit.IOPS)
+CLAT = Metric(name="clat_mean", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+STEPS = (0.98, 0.99, 1.0, 1.01, 1.02)
+
+
+def stack(name: str, **layout_options: Scalar) -> StackSpec:
+    layout = "md-raid0" if layout_options else "single"
+    label = " ".join([name, *(f"{key}={value}" for key, value in layout_options.items())])
+    return StackSpec(name=label, medium=MEDIUM, filesystem=name, layout=layout, layout_options=layout_options)
+
+
+Middles = list[tuple[StackSpec, WorkloadSpec, float]]
+
+
+def made(middles: Middles, title: str = "T") -> tuple[Report, Campaign, list[TrialRecord]]:
+    """A report of five trials of each cell around its middle; workloads called ``sync`` have a latency."""
+    cells = [Cell(stack=stack, workload=work) for stack, work, _ in middles]
+    trials = []
+    for cell, (_, work, middle) in zip(cells, middles, strict=True):
+        metric = CLAT if work.name == "sync" else IOPS
+        for block, step in enumerate(STEPS):
+            value = Value(value=middle * step, unit=metric.unit)
+            key = TrialKey(campaign="c", block=block, seed=block)
+            trials.append(
+                TrialRecord(
+                    key=key,
+                    cell=cell,
+                    status=Status.OK,
+                    started=CREATED,
+                    duration_s=1.0,
+                    metrics={metric.name: value},
+                )
+            )
+    campaign = Campaign(
+        id="c", study_id="s", study_title=title, study_source="", seed=1, cells=tuple(cells), trials=5,
+        created=CREATED, status=CampaignStatus.FINISHED,
+    )  # fmt: skip
+    known = build(campaign, trials, known=lambda work: (CLAT if work.name == "sync" else IOPS,))
+    return known, campaign, trials
+
+
+def work(name: str, **parameters: Scalar) -> WorkloadSpec:
+    return WorkloadSpec(name=name, tool="fio", parameters=parameters)
+
+
+def test_who_is_best_then_the_largest_then_the_least_sure() -> None:
+    """random: xfs is 2 × ext4. sync: ext4 takes a quarter of xfs' time. same: nobody is ahead."""
+    ext4, xfs = stack("ext4"), stack("xfs")
+    report, _, _ = made([
+        (ext4, work("random"), 1000), (xfs, work("random"), 2000), (ext4, work("sync"), 100),
+        (xfs, work("sync"), 400), (ext4, work("same"), 500), (xfs, work("same"), 500),
+    ])  # fmt: skip
+    first, second, third = answer.sentences(report)
+    rest = "in 1 no stack is shown to be better than all others"
+    assert first == f"Of 3 figures, the best of all is xfs in 1 and ext4 in 1; {rest}."
+    assert second.startswith("For sync (clat mean) the latency or time of xfs is 4.00 × that of ext4 (")
+    assert second.endswith("), the largest difference.")
+    assert third.startswith("No difference is seen for same (write iops) between ")
+
+
+def test_one_figure_is_told_alone() -> None:
+    report, _, _ = made([(stack("ext4"), work("random"), 1000), (stack("xfs"), work("random"), 2000)])
+    assert answer.sentences(report)[0].startswith("For random xfs is 2.00 × ext4 (")
+
+
+def test_a_heat_map_says_what_to_take() -> None:
+    """Shares of the best: 500 of 2000 is 0.25; for a latency the smallest is 1."""
+    ext4, xfs = stack("ext4"), stack("xfs")
+    report, _, _ = made([
+        (ext4, work("random"), 500), (xfs, work("random"), 2000), (ext4, work("sync"), 100), (xfs, work("sync"), 400),
+    ])  # fmt: skip
+    random, sync = heat.rows(report, {"random": "r", "sync": "s"})
+    assert [tile.share for tile in random.tiles] == [0.25, 1.0]
+    assert [tile.share for tile in sync.tiles] == [1.0, 0.25]
+    assert (random.take, sync.take, sync.lower) == ("xfs", "ext4", True)
+    assert random.sure.startswith("4.00 × ext4 (")
+    assert all(tile.decided for tile in random.tiles)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(4, 4.0), ("64k", 65536.0), ("1.5", None), ("libaio", None), (True, None), (0.5, 0.5)],
+)
+def test_numbers_among_parameters(value: Scalar, expected: float | None) -> None:
+    assert sweeps.number(value) == expected
+
+
+def test_figures_over_what_varies() -> None:
+    """threads: one number, a sweep; two sizes: a field; a number beside a word: no figure at all."""
+    ext4 = stack("ext4")
+    cells: Middles = [
+        (ext4, work(f"t[threads={count}]", threads=count), 100.0 * count) for count in (1, 2, 4)
+    ]
+    cells += [(ext4, work(f"z[{a},{b}]", bs=a, size=b), 100.0) for a in ("4k", "8k") for b in ("1m", "2m")]
+    cells += [(ext4, work(f"m[{a},{b}]", depth=a, engine=b), 100.0) for a, b in ((1, "sync"), (2, "libaio"))]
+    report, campaign, trials = made(cells)
+    found = {figure.id: figure for figure in sweeps.figures(report, list(groups(campaign.cells, trials)))}
+    assert set(found) == {"sweep-t-write_iops", "sweep-z-write_iops"}
+    assert found["sweep-t-write_iops"].marks["step"] == 3
+    assert found["sweep-z-write_iops"].marks["field"] == 4
+
+
+def test_disks_by_chunk() -> None:
+    grid = [(disks, chunk) for disks in (2, 3, 4) for chunk in ("64k", "1m")]
+    cells = [(stack("xfs", disks=disks, chunk=chunk), work("seq"), 100.0 * disks) for disks, chunk in grid]
+    report, campaign, trials = made(cells)
+    (figure,) = sweeps.figures(report, list(groups(campaign.cells, trials)))
+    assert figure.marks["field"] == 6
+    assert "disks" in figure.title
+    assert "chunk" in figure.title
+
+
+def test_a_file_system_keeps_its_colour() -> None:
+    """The ones on most machines have colours of their own, whoever else is there."""
+    names = ["ext4", "xfs", "btrfs", "f2fs", "ext3", "ext2", "jfs", "nilfs2"]
+    all_of_them = palette.slots(names)
+    assert sorted(all_of_them.values()) == list(range(8))
+    for name in names:
+        assert palette.slots([name]) == {name: all_of_them[name]}
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, by WCAG 2.1 (relative luminance)."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_stand_off_their_page(dark: bool) -> None:
+    """Text 4.5:1, marks 3:1 (WCAG 2.1, 1.4.3 and 1.4.11); black on white is 21:1."""
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    colours = palette.variables(dark=dark)
+    assert contrast(colours["ink"], colours["paper"]) >= 7
+    assert contrast(colours["muted"], colours["paper"]) >= 4.5
+    assert contrast(colours["ink"], colours["heat"]) >= 4.5
+    for slot in range(8):
+        assert contrast(colours[f"s{slot}"], colours["paper"]) >= 3
+
+
+def test_tables_for_a_paper() -> None:
+    report, _, _ = made(
+        [(stack("ext4"), work("a_b|c"), 1000), (stack("xfs"), work("a_b|c"), 2000)], title="50 % & <b>"
+    )
+    markdown = paper.markdown(report)
+    assert "| workload | ext4 | xfs |" in markdown
+    assert "| a\\_b\\|c, write iops | 1k IOPS ± 2.0 % | ★ 2k IOPS ± 2.0 % |" in markdown
+    latex = paper.latex(report)
+    assert r"a\_b|c, write iops & 1k IOPS $\pm$ 2.0 \% & $\star$ 2k IOPS $\pm$ 2.0 \% \\" in latex
+    assert r"\caption{50 \% \& <b>. Median of 5 trials" in latex
+
+
+def test_raw_output_has_room_or_says_that_it_has_none() -> None:
+    _, _, trials = made([(stack("ext4"), work("a"), 1000)])
+    filled = trials[0].model_copy(update={"raw": {"fio.json": "x" * 300_000, "stdout": " \n"}})
+    packer = Packer()
+    (first,) = packer.pack(filled)
+    assert gzip.decompress(base64.b64decode(first.packed)) == b"x" * (256 << 10)
+    assert first.left_out == "37.0 KiB"  # 300 000 − 262 144 bytes
+    assert (list(Packer(left_bytes=10).pack(filled)), packer.skipped) == ([], 0)
