@@ -12,6 +12,11 @@ from fslab.explain.statement import Figure
 from fslab.record import TrialRecord
 from fslab.units import Unit, parse_size
 
+# What the method that split the traffic counted; the other figures of a trace come from its ring.
+OF_SPLIT = frozenset(
+    {"traced_written_bytes", "traced_metadata_bytes", "traced_metadata_requests", "traced_off"}
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
@@ -72,10 +77,11 @@ class Seen:
         found = record.probes.get(name)
         if found is None or found.value is None:
             return None
-        method = (record.provenance.observed.get("trace_method") or ("snapshot",))[0]
+        method = (record.provenance.observed.get("trace_method") or ("no trace",))[0]
+        source = method if name in OF_SPLIT else "trace ring, read afterwards"
         return Figure(
             name=as_named or name.replace("_", " "), value=found.value, unit=found.unit,
-            evidence=f"traced trial, {method}",
+            evidence=f"traced trial, {source if name.startswith('traced_') else f'probe {name}'}",
         )  # fmt: skip
 
     @property

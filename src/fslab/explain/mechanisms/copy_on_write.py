@@ -28,7 +28,11 @@ class CopyOnWrite(Mechanism):
 
     def state(self, seen: Seen) -> Iterator[Statement]:
         """How the file broke up."""
-        before, after = seen.value("file_extents_before"), seen.figure("file_extents", "extents afterwards")
+        before, after = (
+            seen.value("file_extents_before"),
+            seen.figure("file_extents", "extents afterwards")
+            or seen.of_trace("file_extents", "extents afterwards"),
+        )
         least = seen.figure("file_extents_at_least", "extents afterwards, at least")
         grown = after or least
         if grown is not None and before and grown.value > 10 * before:

@@ -41,6 +41,6 @@ class MetadataDuplication(Mechanism):
                 amplified,
                 copies,
                 seen.of_trace("traced_metadata_bytes", "metadata"),
-                seen.of_trace("traced_data_bytes", "data"),
+                seen.of_trace("traced_data_written_bytes", "data"),
                 weight=amplified.value,
             )

@@ -18,8 +18,8 @@ class MetadataTraffic(Mechanism):
     cause = "metadata"
 
     def applies(self, seen: Seen) -> bool:
-        """Where it is in effect."""
-        return writes(seen)
+        """Not with data=journal, where data carries the mark of metadata as well."""
+        return writes(seen) and "data=journal" not in seen.mount_options
 
     def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
         """As its own option says."""

@@ -33,11 +33,13 @@ class SmallVolume(Mechanism):
         total = seen.figure("btrfs_metadata_total", "space for metadata")
         size = seen.cell.stack.medium.options.get("size")
         small = size is not None and parse_size(str(size)) < 16 << 30
-        if reserved is not None and total is not None and small and reserved.value > 0.5 * total.value:
+        if reserved is not None and total is not None and small and reserved.value > total.value
+            and seen.syncs() is None
+:
             yield self.said(
                 seen,
                 f"The volume ({size}) is too small for a fair figure: {format_size(reserved.value)} were reserved for "
-                f"metadata, which has {format_size(total.value)}, so btrfs wrote early instead of collecting.",
+                f"metadata, which has {format_size(total.value)}: then btrfs writes early instead of collecting.",
                 reserved,
                 total,
                 seen.figure("btrfs_commits", "commits"),

@@ -1,0 +1,57 @@
+"""The explain pass: the same trial again, traced. It says why and never how fast, and is stored apart."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from fslab.campaign import preflight
+from fslab.campaign import site as sites
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, TrialKey
+from fslab.errors import UnsupportedError
+from fslab.machine import facts
+from fslab.plan.order import tool_seed
+from fslab.record import TrialRecord
+from fslab.storage import Site
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+
+
+def trace(
+    campaign: Campaign, cells: Sequence[Cell], store: Store, *, wipe: frozenset[str] = frozenset()
+) -> Iterator[TrialRecord]:
+    """Run each cell once, traced, with the seed of the first block; stored when it is over.
+
+    UnsupportedError for a cell that is measured in a guest: what is traced here is this kernel.
+    """
+    for cell in cells:
+        if cell.stack.machine.type != "host":
+            raise UnsupportedError(
+                f"{cell.stack.name} is measured in a guest, whose kernel is not traced", where=campaign.id,
+                hint="leave it out, or run the study on the host",
+            )  # fmt: skip
+    name = f"{campaign.id}-why-{secrets.token_hex(2)}"
+    preflight.check(name, cells, wipe)
+    machine = facts.gather()
+    with sites.opened(name, wipe) as site:
+        for cell in cells:
+            key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
+            with _turn(site):
+                record = run_trial(cell, key, site, machine=machine, traced=True)
+            store.add_traced(record)
+            yield record
+
+
+@contextmanager
+def _turn(site: Site) -> Iterator[None]:
+    """As campaigns do: one trial at a time on this machine."""
+    directory = os.open(site.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)

@@ -1,0 +1,121 @@
+"""Ablations for ``fslab explain``: makes their campaign, has it run, reads what it says. No verb of its own."""
+
+from __future__ import annotations
+
+import statistics
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from fslab.cli.common import console
+from fslab.errors import UsageError
+from fslab.explain import ablation as plans
+from fslab.explain.ablation import Ablation
+from fslab.explain.mechanisms import REGISTRY
+from fslab.units import Direction
+
+if TYPE_CHECKING:
+    from fslab.explain.attribution import Attribution
+    from fslab.explain.seen import Seen
+    from fslab.record import Metric
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+
+
+def ordered(pair: list[Seen]) -> tuple[Seen, Seen, Metric]:
+    """The slower and the faster of two cells of one workload, and by which figure; the first against the best of the
+    others where there are more. UsageError where they cannot be put in order."""
+    from fslab.analysis.groups import headline_metrics
+
+    if len(pair) < 2 or len({seen.workload for seen in pair}) > 1:
+        raise UsageError(
+            "an ablation is about one workload on two stacks", where="--ablate",
+            hint="fslab explain CAMPAIGN WORKLOAD A B --ablate",
+        )  # fmt: skip
+    metric = headline_metrics(pair[0].cell.workload)[0]
+    if metric.better is Direction.NEITHER:
+        raise UsageError(f"{metric.name} is better in no direction", where="--ablate")
+    sign = 1 if metric.better is Direction.HIGHER else -1
+
+    def level(seen: Seen) -> float:
+        figures = (trial.metrics.get(metric.name) for trial in seen.trials)
+        values = [figure.value for figure in figures if figure is not None and figure.value is not None]
+        return sign * statistics.median(values) if values else float("-inf")
+
+    first, other = pair[0], max(pair[1:], key=level)
+    slow, fast = sorted((first, other), key=level)
+    return slow, fast, metric
+
+
+def make(
+    campaign: Campaign, slow: Seen, fast: Seen, metric: Metric, only: list[str], trials: int | None
+) -> Campaign:
+    """The campaign of the counterfactuals: both originals and the slower one with mechanisms off."""
+    from fslab.campaign import campaign as campaigns
+    from fslab.machine import facts
+    from fslab.stopping import Stopping
+    from fslab.store.campaign import Campaign as Made
+
+    for name in only:
+        REGISTRY.get(name)
+    switches = plans.candidates(slow, fast, only)
+    if not switches:
+        raise UsageError(f"nothing of {slow.stack} can be switched off", where="--ablate")
+    variants, _ = plans.cells(slow, switches)
+    plan = Ablation(
+        of=campaign.id, workload=slow.workload, slow=slow.stack, fast=fast.stack, slow_cell=slow.cell.id,
+        fast_cell=fast.cell.id, metric=metric.name, higher_is_better=metric.better is Direction.HIGHER,
+        off={names: cell.id for names, cell in variants.items()},
+        switches={name: str(switch) for name, switch in switches.items()},
+    )  # fmt: skip
+    stopping = campaign.stopping if trials is None else Stopping(trials=trials)
+    return Made(
+        id=campaigns.new_id(),
+        study_id=f"{campaign.study_id}-why",
+        study_title=f"{slow.workload}: {slow.stack} with its mechanisms off, against {fast.stack}",
+        study_source=campaign.study_source,
+        settings={
+            "ablation": plan.model_dump(mode="json"),
+            "stopping": stopping.model_dump(mode="json"),
+            "budget_s": None,
+        },
+        seed=campaign.seed,
+        cells=tuple({cell.id: cell for cell in (slow.cell, fast.cell, *variants.values())}.values()),
+        trials=stopping.trials,
+        machine=facts.gather(),
+        created=datetime.now(UTC),
+    )
+
+
+def run(campaign: Campaign, store: Store) -> None:
+    """Run it, with the same stopping rule as the original and each block interleaved; it can be resumed."""
+    from fslab.campaign import preflight
+    from fslab.campaign.campaign import conduct
+    from fslab.cli import live
+
+    preflight.check(campaign.id, campaign.cells, frozenset())
+    store.create_campaign(campaign)
+    with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
+        conduct(campaign, store, shown, budget_s=None)
+
+
+def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
+    """What the sound trials of an ablation say."""
+    from fslab.analysis.pairs import looks_of
+    from fslab.analysis.soundness import is_sound
+
+    plan = Ablation.model_validate(campaign.settings["ablation"])
+    values: dict[str, dict[int, float]] = {}
+    for trial in store.trials(campaign.id):
+        figure = trial.metrics.get(plan.metric)
+        if is_sound(trial) and figure is not None and figure.value is not None:
+            values.setdefault(trial.cell.id, {})[trial.key.block] = figure.value
+    blocks = min((len(each) for each in values.values()), default=0)
+    looks = looks_of(campaign.stopping)
+    coverage = looks.coverage_at(blocks) if looks is not None and blocks else 0.95
+    return plan, plans.attributed(plan, values, coverage)
+
+
+def strongest(found: Attribution) -> list[str]:
+    """What is to be measured together next; empty if nothing did anything, or only one did."""
+    names = plans.matter(found)
+    return names if len(names) > 1 else []

@@ -1,0 +1,83 @@
+"""What is known of the causes, as a person or a program reads it: shared by explain, results and run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fslab.cli.common import console
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fslab.explain.seen import Seen
+    from fslab.explain.statement import Statement
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+
+NOTABLE = 1.0
+SHORT = 6
+
+
+def seen_of(campaign: Campaign, store: Store) -> list[Seen]:
+    """Every cell of a campaign with what is known of it."""
+    from fslab.explain import statements
+
+    return statements.seen_of(campaign.cells, store.trials(campaign.id), store.traced(campaign.id))
+
+
+def show(everything: Sequence[Seen]) -> None:
+    """All statements, cell by cell, each with its counters below it."""
+    from fslab.explain import statements
+
+    screen = console()
+    for seen in everything:
+        found = statements.said(seen)
+        screen.print(f"[bold]{seen.workload}, {seen.stack}[/bold]" + ("" if found else ": nothing to notice"))
+        for statement in found:
+            _show(statement)
+        for why in _withdrawn(seen):
+            screen.print(f"  the trace is not used: {why}", markup=False)
+
+
+def show_briefly(campaign: Campaign, store: Store) -> None:
+    """The weightiest statements, one line each; nothing where there is nothing to notice."""
+    found = _notable(seen_of(campaign, store))
+    screen = console()
+    for statement in found[:SHORT]:
+        screen.print(f"why: {statement.workload} on {statement.stack}: {statement.text}", markup=False)
+    if found:
+        screen.print(f"more, with counters: fslab explain {campaign.id}", markup=False, style="dim")
+
+
+def as_document(everything: Sequence[Seen]) -> list[dict[str, Any]]:
+    """All statements as JSON values."""
+    from fslab.explain import statements
+
+    return [statement.model_dump(mode="json") for statement in statements.all_said(everything)]
+
+
+def _show(statement: Statement) -> None:
+    screen = console()
+    screen.print(f"  {statement.text} ({statement.certainty})", markup=False)
+    for figure in statement.figures:
+        screen.print(f"      {figure}", markup=False, style="dim")
+    screen.print(f"      would be refuted by: {statement.refuted_by}", markup=False, style="dim")
+
+
+def _notable(everything: Sequence[Seen]) -> list[Statement]:
+    """One of each mechanism and workload, that with the most weight."""
+    from fslab.explain import statements
+
+    best: dict[tuple[str, str], Statement] = {}
+    for each in statements.all_said(everything):
+        key = (each.mechanism, each.workload)
+        if each.weight > NOTABLE and (key not in best or best[key].weight < each.weight):
+            best[key] = each
+    return sorted(best.values(), key=lambda statement: -statement.weight)
+
+
+def _withdrawn(seen: Seen) -> tuple[str, ...]:
+    if seen.traced is None:
+        return ()
+    observed = seen.traced.provenance.observed
+    return (*observed.get("trace_withdrawn", ()), *observed.get("trace_absent", ()))
