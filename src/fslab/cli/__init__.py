@@ -45,13 +45,15 @@ app.command("results", short_help="The table of a campaign, again.")(results.res
 app.command("report", short_help="One HTML file; tables and figures for a paper.", epilog=report.EPILOG)(
     report.report
 )
-app.command("serve", short_help="The reports of the store in a browser, live.", epilog=serve.EPILOG)(serve.serve)
+app.command("serve", short_help="The reports of the store in a browser, live.", epilog=serve.EPILOG)(
+    serve.serve
+)
 app.command("compare", short_help="Two campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
     compare.compare
 )
-app.command("explain", short_help="Why: what the kernel counted, and what a switch changes.", epilog=explain.EPILOG)(
-    explain.explain
-)
+app.command(
+    "explain", short_help="Why: what the kernel counted, and what a switch changes.", epilog=explain.EPILOG
+)(explain.explain)
 app.command("history", short_help="A study over time: levels and their changes.", epilog=history.EPILOG)(
     history.history
 )

@@ -33,9 +33,7 @@ class SmallVolume(Mechanism):
         total = seen.figure("btrfs_metadata_total", "space for metadata")
         size = seen.cell.stack.medium.options.get("size")
         small = size is not None and parse_size(str(size)) < 16 << 30
-        if reserved is not None and total is not None and small and reserved.value > total.value
-            and seen.syncs() is None
-:
+        if reserved is not None and total is not None and small and reserved.value > total.value:
             yield self.said(
                 seen,
                 f"The volume ({size}) is too small for a fair figure: {format_size(reserved.value)} were reserved for "
