@@ -48,13 +48,15 @@ def on_floor(change: Change, factor: float) -> bool:
 def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes: int = 1) -> Change:
     """A size, in whole pages, or MiB from 16 MiB on, and a multiple of ``unit_bytes``.
 
-    Never below ``least_bytes``, unless less was written.
+    Never below ``least_bytes``, unless less was written. Units larger than the steps are filled up: what is a
+    multiple of several of them is then the largest that each of them asks for.
     """
     before = parse_size(written)
     wanted = max(before * factor, min(least_bytes, before))
     grain = _MIB if wanted >= _WHOLE_MIB_FROM else _PAGE if wanted >= _PAGE else 1
+    fitted = math.ceil if grain % unit_bytes else round
     grain = math.lcm(grain, unit_bytes)
-    after = max(round(wanted / grain), 1) * grain
+    after = max(fitted(wanted / grain), 1) * grain
     if after < min(least_bytes, before):
         after += grain
     return Change(value=shown_size(after), share=after / before if before else 1.0)

@@ -40,6 +40,12 @@ def test_lists_shrink_value_by_value_and_what_becomes_the_same_is_one() -> None:
     assert found.workloads["few"].parameters["files"] == (500,), "defaults shrink as well"
 
 
+def test_a_size_fits_every_record_length_that_it_is_combined_with() -> None:
+    # 10.24 MiB: 64k would take 10496k, 1m takes 11m, which holds for both.
+    found = study("scale=0.01")
+    assert found.workloads["sweep"].parameters["size"] == ("1m", "11m")
+
+
 def test_media_shrink_but_hold_their_file_systems_and_files() -> None:
     found = study()
     assert found.media["d"].options["size"] == ("2g",)
