@@ -103,6 +103,11 @@ def _verdicts(target: str, *, published_only: bool, url: str | None) -> Verdicts
         return _judge(study, campaign.study_id, None if published_only else campaign, opened)
 
 
+def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
+    """What is claimed by the study of a campaign, and what its trials say of that."""
+    return _judge(_of_campaign(campaign), campaign.study_id, campaign, store)
+
+
 def _of_campaign(campaign: Campaign) -> Study:
     """The study as it was run; with today's claims where it is a shipped one that had none then."""
     from fslab.study import load, shipped

@@ -90,12 +90,14 @@ def report(
 
 def page_of(campaigns: list[Campaign], store: Store) -> Page:
     """The page of campaigns: each of them, and each compared with the first."""
+    from fslab.cli import said
     from fslab.report import sources
 
     # Values by the hundred thousand, all of them in use: looking for cycles among them only costs time.
     gc.disable()
     try:
-        return sources.page(campaigns, store)
+        voices = sources.Voices(statements=said.statements, claims=said.claims)
+        return sources.page(campaigns, store, voices)
     finally:
         gc.enable()
 

@@ -33,14 +33,25 @@ def serve(
 
     Ends with Ctrl-C.
     """
+    from fslab.cli import said
+    from fslab.report.sources import Voices
     from fslab.serve import server
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if not opened.campaigns():
             typer.echo(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
+    voices = Voices(statements=said.statements, claims=said.claims)
     try:
-        server.run(store, host=host, port=port, names=name or [], is_running=_is_running, announce=typer.echo)
+        server.run(
+            store,
+            host=host,
+            port=port,
+            names=name or [],
+            is_running=_is_running,
+            announce=typer.echo,
+            voices=voices,
+        )
     except InterruptedBySignal:
         return  # the way to end it
     except OSError as error:

@@ -5,31 +5,49 @@ Shared by ``fslab report``, ``fslab run`` and ``fslab serve``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fslab.analysis.groups import headline_metrics
 from fslab.report import contrast
 from fslab.report.page import assemble
 from fslab.report.page.assemble import BRIEF_FROM, Source
 from fslab.report.page.compare import comparison
-from fslab.report.page.model import Comparison, Page
+from fslab.report.page.model import Claim, Comparison, Page, Statement
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
 
-def page(campaigns: Sequence[Campaign], store: Store) -> Page:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Voices:
+    """Who says why, and who judges claims: they know more than a report may."""
+
+    statements: Callable[[Campaign, Store], tuple[Statement, ...]] = lambda _campaign, _store: ()
+    claims: Callable[[Campaign, Store], tuple[Claim, ...]] = lambda _campaign, _store: ()
+
+
+def page(campaigns: Sequence[Campaign], store: Store, voices: Voices) -> Page:
     """The page of campaigns: each of them, and each compared with the first."""
-    sources = [source(campaign, store) for campaign in campaigns]
+    sources = [source(campaign, store, voices) for campaign in campaigns]
     return assemble.page(sources, comparisons(sources))
 
 
-def source(campaign: Campaign, store: Store) -> Source:
+def source(campaign: Campaign, store: Store, voices: Voices) -> Source:
     """A campaign with its trials; of very many only what a brief page shows is read."""
     if len(store.finished(campaign.id)) <= BRIEF_FROM:
-        return Source(campaign=campaign, trials=store.trials(campaign.id, raw=True))
+        return Source(
+            campaign=campaign,
+            trials=store.trials(campaign.id, raw=True),
+            statements=voices.statements(campaign, store),
+            claims=voices.claims(campaign, store),
+        )
     works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
     named = {metric.name for work in works for metric in headline_metrics(work)}
-    return Source(campaign=campaign, trials=store.trials(campaign.id, only=named or None))
+    return Source(
+        campaign=campaign,
+        trials=store.trials(campaign.id, only=named or None),
+        claims=voices.claims(campaign, store),
+    )
 
 
 def comparisons(sources: Sequence[Source]) -> list[Comparison]:

@@ -31,6 +31,7 @@ class Pages:
     url: str | None
     is_running: Callable[[str], bool]
     kept: Path
+    voices: sources.Voices
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     def listing(self, _request: Request) -> Response:
@@ -78,13 +79,15 @@ class Pages:
                     self.made.pop(next(iter(self.made)))
                 alone = len(campaigns) == 1 and states[0].running
                 live = render.Live(home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None)
-                self.made[key] = render.html(sources.page(campaigns, store), live, self.kept)
+                self.made[key] = render.html(sources.page(campaigns, store, self.voices), live, self.kept)
         return self.made[key]
 
 
-def application(url: str | None, access: Access, is_running: Callable[[str], bool], kept: Path) -> Starlette:
+def application(
+    url: str | None, access: Access, is_running: Callable[[str], bool], kept: Path, voices: sources.Voices
+) -> Starlette:
     """``is_running``: whether a process runs the campaign of an id; ``kept``: see ``render.library``."""
-    pages = Pages(url=url, is_running=is_running, kept=kept)
+    pages = Pages(url=url, is_running=is_running, kept=kept, voices=voices)
     app = Starlette(
         routes=[
             Route("/", pages.listing),

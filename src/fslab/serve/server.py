@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import uvicorn
 
+from fslab.report.sources import Voices
 from fslab.serve.app import application
 from fslab.serve.guard import Access
 from fslab.system import paths
@@ -14,7 +15,7 @@ from fslab.system import paths
 
 def run(
     url: str | None, *, host: str, port: int, names: Sequence[str], is_running: Callable[[str], bool],
-    announce: Callable[[str], object],
+    announce: Callable[[str], object], voices: Voices,
 ) -> None:  # fmt: skip
     """Serve until a signal; OSError if the address cannot be listened on."""
     access = Access.of(host, names)
@@ -27,7 +28,7 @@ def run(
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
         config = uvicorn.Config(
-            application(url, access, is_running, paths.cache()), log_level="warning", server_header=False,
+            application(url, access, is_running, paths.cache(), voices), log_level="warning", server_header=False,
             timeout_graceful_shutdown=1, lifespan="off",
         )  # fmt: skip
         uvicorn.Server(config).run(sockets=[listening])
