@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from fslab import features
@@ -41,7 +42,7 @@ class DirectIo(features.Feature):
                 descriptor, file
             )  # first: pages that writes leave dirty are read from the cache
             taken = [size for size in STEPS if _works(descriptor, size)]
-            step = next((size for size in taken if not _dirties(descriptor, size)), None)
+            step = _first_clean(descriptor, taken, os.fstatvfs(descriptor).f_bsize)
         finally:
             os.close(descriptor)
         if not taken:
@@ -56,14 +57,25 @@ class DirectIo(features.Feature):
 
 
 def _works(descriptor: int, size: int) -> bool:
-    with mmap.mmap(-1, BYTES) as buffer:
-        try:
-            os.preadv(descriptor, [memoryview(buffer)[:size]], size)
-            return os.pwritev(descriptor, [memoryview(buffer)[:size]], size) == size
-        except OSError as error:
-            if error.errno == errno.EINVAL:
-                return False
-            raise
+    block = _block(size)
+    try:
+        os.preadv(descriptor, [block], size)
+        return os.pwritev(descriptor, [block], size) == size
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+
+
+def _first_clean(descriptor: int, sizes: Sequence[int], block_bytes: int) -> int | None:
+    """The smallest step whose writes pass the cache by. If one of whole pages and blocks does not, no larger one does:
+    to try on would only fill a log-structured file system."""
+    for size in sizes:
+        if not _dirties(descriptor, size):
+            return size
+        if size >= max(syscalls.PAGE_BYTES, block_bytes):
+            break
+    return None
 
 
 def _dirties(descriptor: int, size: int) -> bool:
@@ -71,8 +83,14 @@ def _dirties(descriptor: int, size: int) -> bool:
 
     Not what is cached afterwards: they empty it again before they return.
     """
-    with mmap.mmap(-1, max(size, syscalls.PAGE_BYTES)) as buffer:
-        return min(_dirtied(descriptor, memoryview(buffer)[:size]) for _ in range(TRIES)) > PAGES // 2
+    block = _block(size)
+    return all(_dirtied(descriptor, block) > PAGES // 2 for _ in range(TRIES))
+
+
+def _block(size: int) -> memoryview:
+    """Memory that begins with a page. It goes when nobody holds it: to close it while one does is an error, and
+    a write that fails holds it in its traceback."""
+    return memoryview(mmap.mmap(-1, max(size, syscalls.PAGE_BYTES)))[:size]
 
 
 def _dirtied(descriptor: int, block: memoryview) -> int:
