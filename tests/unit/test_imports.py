@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "cli": {
         "analysis", "campaign", "claims", "explain", "features", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
-        "serve", "system",
+        "serve", "system", "tracing",
     },
     "__main__": {"cli", "system"},
 }  # fmt: skip

@@ -24,6 +24,7 @@ def doctor(as_json: JsonOption = False) -> None:
     from fslab.machine._advice import advise
 
     found, packages, elsewhere = _examine()
+    found += _evidence()
     machine = facts.gather()
     advice = advise(machine)
     entries = matrix.entries()
@@ -63,6 +64,20 @@ def _examine() -> tuple[list[Capability], list[str], list[str]]:
         needed += workload.tools
         found.append(capabilities.of("workload", name, workload.summary, workload.tools))
     return found, capabilities.packages_missing(needed), capabilities.elsewhere_missing(needed)
+
+
+def _evidence() -> list[Capability]:
+    """What the kernel tells about causes here; without it there are fewer statements and no wrong ones."""
+    from fslab.machine.capabilities import Capability
+    from fslab.tracing import available
+
+    return [
+        Capability(
+            kind="evidence", name=source.name, summary=source.summary, available=source.missing is None, versions={},
+            missing=() if source.missing is None else (f"{source.missing}; unsaid: {source.costs}",),
+        )
+        for source in available.sources()
+    ]  # fmt: skip
 
 
 def _show_advice(advice: list[Advice]) -> None:

@@ -29,6 +29,9 @@ def results(
         bool,
         typer.Option("--notes", help="Tell each note in full: what it rests on, every place, what to do."),
     ] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Also say why: what the kernel counted, as fslab explain does.")
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -36,15 +39,20 @@ def results(
 
     Each figure is the median of the sound trials with half their range; ratios carry a confidence interval.
     """
+    from fslab.cli import why as causes
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if everything:
             _show_campaigns(opened, as_json=as_json)
         elif as_json:
-            print_json(as_document(opened.campaign(campaign), opened, baseline))
+            document = as_document(opened.campaign(campaign), opened, baseline)
+            said = causes.as_document(causes.seen_of(opened.campaign(campaign), opened)) if why else None
+            print_json(document if said is None else {**document, "why": said})
         else:
             show(opened.campaign(campaign), opened, baseline, notes=notes)
+            if why:
+                causes.show(causes.seen_of(opened.campaign(campaign), opened))
 
 
 def show(campaign: Campaign, store: Store, baseline: str | None = None, *, notes: bool = False) -> None:

@@ -152,13 +152,14 @@ def run(
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
     """Print the results and write the report; exit with 6 when there are none to speak of."""
     from fslab.cli import report as reports
-    from fslab.cli import results
+    from fslab.cli import results, why
 
     document = results.as_document(campaign, store)
     if as_json:
-        print_json(document)
+        print_json({**document, "why": why.as_document(why.seen_of(campaign, store))})
     else:
         results.show(campaign, store)
+        why.show_briefly(campaign, store)
         typer.echo(f"stored in {store.path}; again with: fslab results {campaign.id}")
     if report is not None or not as_json:
         reports.conclude(campaign, store, report, quiet=as_json)
