@@ -97,7 +97,11 @@ def test_a_study_in_a_guest_goes_through(study: str, fslab: Fslab) -> None:
 
 
 def test_a_narrowed_study_at_the_smallest_scale_still_answers_its_claims(fslab: Fslab) -> None:
-    only = ("stacks.fs.filesystem=[ext2,ext4]", "stacks.fs.workloads=[filebench-randread-512k,engine-cat]")
+    only = (
+        "media.disk.size=256m",
+        "stacks.fs.filesystem=[ext2,ext4]",
+        "stacks.fs.workloads=[filebench-randread-512k,engine-cat]",
+    )
     settings = [word for each in only for word in ("--set", each)]
     fslab("run", "ext-generations", "--scale", "0.001", "--trials", "1", *settings)
     trials = fslab.trials()
