@@ -247,6 +247,20 @@ fn random_variables_have_the_mean_that_is_asked_for() {
 }
 
 #[test]
+fn a_uniform_variable_without_a_mean_reaches_to_its_greatest_value() {
+    let directory = tempdir().unwrap();
+    let text = "set $x=randvar(type=uniform,min=100,max=300)\n\
+        define fileset name=a,path=/tmp,entries=1,size=1,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n\
+          flowop testrandvar name=v,value=$x\n flowop finishoncount name=f,value=20000,target=s } }\nrun 30\n";
+    let mean =
+        |text: &str| flowop(&script(directory.path(), text, &[]), "v")["values"]["mean"].as_f64().unwrap();
+    // From 100 to 300 the mean is 200; from 100 to 140 it is 120.
+    assert!((mean(text) - 200.0).abs() < 4.0);
+    assert!((mean(&text.replace("define fileset", "set $x.max=140\ndefine fileset")) - 120.0).abs() < 1.0);
+}
+
+#[test]
 fn writes_append_and_stay_within_the_file() {
     let directory = tempdir().unwrap();
     let text = "define file name=grown,path=/tmp,size=0,prealloc\n\
@@ -484,6 +498,32 @@ fn people_see_the_lines_that_they_know() {
         |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{text}"));
     assert!(line("stat ").contains("ops/s") && line("stat ").contains("ms/op ["));
     assert!(line("IO Summary: ").contains("rd/wr"));
+}
+
+/// Filebench gives the count at least five columns; programs that read its output cut there.
+#[test]
+fn the_summary_is_spaced_as_elsewhere() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=7,size=1,dirwidth=3,prealloc\nset mode quit firstdone\n\
+        define process name=p { thread name=t { flowop deletefile name=d,filesetname=a } }\nrun\n";
+    let output = engine().args(["wml", "--script", text, "--dir"]).arg(directory.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let summary =
+        text.lines().find(|line| line.starts_with("IO Summary:")).unwrap_or_else(|| panic!("{text}"));
+    assert!(summary.starts_with("IO Summary:     7 ops "), "{summary}");
+    assert!(summary.contains(" 0/0 rd/wr   0.0mb/s "), "{summary}");
+}
+
+/// Threads may be done before the one that started them looks again; what they did counts all the same.
+#[test]
+fn what_threads_do_at_once_counts() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=300,size=1k,dirwidth=50\nset mode quit firstdone\n\
+        define process name=p { thread name=t,memsize=4m,instances=24 {\n\
+          flowop createfile name=c,filesetname=a,fd=1\n flowop closefile name=x,fd=1 } }\nrun\n";
+    for _ in 0..10 {
+        assert_eq!(count(&script(directory.path(), text, &[]), "c"), 300);
+    }
 }
 
 #[test]

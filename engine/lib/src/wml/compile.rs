@@ -4,6 +4,7 @@
 //! A variable is looked up when the files or processes that need it are created, so that a `set` after
 //! the `define` still counts.
 
+mod custom;
 mod distributions;
 mod filesets;
 mod flowops;

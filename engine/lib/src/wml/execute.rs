@@ -12,9 +12,6 @@ use crate::error::{Context, Error, Result};
 use crate::measure::clock::{now_ns, seconds};
 use crate::{stop, sys};
 
-/// Threads that work for less than this belong to the run that begins now.
-const JUST_STARTED_S: f64 = 0.01;
-
 /// Who hears what the workload says while it runs.
 pub type Listener<'a> = &'a dyn Fn(&str);
 
@@ -29,6 +26,8 @@ pub(crate) struct Execution<'a> {
     filesets: Arc<Vec<Fileset>>,
     running: Option<Running>,
     cleared: u64,
+    /// Whether threads worked while the workload did something else than run.
+    worked: bool,
     pub(crate) report: Report,
 }
 
@@ -50,6 +49,7 @@ impl<'a> Execution<'a> {
             filesets: Arc::default(),
             running: None,
             cleared: 0,
+            worked: false,
             report: Report::default(),
         }
     }
@@ -72,8 +72,14 @@ impl<'a> Execution<'a> {
     fn step(&mut self, step: &Step) -> Result<()> {
         match step {
             Step::Say(text) => self.say(text.clone()),
-            Step::Sleep(length) => self.sleep(*length)?,
-            Step::System(command) => self.system(command)?,
+            Step::Sleep(length) => {
+                self.worked = true;
+                self.sleep(*length)?;
+            }
+            Step::System(command) => {
+                self.worked = true;
+                self.system(command)?;
+            }
             Step::CreateFiles(specs) => self.create_files(specs)?,
             Step::CreateProcesses(model) => self.create_processes(model)?,
             Step::Run(timing) => self.measure(*timing)?,
@@ -161,7 +167,7 @@ impl<'a> Execution<'a> {
             let percent = share * 100.0;
             self.warn("memory_reduced", format!("threads have {percent:.0} % of the memory they ask for"));
         }
-        self.cleared = running.started;
+        (self.cleared, self.worked) = (running.started, false);
         self.running = Some(running);
         Ok(())
     }
@@ -169,7 +175,7 @@ impl<'a> Execution<'a> {
     fn clear(&mut self) {
         if let Some(running) = &self.running {
             running.shared.statistics.clear();
-            self.cleared = now_ns();
+            (self.cleared, self.worked) = (now_ns(), false);
         }
     }
 
@@ -183,11 +189,12 @@ impl<'a> Execution<'a> {
 
     /// Lets the threads work for the time, or until they are done; what they did is a result.
     fn measure(&mut self, timing: Timing) -> Result<()> {
-        // What threads did before, since an earlier `create processes`, does not count.
-        if seconds(now_ns() - self.cleared) > JUST_STARTED_S {
+        // What threads did before, since an earlier `create processes`, does not count. Threads that were
+        // started for this run may have done much, or even all, before this thread runs again.
+        if self.worked {
             self.clear();
         }
-        let begin = now_ns();
+        let begin = if self.running.is_some() { self.cleared } else { now_ns() };
         let end = timing.seconds.unwrap_or(f64::INFINITY);
         let mut next = timing.period.unwrap_or(f64::INFINITY);
         loop {

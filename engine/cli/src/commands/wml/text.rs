@@ -87,8 +87,8 @@ fn breakdown(text: &mut String, measured: &Value) {
 fn summary(text: &mut String, summary: &Value) {
     let _ = writeln!(
         text,
-        "IO Summary: {:>5} ops {:.3} ops/s {:.0}/{:.0} rd/wr {:>5.1}mb/s {:.3}ms/op",
-        summary["count"],
+        "IO Summary: {:>5.0} ops {:>5.3} ops/s {:.0}/{:.0} rd/wr {:>5.1}mb/s {:>5.3}ms/op",
+        number(&summary["count"]),
         number(&summary["rate_per_second"]),
         number(&summary["reads_per_second"]),
         number(&summary["writes_per_second"]),

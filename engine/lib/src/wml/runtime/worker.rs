@@ -66,7 +66,9 @@ impl<'a> Worker<'a> {
     pub(super) fn new(shared: &'a Shared, index: usize, place: (usize, usize)) -> Self {
         let spec = &shared.model.threads[place.0];
         let sampler = Sampler::new(&shared.distributions, shared.seed, index as u64);
-        let memory = filled(shared.memory_of(spec), index as u64);
+        // A run that is over before it began shall not wait for memory.
+        let memory = if shared.over() { 0 } else { shared.memory_of(spec) };
+        let memory = filled(memory, index as u64);
         let mut worker = Self {
             shared,
             spec,
