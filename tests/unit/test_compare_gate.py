@@ -14,6 +14,7 @@ from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared
 
 from fslab.cli.compare import compare, fraction
 from fslab.errors import RegressionError, UnlikeError, UnsureError, UsageError
+from fslab.record import Status
 from fslab.report import gate
 from fslab.report.contrast_lines import estimate_of, line, with_family
 from fslab.store.campaign import Campaign
@@ -56,6 +57,28 @@ class TestGate:
         assert self.counts(verdict) == (0, 0, 2)
         # Two comparisons: 2 / C(2n, n) ≤ 0.025 needs n = 5 (2/252).
         assert verdict.needed == 5
+
+    def test_what_worked_and_now_fails_is_no_pass(self) -> None:
+        whole, broken, invalid = (cell(workload=name) for name in ("whole", "broken", "invalid"))
+        good = [*trials(whole, around(100)), *trials(broken, around(100)), *trials(invalid, around(100))]
+        crashed = {"status": Status.FAILED, "failure": "crashed", "metrics": {}}
+        b = [
+            *trials(whole, around(100), "b"),
+            *(each.model_copy(update=crashed) for each in trials(broken, around(100), "b")),
+            *(
+                each.model_copy(update={"status": Status.INVALID})
+                for each in trials(invalid, around(100), "b")
+            ),
+        ]
+        verdict = gate.judge(compared(good, b), slower=0.05, different=False)
+        assert [line.workload for line in verdict.fails] == ["broken"]
+        assert [line.workload for line in verdict.unsure] == ["invalid"]  # of a machine that was disturbed
+        assert gate.failed_words(verdict, 0.05) == (
+            "1 of 3 comparisons are slower by 5.0 % or more, or failed in B: "
+            "broken on ext4, write_iops: failed in B"
+        )
+        assert self.counts(gate.judge(compared(b, good), slower=0.05, different=False)) == (0, 1, 2)
+        assert self.counts(gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
 
     def test_a_gain_never_fails_unless_differences_do(self) -> None:
         assert self.counts(self.judged([1.5])) == (0, 1, 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
-from fslab.errors import RegressionError, UnlikeError, UnsureError, UsageError, nearest
+from fslab.errors import RegressionError, StoreError, UnlikeError, UnsureError, UsageError, nearest
 
 if TYPE_CHECKING:
     from fslab.report.contrast import Results
@@ -35,7 +35,7 @@ Exit codes:
    2  the command line does not fit together, or the two have no cell in common
    7  no such campaign, or no such export
    9  facts differ that matter and were not allowed to: nothing was compared
-  10  --fail-if-slower or --fail-if-different: it is so
+  10  --fail-if-slower or --fail-if-different: it is so, or B fails where A did not
   11  --fail-if-unsure: some comparisons can tell neither
 """
 
@@ -110,8 +110,8 @@ def compare(
     what you mean to compare with --differing, or anything with --force.
 
     A gate for builds: --fail-if-slower 5% fails when a slowdown is certain among all comparisons and measured
-    to be 5 % or more. Where trials are too few or scatter too much to rule out 5 %, it passes and says so;
-    --fail-if-unsure makes that a failure of its own.
+    to be 5 % or more, or when what worked in A fails in B. Where trials are too few or scatter too much to rule
+    out 5 %, it passes and says so; --fail-if-unsure makes that a failure of its own.
     """  # fmt: skip
     from fslab.machine import facts
 
@@ -160,7 +160,13 @@ def _contrast(
     within = len(stacks) == 2 or len(kernels) == 2
     _check(b, stacks, kernels)
     names = (a or "last", b or a or "last") if within else (a or "last~1", b or "last")
-    left, right = _load(*names, store)
+    try:
+        left, right = _load(*names, store)
+    except StoreError as error:
+        if a is not None or within:
+            raise
+        hint = "run a study twice, or compare two stacks of one campaign: --stack ext4 --stack xfs"
+        raise StoreError(error.what, where=error.where, hint=hint) from error
     same = left is right
     if same and not within:
         raise UsageError(

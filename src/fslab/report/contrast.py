@@ -14,7 +14,7 @@ from typing import Any
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.analysis.look import COVERAGE
 from fslab.analysis.pairs import looks_of
-from fslab.analysis.soundness import in_doubt, is_sound
+from fslab.analysis.soundness import in_doubt, is_failed, is_sound
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine._differences import Circumstances, Difference
@@ -160,10 +160,21 @@ def _line(
     values = lines.medians_of if several else lines.values_of
     left, right = values(a.trials, partners.a, metric.name), values(b.trials, partners.b, metric.name)
     estimate = lines.estimate_of(left, right, paired=paired and not several, looks=a.looks, coverage=coverage)
-    return lines.line(
+    made = lines.line(
         (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimate,
         sampled="campaigns" if several else "trials",
     )  # fmt: skip
+    failed_a, failed_b = _failed(a, partners.a), _failed(b, partners.b)
+    return made.model_copy(
+        update={
+            "a": made.a.model_copy(update={"failed": failed_a}),
+            "b": made.b.model_copy(update={"failed": failed_b}),
+        }
+    )
+
+
+def _failed(results: Results, cell: Cell) -> int:
+    return sum(is_failed(trial) for trial in results.trials if trial.cell.id == cell.id)
 
 
 def _side(results: Results) -> Side:
@@ -178,6 +189,7 @@ def _side(results: Results) -> Side:
         doubt=sum(map(in_doubt, results.trials)),
         kernels=_distinct(told, "kernel"),
         machines=_distinct(told, "hostname"),
+        sequential=results.looks is not None,
     )
 
 

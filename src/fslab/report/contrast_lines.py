@@ -140,7 +140,11 @@ def verdict(each: Line) -> str:
     match each.outcome:
         case Outcome.MISSING:
             missing = [name for name, side in (("A", each.a), ("B", each.b)) if not side.values]
-            return f"no sound trial in {' and '.join(missing)}"
+            return (
+                "failed in B"
+                if each.b.broken and each.a.values
+                else f"no sound trial in {' and '.join(missing)}"
+            )
         case Outcome.NO_RATIO:
             return "no ratio: not all values are positive"
         case Outcome.TOO_FEW:

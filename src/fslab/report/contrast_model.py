@@ -27,7 +27,11 @@ class Outcome(StrEnum):
 
 
 class Side(Frozen):
-    """One of the two. ``name`` is what the user called it; ``trials`` are stored, ``sound`` ones compared."""
+    """One of the two. ``name`` is what the user called it; ``trials`` are stored, ``sound`` ones compared.
+
+    ``sequential``: it repeated its trials until its own stacks were told apart, so that there are as many as its
+    figures asked for.
+    """
 
     name: str
     campaigns: tuple[str, ...]
@@ -38,6 +42,7 @@ class Side(Frozen):
     doubt: int
     kernels: tuple[str, ...]
     machines: tuple[str, ...]
+    sequential: bool = False
 
 
 class FactChange(Frozen):
@@ -55,11 +60,20 @@ class FactChange(Frozen):
 
 
 class Sample(Frozen):
-    """The sound values of one metric of one cell; ``spread``: half their range as a fraction of the median."""
+    """The sound values of one metric of one cell; ``spread``: half their range as a fraction of the median.
+
+    ``failed``: how many of the cell's trials failed, or could not be tried on that machine.
+    """
 
     values: tuple[float, ...]
     median: float | None
     spread: float | None
+    failed: int = 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether there is no value because trials failed."""
+        return not self.values and self.failed > 0
 
 
 class Line(Frozen):

@@ -174,4 +174,6 @@ def _legend(found: Contrast) -> str:
         said.append("no difference ≥ x %: one of x % would have been seen 4 times out of 5")
     if any(line.verdict.startswith("maybe") for line in found.lines):
         said.append(f"maybe: seen, but may be chance among {count} comparisons (Holm)")
+    if found.a.campaigns != found.b.campaigns and (found.a.sequential or found.b.sequential):
+        said.append("trials went on until stacks of one side were told apart: 95 % may be 92 % here")
     return " · ".join(said)

@@ -1,8 +1,8 @@
 """Whether a comparison passes: what a build is failed for, and what the trials were too few to tell. Pure.
 
 A gate that cries wolf is switched off, and one that sleeps is worse than none: so each line either *fails* (the
-change is shown, and measured to be at least as large as the limit), or is *clear* (a change as large as the
-limit is ruled out), or is *unsure*, and that is said as well.
+change is shown, and measured to be at least as large as the limit; or what A did fails in B), or is *clear*
+(a change as large as the limit is ruled out), or is *unsure*, and that is said as well.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def _slower(line: Line, limit: float) -> Answer:
     through whenever the figures scatter. The correction keeps false alarms to 5 % of the runs without any
     change at all, and the limit removes most of these.
     """
+    if _broken(line):
+        return Answer.FAILS
     if line.ratio is None or line.interval is None:
         return Answer.UNSURE
     measured = change_for_worse(line.ratio, line.better)
@@ -82,8 +84,15 @@ def _slower(line: Line, limit: float) -> Answer:
     return Answer.CLEAR if change_for_worse(worst, line.better) < limit else Answer.UNSURE
 
 
+def _broken(line: Line) -> bool:
+    """Whether it worked in A, and each trial of B failed: worse than slow. Invalid trials tell nothing."""
+    return bool(line.a.values) and line.b.broken
+
+
 def _different(line: Line) -> Answer:
     """A difference that holds among all lines fails; one that holds only for itself is unsure."""
+    if _broken(line):
+        return Answer.FAILS
     if line.interval is None:
         return Answer.UNSURE
     if line.outcome is Outcome.NOT_SEEN:
@@ -105,6 +114,7 @@ def failed_words(verdict: Verdict, limit: float | None) -> str:
     """``2 of 12 are slower by 5.0 % or more: …``."""
     total = len(verdict.fails) + len(verdict.unsure) + len(verdict.clear)
     what = "differ" if limit is None else f"are slower by {percent(limit)} or more"
+    what += ", or failed in B" if any(map(_broken, verdict.fails)) else ""
     return f"{len(verdict.fails)} of {total} comparisons {what}: {'; '.join(map(_told, verdict.fails))}"
 
 

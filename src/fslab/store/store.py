@@ -154,7 +154,11 @@ class Store:
         if back := _BACK.fullmatch(wanted):
             steps = int(back[1] or 0)
             if steps >= len(ids):
-                raise StoreError(f"no campaign '{wanted}': the store has {len(ids)}", where=self.path)
+                what, hint = (
+                    f"no campaign '{wanted}': the store has {len(ids)}",
+                    "fslab results --all lists them",
+                )
+                raise StoreError(what, where=self.path, hint=hint)
             return ids[-1 - steps]
         fitting = [known for known in ids if wanted and known.startswith(wanted)]
         if len(fitting) == 1:
