@@ -101,13 +101,17 @@ def test_noise_and_one_odd_night_are_no_change() -> None:
     assert quiet.series[0].changes == ()
     odd = told([night(number, 50 if number == 8 else 100 * off) for number, off in enumerate(OFF * 2)])
     assert odd.series[0].changes == ()
-    assert "no change of level seen in 12 campaigns" in shown(quiet)
+    assert "12 campaigns: no change of level seen" in shown(quiet)
 
 
 def test_few_campaigns_say_that_they_are_few() -> None:
     found = told([night(number, value) for number, value in enumerate(LEVELS[4:8])])
     assert found.series[0].changes == ()
     assert "from 10 campaigns on" in " ".join(shown(found).split())
+    assert "4 campaigns: too few to see a change of level" in shown(found)
+    alone = shown(told([night(0, 100)]))
+    assert "1 campaign," in alone
+    assert "no change" not in alone
 
 
 def test_other_machines_and_other_contents_are_left_out() -> None:

@@ -56,6 +56,13 @@ def test_cells_that_go_different_ways_are_no_drift() -> None:
     assert "drift" not in kinds(series(up), series(down, stack="xfs"))
 
 
+def test_one_cell_that_is_still_repeated_is_not_the_machine() -> None:
+    falling = [100.0, 98.0, 96.0, 93.0, 90.0, 87.0, 85.0, 82.0]
+    others = [series([100.0, 101.0, 99.5, 100.2, 100.1], stack=name) for name in ("xfs", "btrfs")]
+    assert "drift" not in kinds(series(falling), *others)
+    assert "drift" in kinds(series(falling))  # where it is all that there is
+
+
 def test_drift_that_does_not_matter_is_not_told() -> None:
     assert kinds(series([100.0, 99.5, 99.0, 98.5, 98.0])) == []
     assert kinds(series([100.0, 98.0, 96.0, 93.0, 90.0], headline=False)) == []

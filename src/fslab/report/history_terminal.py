@@ -25,14 +25,14 @@ def show(found: History, console: Console) -> None:
 def parts(found: History, width: int) -> Iterator[RenderableType]:
     """What it is of, what changed on the machine, then each series with its changes."""
     span = f"{found.campaigns[0]} … {found.campaigns[-1]}" if found.campaigns else "none"
-    title = f"{found.study} on {found.machine or 'this machine'}: {len(found.campaigns)} campaigns, {span}"
+    title = f"{found.study} on {found.machine or 'this machine'}: {_campaigns(len(found.campaigns))}, {span}"
     yield wrapped(title, width, style="bold")
     for step in found.steps:
         for line in difference_lines(step.facts):
             yield wrapped(f"{step.before} → {step.after}: {line}", width, style="yellow")
     for series in found.series:
         yield Text("")
-        yield from _series(series, listed=len(found.series) <= LISTED, width=width)
+        yield from _series(series, found.enough, listed=len(found.series) <= LISTED, width=width)
     yield Text("")
     yield wrapped(_legend(found), width, style="dim")
 
@@ -45,7 +45,7 @@ def curve(values: Sequence[float]) -> str:
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in values)
 
 
-def _series(series: Series, *, listed: bool, width: int) -> Iterator[RenderableType]:
+def _series(series: Series, enough: int, *, listed: bool, width: int) -> Iterator[RenderableType]:
     arrow = " ↓" if series.better is Direction.LOWER else ""
     name = f"{series.workload} on {series.stack} ({series.cache}), {series.metric.replace('_', ' ')}{arrow}"
     yield wrapped(name, width, style="bold")
@@ -57,7 +57,13 @@ def _series(series: Series, *, listed: bool, width: int) -> Iterator[RenderableT
     for change in series.changes:
         yield wrapped(f"  {_change(change)}", width)
     if not series.changes:
-        yield wrapped(f"  no change of level seen in {len(medians)} campaigns", width, style="dim")
+        few = len(medians) < enough
+        words = "too few to see a change of level" if few else "no change of level seen"
+        yield wrapped(f"  {_campaigns(len(medians))}: {words}", width, style="dim")
+
+
+def _campaigns(count: int) -> str:
+    return f"{count} campaign{'s' * (count != 1)}"
 
 
 def _points(series: Series) -> Table:

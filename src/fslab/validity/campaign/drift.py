@@ -50,7 +50,11 @@ class Drift(CampaignRule):
 
 
 def _levels(series: list[Series]) -> dict[int, float]:
-    """By block, the median over all cells of speed as a share of the cell's own median; above 1 is faster."""
+    """By block, the median over all cells of speed as a share of the cell's own median; above 1 is faster.
+
+    Only blocks that more than half of the cells have: where cells that are settled get no more trials, what the last
+    few noisy ones do is not the machine.
+    """
     shares: dict[int, list[float]] = {}
     for each in series:
         middle = statistics.median(each.values.values()) if each.values else 0.0
@@ -59,4 +63,5 @@ def _levels(series: list[Series]) -> dict[int, float]:
         for block, value in each.values.items():
             share = value / middle
             shares.setdefault(block, []).append(1 / share if each.better is Direction.LOWER else share)
-    return {block: statistics.median(found) for block, found in shares.items()}
+    enough = max(map(len, shares.values()), default=0) / 2
+    return {block: statistics.median(found) for block, found in shares.items() if len(found) > enough}
