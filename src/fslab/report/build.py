@@ -63,6 +63,7 @@ def build(
         memory_bytes=facts.get("memory_bytes"),
         guests=_guests(trials),
         media=_media(campaign.cells),
+        scale=campaign.settings.get("scale", 1.0),
         coverage=coverage,
         counts=_counts(campaign, trials),
         stacks=stacks,

@@ -197,6 +197,7 @@ class Report(Frozen):
     """A campaign's results. ``coverage`` is what was wanted of every interval.
 
     ``kernel``, ``cpu`` and the like are the host's; trials in ``guests`` ran on those instead.
+    ``scale`` is the factor on what the study writes of sizes, counts and run times.
     """
 
     campaign: str
@@ -210,6 +211,7 @@ class Report(Frozen):
     memory_bytes: int | None
     guests: tuple[Guest, ...] = ()
     media: tuple[str, ...]
+    scale: float = 1.0
     coverage: float
     counts: Counts
     stacks: tuple[Stack, ...]

@@ -194,6 +194,8 @@ def _provenance(report: Report) -> Iterator[str]:
         processors = f", {guest.cpus} CPU{'s' * (guest.cpus != 1)}" if guest.cpus else ""
         yield f"in a {guest.machine} guest: kernel {guest.kernel or 'unknown'}{processors}{size}"
     yield " · ".join((*machine, f"on {', '.join(report.media)}"))
+    if report.scale != 1:
+        yield f"at {report.scale:g} of the sizes, counts and run times that the study writes (fslab plan says which)"
     counts = report.counts
     failed = counts.failed - counts.impossible
     kinds = (
