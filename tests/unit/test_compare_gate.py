@@ -13,7 +13,7 @@ import pytest
 from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared, trials
 
 from fslab.cli.compare import compare, fraction
-from fslab.errors import RegressionError, UnlikeError, UnsureError, UsageError
+from fslab.errors import RegressionError, StoreError, UnlikeError, UnsureError, UsageError
 from fslab.record import Status
 from fslab.report import gate
 from fslab.report.contrast_lines import estimate_of, line, with_family
@@ -168,6 +168,20 @@ class TestCommand:
         ):
             with pytest.raises(UsageError, match=said):
                 self.run(store, a, b, **more)
+
+    def test_one_campaign_alone_is_told_what_can_be_compared(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "one.sqlite")
+        with Store.open(path) as opened:
+            opened.create_campaign(
+                Campaign(
+                    id="20261120-a", study_id="s", study_title="S", study_source="", seed=1, cells=(cell(),), trials=5,
+                    created=BEGUN, machine=FACTS,
+                )
+            )  # fmt: skip
+        with pytest.raises(StoreError, match=r"the store has 1\n.*run a study twice, or .*--stack"):
+            self.run(path)
+        with pytest.raises(StoreError, match="fslab results --all"):
+            self.run(path, "last~1", "last")
 
 
 class TestErrorRates:

@@ -166,6 +166,8 @@ def test_devices_are_set_with_those_below_them(tmp_path: Path) -> None:
     [
         ("/proc/sys/vm/swappiness", True),
         ("/proc/sys/kernel/core_pattern", False),
+        ("/proc/sys/vm/mmap_min_addr", False),
+        ("/proc/sys/vm/drop_caches", False),
         ("/proc/sys/vm/../kernel/core_pattern", False),
         ("/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", True),
         ("/sys/devices/system/cpu/smt/control", True),

@@ -97,7 +97,7 @@ def is_setting(path: Path) -> bool:
     if ".." in path.parts:
         return False
     return (
-        path.parent == SYSCTL / "vm"
+        (path.parent == SYSCTL / "vm" and f"vm.{path.name}" not in FORBIDDEN)
         or path == HUGE / "enabled"
         or path in {CPUS / "intel_pstate/no_turbo", CPUS / "cpufreq/boost", CPUS / "smt/control"}
         or (path.is_relative_to(CPUS) and path.name == "scaling_governor")
