@@ -31,9 +31,9 @@ def reasons(cells: Sequence[Cell], site: Site) -> Reasons:
     refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, site))}
     found: dict[str, FslabError] = {}
     for cell in cells:
-        error: FslabError | None = refused.get(cell.stack.model_dump_json()) or _unfit(cell)
-        if error is not None:
-            found[cell.id] = error
+        why = refused.get(cell.stack.model_dump_json()) or _unfit(cell)
+        if why is not None:
+            found[cell.id] = why
     return found
 
 
