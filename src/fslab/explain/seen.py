@@ -17,6 +17,11 @@ OF_SPLIT = frozenset(
     {"traced_written_bytes", "traced_metadata_bytes", "traced_metadata_requests", "traced_off"}
 )
 
+DISTURBED = frozenset({"foreign_load", "cpu_stolen", "cpu_throttled", "suspended"})
+OF_MACHINE = frozenset(
+    {"kernel_threads_cpu", "machine_cpu_busy", "page_cache_dirtied_bytes", "page_cache_written_bytes"}
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
@@ -52,8 +57,16 @@ class Seen:
         """Of the workload."""
         return self.cell.workload.parameters
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs, or another machine on the same hardware, took CPU from a trial."""
+        return any(warning.kind in DISTURBED for trial in self.trials for warning in trial.validity)
+
     def figure(self, name: str, as_named: str | None = None) -> Figure | None:
-        """A probe's figure over the sound trials; None unless every one of them has it."""
+        """A probe's figure over the sound trials; None unless every one of them has it, and for a figure of the whole
+        machine also when others used it meanwhile."""
+        if name in OF_MACHINE and self.disturbed:
+            return None
         found = [trial.probes.get(name) for trial in self.trials if is_sound(trial)]
         values = [each.value for each in found if each is not None and each.value is not None]
         if not values or len(values) < len(found):

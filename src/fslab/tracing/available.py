@@ -60,9 +60,10 @@ def _opened(kind: Callable[..., AbstractContextManager[Any]], *arguments: object
 
 
 def _iostats(sys: Path) -> Source:
+    disks = [file.parent.parent for file in sys.glob("block/*/queue/iostats") if sysfs.text(file) == "0"]
     off = sorted(
-        file.parent.parent.name for file in sys.glob("block/*/queue/iostats") if sysfs.text(file) == "0"
-    )
+        disk.name for disk in disks if sysfs.number(disk / "size")
+    )  # without a size it is not in use
     return Source(
         name="iostats", summary="the block device's own counters",
         missing=f"switched off for {', '.join(off)}" if off else None,

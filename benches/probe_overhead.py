@@ -1,0 +1,86 @@
+"""What do the probes of the timed pass cost? IOPS with snapshots around the run against runs without, interleaved.
+
+Three arms in random order in each round, on one ext4 in memory: bare, bare again (the A/A control), and with all
+snapshots. Prints the median of the paired ratios with their interval, and how long a snapshot takes. Needs root.
+
+    python benches/probe_overhead.py [--rounds 12] [--seconds 2] [--depth 32]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from fslab.campaign import site as sites
+from fslab.campaign.watch import Watch
+from fslab.cell import MediumSpec, StackSpec
+from fslab.probes import Moment
+from fslab.stats.paired import compare_blocks
+from fslab.storage import stack
+from fslab.system import proc
+from fslab.system.signals import Teardown
+
+ARMS = ("bare", "again", "probed")
+
+
+def main() -> int:
+    """Exit 1 when probes cost more than 1 % with certainty."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--depth", type=int, default=32)
+    arguments = parser.parse_args()
+    medium = MediumSpec(name="m", type="ram", options={"size": "512m"})
+    spec = StackSpec(name="ext4", medium=medium, filesystem="ext4")
+    iops: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}
+    snapshots: list[float] = []
+    with sites.opened("probe-overhead", frozenset()) as site, Teardown() as undo:
+        up = stack.build(spec, site, undo, slot="m", make=True)
+        measure(up, arguments.seconds, arguments.depth)  # lays the file out
+        for number in range(arguments.rounds):
+            for arm in random.sample(ARMS, len(ARMS)):
+                up.flush()
+                watch = Watch(up)
+                begun = time.perf_counter()
+                if arm == "probed":
+                    watch.snapshot(Moment.BEFORE)
+                taken = time.perf_counter() - begun
+                iops[arm][number] = measure(up, arguments.seconds, arguments.depth)
+                if arm == "probed":
+                    begun = time.perf_counter()
+                    for moment in (Moment.END, Moment.SYNCED, Moment.FLUSHED):
+                        watch.snapshot(moment)
+                    snapshots.append(taken + time.perf_counter() - begun)
+    print(f"snapshots: median {1000 * statistics.median(snapshots):.2f} ms a trial")
+    for arm in ARMS[1:]:
+        found = compare_blocks(iops[arm], iops["bare"])
+        interval = (
+            f"{found.interval.low:.4f} to {found.interval.high:.4f}" if found.interval else "no interval"
+        )
+        print(f"{arm} ÷ bare: {found.ratio:.4f} ({interval}), {arguments.rounds} rounds")
+    return int(found.interval is not None and found.interval.high < 0.99)
+
+
+def measure(up: stack.Stack, seconds: int, depth: int) -> float:
+    """IOPS of direct random writes."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "fio.json"
+        proc.run(
+            ["fio", "--name=a", f"--directory={up.work}", "--rw=randwrite", "--bs=4k", "--size=128m", "--direct=1",
+             "--ioengine=libaio", f"--iodepth={depth}", "--overwrite=1", "--fallocate=none", "--time_based=1",
+             f"--runtime={seconds}", "--output-format=json", f"--output={report}"],
+            timeout_s=300,
+        )  # fmt: skip
+        return float(json.loads(report.read_text())["jobs"][0]["write"]["iops"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

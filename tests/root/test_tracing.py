@@ -1,0 +1,117 @@
+"""Traced trials on real devices: bytes agree with the block device, metadata is told apart, nothing is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.explain.seen import Seen
+from fslab.explain.statements import said
+from fslab.record import Status, TrialRecord
+from fslab.storage import Site
+from fslab.system import detached
+from fslab.tracing import available
+
+SYNCED: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m", "io_size": "2m"}
+DIRECT: dict[str, Any] = {
+    "rw": "randwrite",
+    "bs": "4k",
+    "direct": True,
+    "iodepth": 8,
+    "size": "32m",
+    "io_size": "32m",
+}
+
+
+def cell(filesystem: str, mount: str, parameters: dict[str, Any], medium: str = "ram") -> Cell:
+    stack = StackSpec(
+        name=f"{filesystem} {mount}", medium=MediumSpec(name="m", type=medium, options={"size": "400m"}),
+        filesystem=filesystem, mount_options=mount,
+    )  # fmt: skip
+    return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
+
+
+def run(site: Site, of: Cell, *, traced: bool) -> TrialRecord:
+    key = TrialKey(campaign=site.campaign, block=0, seed=7)
+    record = run_trial(of, key, site, machine={}, traced=traced)
+    assert record.error is None, record.error
+    return record
+
+
+def value(record: TrialRecord, name: str) -> float:
+    found = record.probes[name].value
+    assert found is not None, name
+    return found
+
+
+def instances() -> set[str]:
+    return {path.name for path in (detached.tracefs() / "instances").iterdir() if "fslab" in path.name}
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "mount", "least", "most"),
+    # Shares of metadata seen on Linux 6.18 and 6.1: 0.97, 0.02, 0.02 to 0.3; the bounds leave room for other ones.
+    [("btrfs", "defaults", 0.8, 1.0), ("xfs", "defaults", 0.0, 0.4), ("ext4", "data=ordered", 0.0, 0.4)],
+)
+@pytest.mark.parametrize("medium", ["ram", "loop"])
+def test_metadata_of_synced_writes(
+    filesystem: str, mount: str, least: float, most: float, medium: str, site: Site
+) -> None:
+    if medium == "loop" and filesystem != "xfs":
+        pytest.skip("one file system on the other medium is enough")
+    before = instances()
+    record = run(site, cell(filesystem, mount, SYNCED, medium), traced=True)
+    assert record.status is Status.TRACED
+    assert instances() == before, "no ring is left behind"
+    assert record.provenance.observed["trace_method"], record.provenance.observed
+    assert value(record, "traced_off") <= 0.005
+    written = value(record, "traced_written_bytes")
+    assert least <= value(record, "traced_metadata_bytes") / written <= most
+    assert written == pytest.approx(value(record, "device_written_bytes_flushed"), rel=0.005)
+    assert value(record, "traced_data_written_bytes") == pytest.approx(2 << 20, rel=0.1)
+
+
+def test_the_journal_of_ext4_is_found_where_it_lies(site: Site) -> None:
+    record = run(site, cell("ext4", "data=journal", SYNCED), traced=True)
+    journal = value(record, "traced_journal_written_bytes")
+    # jbd2's own averages, off by half a block for each commit at most, agree with the place on the device.
+    assert journal == pytest.approx(
+        value(record, "journal_bytes"), abs=value(record, "journal_bytes_error") + (1 << 20)
+    )
+    assert journal > 2 << 20, "each byte went through the journal"
+    assert value(record, "traced_journal_commits") == pytest.approx(value(record, "journal_commits"), abs=2)
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "mount", "honoured"),
+    [("ext4", "data=journal", False), ("ext4", "data=ordered", True), ("xfs", "defaults", True),
+     ("btrfs", "nodatacow", True)],
+)  # fmt: skip
+def test_it_is_noticed_unprompted_whether_direct_was_direct(
+    filesystem: str, mount: str, honoured: bool, site: Site
+) -> None:
+    of = cell(filesystem, mount, DIRECT)
+    record = run(site, of, traced=False)
+    assert record.status in {Status.OK, Status.INVALID}
+    statements = said(
+        Seen(cell=of, workload="w", stack="s", trials=[record.model_copy(update={"status": Status.OK})])
+    )
+    noticed = "direct-not-honoured" in {statement.mechanism for statement in statements}
+    assert noticed is not honoured, record.probes.get("volume_dirtied_bytes")
+
+
+def test_doctor_s_sources_are_tried_and_undone() -> None:
+    before = instances()
+    found = {source.name: source.missing for source in available.sources()}
+    assert found["tracefs"] is None
+    assert instances() == before
+
+
+def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
+    before = Path("/proc/self/mountinfo").read_text()
+    assert (detached.debugfs() / "bdi").is_dir()
+    assert Path("/proc/self/mountinfo").read_text() == before

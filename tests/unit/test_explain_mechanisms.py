@@ -1,0 +1,195 @@
+"""Mechanisms: none speaks without its evidence; what each says of recorded figures; what its switch makes of a cell."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.explain import ablation
+from fslab.explain.attribution import attribute
+from fslab.explain.mechanisms import REGISTRY
+from fslab.explain.seen import Seen
+from fslab.explain.statement import Certainty
+from fslab.explain.statements import said, seen_of
+from fslab.explain.switch import Switch, all_off
+from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.units import Unit
+
+MIB = 1 << 20
+SYNCED = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m"}
+DIRECT = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "64m"}
+
+
+def cell(
+    filesystem: str = "btrfs", mount: str = "defaults", parameters: dict[str, Any] | None = None, **more: Any
+) -> Cell:
+    stack = StackSpec(
+        name=f"{filesystem} {mount}", medium=MediumSpec(name="m", type="ram", options={"size": "1g"}),
+        filesystem=filesystem, mount_options=mount, **more,
+    )  # fmt: skip
+    return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters or SYNCED))
+
+
+def trial(of: Cell, figures: dict[str, float], block: int = 0, **more: Any) -> TrialRecord:
+    units = {"_bytes": Unit.BYTES, "_time": Unit.SECONDS}
+    probes = {
+        name: Value(value=value, unit=next((u for end, u in units.items() if name.endswith(end)), Unit.COUNT))
+        for name, value in figures.items()
+    }
+    fields: dict[str, Any] = {"status": Status.OK, "probes": probes, **more}
+    key = TrialKey(campaign="c", block=block, seed=1)
+    return TrialRecord(key=key, cell=of, started=datetime(2026, 11, 21, tzinfo=UTC), duration_s=1.0, **fields)
+
+
+def seen(of: Cell, figures: dict[str, float], traced: TrialRecord | None = None, **more: Any) -> Seen:
+    return Seen(
+        cell=of, workload="w", stack=of.stack.name, trials=[trial(of, figures, **more)], traced=traced
+    )
+
+
+def by_mechanism(found: Seen) -> dict[str, str]:
+    return {statement.mechanism: statement.text for statement in said(found)}
+
+
+EVERY = [
+    cell(filesystem, mount, parameters)
+    for filesystem in ("ext4", "xfs", "btrfs")
+    for mount in ("defaults", "data=journal" if filesystem == "ext4" else "discard")
+    for parameters in (SYNCED, DIRECT, {"rw": "randread", "size": "64m"}, {**SYNCED, "numjobs": 4})
+]
+
+
+@pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")
+def test_without_evidence_nothing_is_said(of: Cell) -> None:
+    assert said(seen(of, {})) == []
+
+
+@pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")
+def test_a_switch_makes_another_cell_that_its_file_system_takes(of: Cell) -> None:
+    for name, mechanism in REGISTRY:
+        found = seen(of, {})
+        switch = mechanism.switch(found) if mechanism.applies(found) else None
+        changed = switch.off(of) if switch else None
+        if switch is None or changed is None:
+            continue
+        assert changed.id != of.id, name
+        assert switch.off(changed) is None, f"{name}: once off it is off"
+        driver = FILESYSTEMS.get(str(of.stack.filesystem))
+        driver.check_mount_options(changed.stack.mount_options)
+        driver.check_mkfs_options(changed.stack.mkfs_options)
+
+
+def test_writes_of_btrfs_with_fsync() -> None:
+    # 2048 writes of 4 KiB; the device got 34 times that, 4096 flushes: two for each
+    figures = {
+        "device_written_bytes_flushed": 34.0 * 8 * MIB, "write_amplification": 34.0, "device_flushes": 4096.0,
+        "btrfs_metadata_copies": 2.0, "file_extents_before": 2.0, "file_extents": 2050.0,
+    }  # fmt: skip
+    found = by_mechanism(seen(cell(), figures))
+    assert found["barriers"] == "Each fsync cost 2.00 cache flushes of the device."
+    assert "kept 2 times; the device received 34 bytes" in found["metadata_duplication".replace("_", "-")]
+    assert "2050 pieces (it had 2)" in found["copy-on-write"]
+
+
+def test_direct_writes_that_were_not() -> None:
+    figures = {
+        "device_written_bytes_flushed": 2.0 * 64 * MIB, "write_amplification": 2.0, "volume_dirtied_bytes": 64.0 * MIB,
+    }  # fmt: skip
+    of = cell("ext4", "data=journal", DIRECT)
+    (statement,) = [each for each in said(seen(of, figures)) if each.mechanism == "direct-not-honoured"]
+    assert "(100 %)" in statement.text
+    assert statement.certainty is Certainty.OBSERVED
+    honest = {**figures, "volume_dirtied_bytes": 0.0}
+    assert "direct-not-honoured" not in by_mechanism(seen(of, honest))
+
+
+def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:
+    load = ValidityWarning(kind="foreign_load", severity=Severity.DOUBT, message="make")
+    figures = {
+        "device_written_bytes_flushed": 64.0 * MIB, "write_amplification": 1.0, "page_cache_dirtied_bytes": 64.0 * MIB,
+    }  # fmt: skip
+    of = cell("ext4", "data=journal", DIRECT)
+    assert "direct-not-honoured" in by_mechanism(seen(of, figures))
+    assert "direct-not-honoured" not in by_mechanism(seen(of, figures, validity=(load,)))
+
+
+def test_a_withdrawn_trace_says_nothing() -> None:
+    figures = {"device_written_bytes_flushed": 80.0 * MIB, "write_amplification": 10.0}
+    of = cell()
+    traffic = {"traced_written_bytes": 80.0 * MIB, "traced_metadata_bytes": 72.0 * MIB}
+    sound = trial(of, traffic, status=Status.TRACED)
+    assert "90 % of that was marked as metadata" in by_mechanism(seen(of, figures, sound))["metadata-traffic"]
+    off = trial(
+        of, traffic, status=Status.TRACED, provenance=Provenance(observed={"trace_withdrawn": ("off",)})
+    )
+    assert "metadata-traffic" not in by_mechanism(seen(of, figures, off))
+
+
+def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
+    of = cell()
+    one = trial(of, {"device_flushes": 5.0})
+    other = trial(of, {}, block=1)
+    assert Seen(cell=of, workload="w", stack="s", trials=[one, other]).figure("device_flushes") is None
+
+
+def test_traced_trials_are_evidence_and_no_trials() -> None:
+    of = cell()
+    traced = trial(of, {}, status=Status.TRACED)
+    assert seen_of([of], [traced]) == []
+    (found,) = seen_of([of], [trial(of, {})], [traced])
+    assert found.traced == traced
+
+
+def test_switches_together() -> None:
+    of = cell("btrfs", "noatime,compress=zstd")
+    off = all_off(of, [Switch(mount=("nodatasum",), instead=("datasum",)), Switch(mount=("nodatacow",))])
+    assert off.stack.mount_options == "noatime,compress=zstd,nodatacow", "which is without checksums as well"
+    assert Switch(mkfs="-m single").off(off).stack.mkfs_options == "-m single"  # type: ignore[union-attr]
+
+
+def test_an_ablation_has_every_combination_of_up_to_three() -> None:
+    slow, fast = seen(cell(parameters=DIRECT), {}), seen(cell("xfs", parameters=DIRECT), {})
+    switches = ablation.candidates(slow, fast, ["copy-on-write", "data-checksums"])
+    found, complete = ablation.cells(slow, switches)
+    assert complete
+    assert set(found) == {"copy-on-write", "data-checksums", "copy-on-write+data-checksums"}
+    assert found["copy-on-write"] == found["copy-on-write+data-checksums"], "one cell, measured once"
+
+
+def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="btrfs", fast="xfs", slow_cell="s", fast_cell="f", metric="write_iops",
+        higher_is_better=True, off={"copy-on-write": "x", "data-checksums": "y"},
+        switches={"copy-on-write": "mount -o nodatacow", "data-checksums": "mount -o nodatasum"},
+    )  # fmt: skip
+    noise = {0: 1.0, 1: 1.02, 2: 0.99, 3: 1.01, 4: 0.98}
+    values = {
+        "s": noise, "f": {block: 8 * value for block, value in noise.items()},
+        "x": {block: 4 * value for block, value in noise.items()},
+        "y": {4 - block: value for block, value in noise.items()},
+    }  # fmt: skip
+    found = ablation.attributed(plan, values, 0.95)
+    assert found is not None
+    words = ablation.in_words(plan, found)
+    assert words[0].startswith("w: xfs is 8 (8–8) × btrfs")
+    assert any("Switching copy-on-write off (mount -o nodatacow) closes 4" in line for line in words)
+    assert any(line.startswith("  data checksums: not the cause") for line in words)
+    assert "remains unexplained" in words[-1]
+
+
+def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,
+        off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
+    )  # fmt: skip
+    # lower is better: 8 s against 2 s, 4 s without the journal
+    found = ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95)
+    assert found is not None
+    assert found.ratio.factor == pytest.approx(4)
+    assert found.shares["journal"].factor == pytest.approx(2)
+    assert set(found.shares) == {"journal"}
+    assert attribute({frozenset(): {}}, {0: 1.0}) is None
