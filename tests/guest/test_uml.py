@@ -14,7 +14,7 @@ import pytest
 from tests.guest.conftest import cell, group_members
 
 from fslab.campaign.guests import Guests
-from fslab.cell import Cell, Fresh, TrialKey
+from fslab.cell import Cell, Fresh, MachineSpec, TrialKey
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
 from fslab.machine.guest import Guest
@@ -141,3 +141,29 @@ def test_a_disk_is_limited_to_what_the_medium_stands_for(guests: Guests) -> None
     unlimited = trial(guests, free, 1).metrics["write_iops"].value
     assert unlimited is not None
     assert unlimited > 1000
+
+
+def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> None:
+    stack = cell().stack.model_copy(
+        update={"machine": MachineSpec(type="uml", kernel="/bin/true", memory="64m")}
+    )
+    broken = cell().model_copy(update={"stack": stack})
+    said = [trial(guests, broken, block) for block in range(3)]
+    assert {record.status_text for record in said} == {"failed:guest_lost"}
+    assert ["not tried again" in (record.error or "") for record in said] == [False, False, True]
+    assert "the guest did not boot: the guest ended (0)" in (said[0].error or "")
+    assert trial(guests, cell(), 3).status is not Status.FAILED, "another kernel is another guest"
+
+
+def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(guests: Guests, tmp_path: Path) -> None:
+    (victim := tmp_path / "victim").write_text("precious")
+    request = {"do": "command", "argv": ["true"], "timeout_s": 30}
+    guests.ask(cell().stack, "m", request, timeout_s=60)
+    (guest,) = guests.running
+    script = f"ln -s {victim} {guest.directory}/request-3.json; mkdir -m 0 {guest.directory}/closed"
+    guests.ask(cell().stack, "m", {**request, "argv": ["sh", "-c", script]}, timeout_s=60)
+    assert (guest.directory / "request-3.json").is_symlink()
+    record = trial(guests, cell())
+    assert record.status_text == "failed:guest_lost"
+    assert victim.read_text() == "precious"
+    assert not guests.running

@@ -252,3 +252,47 @@ def test_the_host_refuses_a_model_with_the_reason() -> None:
     with pytest.raises(UnsupportedError, match="kept by a guest's kernel"):
         medium.refuse_limits(medium.parse_options({"iops": 10}))
     medium.refuse_limits(medium.parse_options({}))
+
+
+def test_a_word_of_a_kernel_s_command_line_can_have_spaces_but_no_quotes() -> None:
+    assert kinds.option("init", "/usr/bin/python3") == "init=/usr/bin/python3"
+    assert kinds.option("fslab_run", Path("/home/a b,c")) == 'fslab_run="/home/a b,c"'
+    for odd in ('/a"b', "/a\nb"):
+        with pytest.raises(UnsupportedError, match="no path with a quote"):
+            kinds.option("init", odd)
+
+
+@pytest.mark.parametrize(
+    ("mode", "place_mode", "believed"),
+    [(0o600, 0o700, True), (0o620, 0o700, False), (0o600, 0o777, False)],
+)
+def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
+    mode: int, place_mode: int, believed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("fslab.machine.kinds._xstate.tools.find", lambda _: None)
+    assert not _xstate.can_be_had(), "no compiler, and none was built"
+    kept = _xstate._kept()
+    kept.parent.mkdir()
+    (tmp_path / "else").write_bytes(b"another's")
+    kept.symlink_to(tmp_path / "else")
+    assert not _xstate.can_be_had(), "a link"
+    kept.unlink()
+    kept.write_bytes(b"library")
+    kept.chmod(mode)
+    kept.parent.chmod(place_mode)
+    assert _xstate.can_be_had() is believed
+    if believed:  # without a compiler
+        assert _xstate.put(tmp_path) == "./xstate.so"
+        assert (tmp_path / "xstate.so").read_bytes() == b"library"
+
+
+def test_a_kernel_that_was_named_and_is_not_there_is_not_to_be_installed(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program")
+    for machine in ("uml", "qemu"):
+        spec = MachineSpec(type=machine, kernel=str(tmp_path / "nothing"))
+        (need,) = [each for each in REGISTRY.get(machine).missing(spec) if "nothing" in each.what]
+        assert need.what.endswith("is not there")
+        assert (need.remedy or "").startswith("look at the path")
+    spec = MachineSpec(type="uml", kernel=str(tmp_path / "text"))
+    assert any(each.what.endswith("text cannot be run") for each in REGISTRY.get("uml").missing(spec))

@@ -34,6 +34,8 @@ from fslab.system.signals import Teardown
 INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.inside")
 SLACK_S = 300.0
 COMMANDS = 4
+# A kernel that hangs takes BOOT_LIMIT_S each time; there may be a hundred cells of it.
+BOOT_TRIES = 2
 
 
 @dataclass(kw_only=True)
@@ -45,6 +47,7 @@ class Guests:
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
     _warden: warden.Warden | None = None
     _booted: int = 0
+    _unbootable: dict[MachineSpec, int] = field(default_factory=dict)
 
     @property
     def running(self) -> list[Guest]:
@@ -123,6 +126,11 @@ class Guests:
         return plugged
 
     def _guest(self, spec: MachineSpec) -> Guest:
+        if self._unbootable.get(spec, 0) >= BOOT_TRIES:
+            raise GuestError(
+                f"the guest did not boot {BOOT_TRIES} times in a row: not tried again", where=f"--on {spec.type}",
+                hint="see the first trials that failed, and: fslab doctor",
+            )  # fmt: skip
         if spec not in self._running:
             if self._warden is None:
                 self._warden = warden.start(self.site.campaign)
@@ -135,8 +143,11 @@ class Guests:
             self.site.exit.callback(self.site.journal.undone, entry)
             try:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
-            except BaseException:  # also an interruption: there is no guest to take it along
+                self._unbootable.pop(spec, None)
+            except BaseException as error:  # also an interruption: there is no guest to take it along
                 shutil.rmtree(directory, ignore_errors=True)
+                if isinstance(error, GuestError):
+                    self._unbootable[spec] = self._unbootable.get(spec, 0) + 1
                 raise
         return self._running[spec]
 

@@ -84,6 +84,7 @@ def check(stack: StackSpec) -> None:
         return
     for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):
         raise UnsupportedError(need.what, where=f"{stack.name} on {stack.machine.type}", hint=need.remedy)
+    REGISTRY.get(stack.machine.type).check_room(stack.machine)
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:

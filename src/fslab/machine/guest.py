@@ -201,6 +201,10 @@ def booted(guest: G) -> G:
     """The guest when it is up; ended if it does not come up."""
     try:
         guest.wait_ready()
+    except GuestError as error:
+        guest.end()
+        hint = error.hint or "it said nothing: is the kernel one for this kind of machine?"
+        raise type(error)(f"the guest did not boot: {error.what}", where=error.where, hint=hint) from error
     except BaseException:
         guest.end()
         raise

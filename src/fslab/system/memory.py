@@ -19,16 +19,19 @@ def directory(size_bytes: int, *, executable: bool = True) -> Path:
     A guest's memory is a file there, mapped executable; with too little room the guest would die by SIGBUS
     when it touches a page, not when it starts. NoSpaceError where there is none.
     """
-    seen = []
+    seen, barred = [], False
     for place in _places():
         room = os.statvfs(place)
         free = room.f_bavail * room.f_frsize
         if free >= size_bytes and not (executable and room.f_flag & os.ST_NOEXEC):
             return place
+        barred |= free >= size_bytes
         seen.append(f"{place} has {format_size(free)}{' and is noexec' * bool(room.f_flag & os.ST_NOEXEC)}")
     raise NoSpaceError(
-        f"no memory file system has room for {format_size(size_bytes)} ({'; '.join(seen) or 'there is none'})",
-        hint="enlarge /dev/shm, or ask for less (guest_memory, size of the medium)",
+        f"no memory file system takes {format_size(size_bytes)} ({'; '.join(seen) or 'there is none'})",
+        hint="let programs lie there (mount -o remount,exec /dev/shm), or let TMPDIR be a tmpfs where they may"
+        if barred
+        else "enlarge /dev/shm (mount -o remount,size=… /dev/shm), or ask for less (guest_memory, size of the medium)",
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fslab.cell import MachineSpec
+from fslab.errors import UnsupportedError
 from fslab.machine.guest import Guest
 from fslab.machine.modules import Kernel
 from fslab.registry import Registry
@@ -59,6 +60,10 @@ class Machine(ABC):
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """What keeps it from running here; looks only, boots nothing."""
 
+    def check_room(self, spec: MachineSpec) -> None:  # noqa: ARG002
+        """NoSpaceError if there is no room to boot it now."""
+        return
+
     @abstractmethod
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         """What its kernel brings, by its module lists; None if that cannot be told."""
@@ -70,6 +75,17 @@ class Machine(ABC):
     @abstractmethod
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
         """The command that boots it, with stand-ins in capitals. Pure."""
+
+
+def option(name: str, value: object) -> str:
+    """``NAME=VALUE`` as a word of a kernel's command line, which has double quotes but no way to quote one.
+
+    UnsupportedError for a value that has one itself.
+    """
+    text = str(value)
+    if '"' in text or "\n" in text:
+        raise UnsupportedError("a kernel's command line takes no path with a quote or a new line", where=text)
+    return f'{name}="{text}"' if any(each.isspace() for each in text) else f"{name}={text}"
 
 
 REGISTRY: Registry[Machine] = Registry("machine", __name__, Machine)

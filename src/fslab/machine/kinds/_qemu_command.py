@@ -39,7 +39,7 @@ def devices_argv(directory: str, console: str, line: str, monitor: str) -> list[
         "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
         "-fsdev", f"local,id=root,path=/,readonly=on,{shared}",
         "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
-        "-fsdev", f"local,id=run,path={directory},{shared}",
+        "-fsdev", f"local,id=run,path={directory.replace(',', ',,')},{shared}",
         "-device", "virtio-9p-pci,fsdev=run,mount_tag=run",
         "-device", "virtio-serial-pci", "-chardev", f"socket,id=line,fd={line}",
         "-device", "virtserialport,chardev=line,name=fslab",

@@ -6,11 +6,20 @@ arch/x86/kernel/fpu/regset.c), which with AMX has 11008. A small library between
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+import stat
 from pathlib import Path
 
-from fslab.system import proc, sysfs
+from fslab.errors import ToolFailedError
+from fslab.system import paths, proc, sysfs, tools
 
 SOURCE = Path(__file__).parent / "xstate.c"
+LIBRARY = "xstate.so"
+COMPILER = "cc"
+REMEDY = "apt-get install gcc libc6-dev"
+FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
@@ -21,8 +30,56 @@ def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     return False
 
 
-def built(directory: Path) -> Path:
-    """The library, compiled into ``directory``. ToolMissingError without a C compiler."""
-    library = directory / "xstate.so"
-    proc.run(["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE)])
-    return library
+def can_be_had() -> bool:
+    """Whether the library was built before, or a C compiler can build it. Looks only."""
+    return _ours(_kept()) or tools.find(COMPILER) is not None
+
+
+def put(directory: Path) -> str:
+    """Put the library into ``directory``, built at most once for a user; returns its name from there.
+
+    Not its path: in LD_PRELOAD a space would end that (ld.so(8)). ToolMissingError, ToolFailedError with what a
+    compiler lacks.
+    """
+    library, kept = directory / LIBRARY, _kept()
+    if _ours(kept):
+        shutil.copyfile(kept, library)
+        return f"./{LIBRARY}"
+    try:
+        proc.run([COMPILER, "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE)])
+    except ToolFailedError as error:
+        raise ToolFailedError(
+            error.what, where=error.where, hint=f"it needs a C library's headers: {REMEDY}"
+        ) from error
+    _keep(library, kept)
+    return f"./{LIBRARY}"
+
+
+def _kept() -> Path:
+    return paths.cache() / f"xstate-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}.so"
+
+
+def _ours(library: Path) -> bool:
+    """Whether only this user can have written what a process will load: under sudo the cache may be somebody else's."""
+    try:
+        found, directory = library.lstat(), library.parent.stat()
+    except OSError:
+        return False
+    alone = all(
+        each.st_uid == os.geteuid() and not each.st_mode & FOREIGN_WRITE for each in (found, directory)
+    )
+    return alone and stat.S_ISREG(found.st_mode)
+
+
+def _keep(library: Path, kept: Path) -> None:
+    """Whole or not at all; that it cannot be kept costs a moment at the next boot."""
+    unfinished = kept.with_suffix(f".{os.getpid()}")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if kept.parent.stat().st_uid != os.geteuid():
+            return
+        shutil.copyfile(library, unfinished)
+        unfinished.chmod(0o600)
+        unfinished.rename(kept)
+    except OSError:
+        unfinished.unlink(missing_ok=True)

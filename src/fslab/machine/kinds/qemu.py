@@ -91,8 +91,7 @@ class Qemu(kinds.Machine):
             remedy = "apt-get install --no-install-recommends qemu-system-x86"
             needs.append(Need(what=f"{command.PROGRAM} is not installed", remedy=remedy))
         if _kernel(spec) is None:
-            what = f"{spec.kernel} is not there" if spec.kernel else "there is no kernel to boot in /boot"
-            needs.append(Need(what=what, remedy=GET_KERNEL))
+            needs.append(_no_kernel(spec))
         elif _modules(spec) is None:
             what = f"the modules of {_kernel(spec)} are not there, or have no modules.dep"
             needs.append(
@@ -129,7 +128,8 @@ class Qemu(kinds.Machine):
         line, lines_end = socket.socketpair()
         monitor, monitors_end = socket.socketpair()
         console = guest.open_console(boot.directory)
-        environment = f"fslab_run={boot.directory} fslab_modules={directory} fslab_link=fslab"
+        named = {"fslab_run": boot.directory, "fslab_modules": directory, "fslab_link": "fslab"}
+        environment = " ".join(kinds.option(name, value) for name, value in named.items())
         argv = [
             *command.machine_argv(program, accelerator, _memory_mib(spec), str(kernel), str(initrd)),
             "-append", f"{command.CONSOLE} loglevel=7 {environment}",
@@ -157,6 +157,16 @@ class Qemu(kinds.Machine):
 
 def _memory_mib(spec: MachineSpec) -> int:
     return parse_size(spec.memory or kinds.DEFAULT_MEMORY) >> 20
+
+
+def _no_kernel(spec: MachineSpec) -> Need:
+    if spec.kernel is None:
+        return Need(what="there is no kernel to boot in /boot that you may read", remedy=GET_KERNEL)
+    if Path(spec.kernel).expanduser().exists():
+        return Need(
+            what=f"{spec.kernel} is no file that you may read", remedy="chmod +r, or take a copy of yours"
+        )
+    return Need(what=f"{spec.kernel} is not there", remedy=f"look at the path; to get one: {GET_KERNEL}")
 
 
 def _kernel(spec: MachineSpec) -> Path | None:

@@ -80,9 +80,7 @@ class Uml(kinds.Machine):
         if os.uname().machine != "x86_64":
             needs.append(Need(what="User-Mode Linux needs an x86-64 machine"))
         if _program(spec) is None:
-            needs.append(
-                Need(what=f"{spec.kernel or PROGRAM} is not there", remedy="apt-get install user-mode-linux")
-            )
+            needs.append(_no_program(spec))
         elif spec.modules is not None and _modules(spec) is None:
             needs.append(
                 Need(what=f"{spec.modules} is no directory of modules", remedy="it has a modules.dep")
@@ -91,11 +89,13 @@ class Uml(kinds.Machine):
             needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
         if tools.find("taskset") is None:
             needs.append(Need(what="taskset is not installed", remedy="apt-get install util-linux"))
-        if _xstate.needed() and tools.find("cc") is None:
-            needs.append(
-                Need(what="on this CPU it needs a C compiler once", remedy="apt-get install gcc libc6-dev")
-            )
+        if _xstate.needed() and not _xstate.can_be_had():
+            needs.append(Need(what="on this CPU it needs a C compiler once", remedy=_xstate.REMEDY))
         return tuple(needs)
+
+    def check_room(self, spec: MachineSpec) -> None:
+        """Its memory is a file in a memory file system."""
+        memory.directory(parse_size(spec.memory or kinds.DEFAULT_MEMORY))
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         """By the lists beside its modules."""
@@ -114,14 +114,15 @@ class Uml(kinds.Machine):
         memory_bytes = parse_size(spec.memory or kinds.DEFAULT_MEMORY)
         environment = {boot.mark[0]: boot.mark[1], "TMPDIR": str(memory.directory(memory_bytes))}
         if _xstate.needed():
-            environment["LD_PRELOAD"] = str(_xstate.built(boot.directory))
+            environment["LD_PRELOAD"] = _xstate.put(boot.directory)
         cpu = max(os.sched_getaffinity(0))
         ours, theirs = socket.socketpair()
         console = guest.open_console(boot.directory)
         argv = [
             *_argv(spec, program=str(_program(spec)), cpu=str(cpu)),
             f"con0=null,fd:{console}", f"con1=fd:{theirs.fileno()},fd:{theirs.fileno()}",
-            f"init={boot.init[0]}", f"fslab_run={boot.directory}", f"fslab_modules={_modules(spec) or 'none'}",
+            kinds.option("init", boot.init[0]), kinds.option("fslab_run", boot.directory),
+            kinds.option("fslab_modules", _modules(spec) or "none"),
             "fslab_link=/dev/tty1", "--", *boot.init[1:],
         ]  # fmt: skip
         try:
@@ -146,6 +147,19 @@ def _argv(spec: MachineSpec, *, program: str, cpu: str) -> list[str]:
 
 def _index(letter: str) -> int:
     return ord(letter) - ord("a")
+
+
+def _no_program(spec: MachineSpec) -> Need:
+    if spec.kernel is None:
+        return Need(what=f"{PROGRAM} is not there", remedy="apt-get install user-mode-linux")
+    if Path(spec.kernel).expanduser().is_file():
+        return Need(
+            what=f"{spec.kernel} cannot be run", remedy="it takes a kernel built with ARCH=um, and chmod +x"
+        )
+    return Need(
+        what=f"{spec.kernel} is not there",
+        remedy="look at the path; without it, User-Mode Linux's own is taken",
+    )
 
 
 def _program(spec: MachineSpec) -> str | None:
