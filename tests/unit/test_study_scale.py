@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import make_plan
-from fslab.study.load import load_text
+from fslab.study import shipped
+from fslab.study.load import load, load_text
 from fslab.study.model import Study
 
 TEXT = """\
@@ -97,3 +99,27 @@ def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
     whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
     assert whole.costs == ()
     assert whole.scaled == ()
+
+
+@pytest.mark.parametrize("name", [name for name in shipped.ids() if "scale:" in shipped.text(name)])
+@pytest.mark.parametrize("factor", ["1e-5", "0.003", "0.05", "0.4", "1"])
+def test_a_published_study_is_possible_at_every_scale(name: str, factor: str) -> None:
+    found = load(name, (f"scale={factor}",))
+    cells = expand(found)
+    assert cells
+    assert len({cell.id for cell in cells}) == len(cells)
+    assert (found.scaled == ()) is (factor == "1")
+
+
+def test_the_published_studies_have_their_cells() -> None:
+    """Counted on the publications' pages."""
+    counts = {name: Counter(cell.workload.name for cell in expand(load(name))) for name in shipped.ids()}
+    loop = counts["loop-vm"]
+    assert loop["fio-randwrite-4k-qd32"] == 12, "mount variants"
+    assert loop["dd-write-4k"] == loop["database-70-30-2-threads"] == 3
+    assert counts["multi-disk"] == {
+        "bonnie": 3 + 2 * 3 * (4 + 3)
+    }  # one disk; 2-5 disks, 3 more chunks, each manager
+    assert counts["nas-file-management"].total() == 7 * 4 * 3
+    assert counts["ext-generations"]["filebench-seqread-512k"] == 5
+    assert counts["iozone-ssd-hdd"]["iozone-large"] == 4 * 2
