@@ -152,6 +152,16 @@ def test_a_campaign_that_repeats_until_it_is_sure_tells_the_least_and_the_most()
     ) in shown(found, 140)
 
 
+def test_where_no_trial_is_sound_no_median_is_spoken_of() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    invalid = (warning(Severity.INVALID),)
+    trials = [item for cell in planned for item in five(cell, {IOPS: 10}, validity=invalid)]
+    said = shown(report(planned, trials))
+    assert "no sound trial" in said
+    assert "trial each" not in said
+    assert "median" not in said
+
+
 def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None:
     options = ("defaults", "noatime,data=journal", "noatime,data=writeback,barrier=0")
     stacks = [

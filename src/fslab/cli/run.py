@@ -122,7 +122,8 @@ def run(
 
     No device is touched unless the study names it, and none that carries data unless --wipe names it too.
 
-    Exits 0 when there is something to compare, 6 when no trial came off, 130 and the like after a signal.
+    Exits 0 when trials came off (whether they are sound stands in the table), 6 when each failed, 130 and the like
+    after a signal.
     """
     limit_s = _seconds(budget)
     repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}

@@ -121,7 +121,8 @@ def _legend(report: Report) -> str:
     said = [text for mark, text in meaning.items() if mark in used]
     counts = sorted({cells.usual_count(row) for row in report.rows})
     trials = f"{counts[0]} trials" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
-    said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
+    if counts[-1] > 0:
+        said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
     if any(row.better is Direction.LOWER for row in report.rows):
         said.append("↓ lower is better")
     if any(row.comparisons for row in report.rows):
