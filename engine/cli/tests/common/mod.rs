@@ -2,6 +2,8 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)] // each test file uses a part of this
 
+pub mod wml;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
