@@ -126,8 +126,7 @@ def written(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
     from fslab.system import paths
 
     file = wanted or paths.data() / "reports" / f"{campaign.id}.html"
-    if wanted is None:
-        make_directory(file.parent)
+    make_directory(file.parent)
     write_file(html_of(page_of([campaign], store)), file)
     return file.resolve()
 
