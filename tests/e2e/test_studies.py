@@ -78,9 +78,12 @@ GUESTS = {
         "--set",
         "workloads.iozone-large.record=8m",
     ),
-    "multi-disk": ("--set", "workloads.bonnie.size=16m", "--set", "workloads.bonnie.files=1024"),
+    "multi-disk": (
+        "--set", "workloads.bonnie.size=16m", "--set", "workloads.bonnie.files=1024",
+        "--set", "stacks.disks.filesystem=xfs", "--set", "stacks.chunks.filesystem=ext4",
+    ),
     "nas-file-management": ("--set", "stacks.fs.filesystem=f2fs"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -205,3 +205,21 @@ def test_a_block_keeps_its_order_when_cells_drop_out() -> None:
     later = [cell.id for block, cell in schedule.trials if block == 6]
     assert later == [cell.id for block, cell in whole.trials if block == 6 and cell.id in later]
     assert len(later) == 2
+
+
+def test_what_is_not_possible_here_is_never_planned_and_nothing_waits_for_it() -> None:
+    xfs = CELLS[1]
+    stopping = Stopping(trials=4, precision=0.05)
+    whole = Schedule(cells=CELLS, stopping=stopping, seed=1)
+    schedule = Schedule(cells=CELLS, stopping=stopping, seed=1, without=frozenset({xfs.id}))
+    assert len(schedule.trials) == 8
+    # The others keep their places.
+    assert schedule.trials == [(block, cell) for block, cell in whole.trials if cell != xfs]
+    records = [record(cell, block, 100.0 if cell is CELLS[0] else 200.0) for block, cell in schedule.trials]
+    seen = schedule.look(records)
+    assert seen is not None
+    assert {question.a for question in seen.questions} | {question.b for question in seen.questions} == {
+        "ext4",
+        "btrfs",
+    }
+    assert xfs.id not in {cell.id for _, cell in schedule.trials}, "also of what is planned further"
