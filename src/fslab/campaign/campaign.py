@@ -161,8 +161,10 @@ def _run_trials(
             return status
         planned = len(schedule.trials)
         look = schedule.look(ledger.records)
-        if look is not None:
+        if look is not None and look.questions:
             observer.looked(look, total=len(schedule.trials))
+        elif look is not None:
+            observer.note(f"nothing to compare: no two stacks have figures after {look.blocks} trials each")
         if len(schedule.trials) == planned:
             return CampaignStatus.FINISHED
 
