@@ -64,7 +64,7 @@ TINY = {
 @pytest.mark.slow
 @pytest.mark.parametrize("study", sorted(TINY))
 def test_a_study_on_the_host_goes_through_and_answers_its_claims(study: str, fslab: Fslab) -> None:
-    fslab("run", study, "--scale", "0.001", "--trials", "1", *TINY[study])
+    fslab("run", study, "--scale", "0.001", "--trials", "1", "--budget", "4m", *TINY[study])
     trials = fslab.trials()
     assert {trial["status"] for trial in trials} <= {"ok", "invalid"}
     found = fslab.json("claims", "last", "--json")
