@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,12 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.seen import Seen
 from fslab.explain.statements import said
+from fslab.probes import REGISTRY, Target
 from fslab.record import Status, TrialRecord
 from fslab.storage import Site
 from fslab.system import detached
-from fslab.tracing import available
+from fslab.tracing import available, figures
+from fslab.tracing.tracer import Tracer
 
 SYNCED: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m", "io_size": "2m"}
 DIRECT: dict[str, Any] = {
@@ -102,6 +108,53 @@ def test_it_is_noticed_unprompted_whether_direct_was_direct(
     )
     noticed = "direct-not-honoured" in {statement.mechanism for statement in statements}
     assert noticed is not honoured, record.probes.get("volume_dirtied_bytes")
+
+
+def test_a_device_that_does_not_count_has_no_figures_and_no_trace(
+    loop: Callable[[], Path], shell: Callable[..., Any]
+) -> None:
+    device = loop()
+    switch = Path("/sys/class/block") / device.name / "queue/iostats"
+    switch.write_text("0")
+    try:
+        _check_uncounted(device, shell)
+    finally:
+        switch.write_text("1")  # it outlives what is attached
+
+
+def _check_uncounted(device: Path, shell: Callable[..., Any]) -> None:
+    target = Target(devices=(device.name,), filesystem=None, directory=Path("/"), volume=device.name)
+    with pytest.raises(ValueError, match="does not count"):
+        REGISTRY.get("block-device").snapshot(target)
+    tracer = Tracer(devices=(device.name,), volume=device.name)
+    try:
+        tracer.start()
+        shell("dd", "if=/dev/zero", f"of={device}", "bs=4k", "count=256", "oflag=direct")
+        trace = tracer.stop()
+    finally:
+        tracer.close()
+    assert trace.split["W"].bytes == 1 << 20, "the trace itself does not need the counters"
+    assert "iostats is 0" in figures.withdrawn(trace)[0]
+
+
+def test_what_is_written_at_rest_withdraws_the_trace(loop: Callable[[], Path]) -> None:
+    device = loop()
+    with ThreadPoolExecutor(1) as other:
+        tracer = Tracer(devices=(device.name,), volume=device.name)
+        try:
+            waiting = other.submit(_write_soon, device)
+            tracer.start()
+            waiting.result()
+            assert any("nothing ran" in why for why in figures.withdrawn(tracer.stop()))
+        finally:
+            tracer.close()
+
+
+def _write_soon(device: Path) -> None:
+    time.sleep(0.5)
+    with device.open("wb", buffering=0) as file:
+        file.write(bytes(4096))
+        os.fsync(file.fileno())
 
 
 def test_doctor_s_sources_are_tried_and_undone() -> None:

@@ -154,10 +154,16 @@ def test_switches_together() -> None:
 def test_an_ablation_has_every_combination_of_up_to_three() -> None:
     slow, fast = seen(cell(parameters=DIRECT), {}), seen(cell("xfs", parameters=DIRECT), {})
     switches = ablation.candidates(slow, fast, ["copy-on-write", "data-checksums"])
-    found, complete = ablation.cells(slow, switches)
+    found, complete = ablation.cells(slow, fast, switches)
     assert complete
     assert set(found) == {"copy-on-write", "data-checksums", "copy-on-write+data-checksums"}
     assert found["copy-on-write"] == found["copy-on-write+data-checksums"], "one cell, measured once"
+
+
+def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
+    slow, fast = seen(cell("ext4", "data=journal"), {}), seen(cell("ext4", "data=ordered"), {})
+    found, _ = ablation.cells(slow, fast, ablation.candidates(slow, fast, ["data-journalling"]))
+    assert found == {"data-journalling": fast.cell}
 
 
 def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:

@@ -60,7 +60,7 @@ def make(
     switches = plans.candidates(slow, fast, only)
     if not switches:
         raise UsageError(f"nothing of {slow.stack} can be switched off", where="--ablate")
-    variants, _ = plans.cells(slow, switches)
+    variants, _ = plans.cells(slow, fast, switches)
     plan = Ablation(
         of=campaign.id, workload=slow.workload, slow=slow.stack, fast=fast.stack, slow_cell=slow.cell.id,
         fast_cell=fast.cell.id, metric=metric.name, higher_is_better=metric.better is Direction.HIGHER,

@@ -92,7 +92,8 @@ def _chosen(everything: list[Seen], workload: str | None, a: str | None, b: str 
 
 def _stack(everything: list[Seen], wanted: str) -> Seen:
     exact = [seen for seen in everything if wanted in {seen.stack, seen.cell.stack.name, seen.cell.id}]
-    found = exact or [seen for seen in everything if seen.filesystem == wanted]
+    own = [seen for seen in everything if wanted == seen.filesystem or wanted in seen.stack.split()]
+    found = exact or own
     if len(found) != 1:
         what = f"{len(found)} stacks are called '{wanted}'" if found else f"no stack '{wanted}'"
         raise UsageError(what, hint=f"the stacks are: {', '.join(seen.stack for seen in everything)}")

@@ -50,7 +50,7 @@ def candidates(slow: Seen, fast: Seen, only: Sequence[str] = ()) -> dict[str, Sw
     return {name: each[2] for name, each in sorted(found.items(), key=lambda item: item[1][:2])}
 
 
-def cells(slow: Seen, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
+def cells(slow: Seen, fast: Seen, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
     """The slower cell with sets of mechanisms off, by their names joined with ``+``; whether these are all sets.
 
     All combinations of up to three; of more, each alone (then those that matter are measured together).
@@ -62,8 +62,9 @@ def cells(slow: Seen, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], 
         for chosen in combinations(switches, size):
             cell = all_off(slow.cell, [switches[name] for name in chosen])
             label = f"{slow.cell.stack.name} without {' and '.join(chosen)}"
-            # Cells that come out alike (nodatacow is nodatasum as well) are one cell with one name.
-            alike = next((each for each in found.values() if _alike(each, cell)), None)
+            # Cells that come out alike (nodatacow is nodatasum as well, and one of them may be the faster stack
+            # itself) are one cell, measured once.
+            alike = next((each for each in (fast.cell, *found.values()) if _alike(each, cell)), None)
             named = cell.model_copy(update={"stack": cell.stack.model_copy(update={"name": label})})
             found["+".join(chosen)] = alike or named
     return found, complete

@@ -1,0 +1,81 @@
+"""Why, as a person asks it: counters, a traced trial that no table sees, an ablation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.conftest import Fslab
+
+# Small enough for a test, and with an effect that no noise hides: each byte twice.
+STUDY = """
+title: what journalling data costs
+media: {memory: {type: ram, size: 256m}}
+stacks:
+  ext4: {medium: memory, filesystem: ext4, mount_options: [data=ordered, data=journal]}
+workloads:
+  direct: {tool: fio, rw: randwrite, bs: 4k, direct: true, iodepth: 8, size: 32m, io_size: 8m}
+trials: 2
+"""
+PAIR = ("last", "direct", "data=journal", "data=ordered")
+
+
+@pytest.fixture
+def campaign(fslab: Fslab, tmp_path: Path) -> Fslab:
+    (tmp_path / "journal.yaml").write_text(STUDY)
+    fslab("run", "--quiet", "journal.yaml")
+    return fslab
+
+
+def said(document: dict[str, Any], mechanism: str) -> list[str]:
+    return [each["stack"] for each in document["statements"] if each["mechanism"] == mechanism]
+
+
+@pytest.mark.root
+def test_counters_trace_and_ablation(campaign: Fslab) -> None:
+    trials = len(campaign.trials())
+    document = campaign.json("explain", "--json")
+    assert said(document, "data-journalling") == said(document, "direct-not-honoured")
+    assert all("journal" in stack for stack in said(document, "direct-not-honoured"))
+    first = document["statements"][0]
+    assert first["figures"][0]["evidence"].startswith("probe ")
+    assert first["refuted_by"]
+    assert campaign.json("results", "--why", "--json")["why"] == document["statements"]
+
+    traced = campaign("explain", "last", "--trace")
+    assert traced.stderr.count("traced direct on") == 2, traced.stderr
+    assert len(campaign.trials()) == trials, "a traced trial is no trial of the campaign"
+
+    found = campaign.json(
+        "explain", *PAIR, "--ablate", "--only", "data-journalling", "--trials", "2", "--json"
+    )
+    shares = found["attribution"]["shares"]
+    product = shares["data-journalling"]["factor"] * found["attribution"]["rest"]["factor"]
+    assert product == pytest.approx(found["attribution"]["ratio"]["factor"])
+    assert "remains unexplained" in found["words"][-1]
+    assert campaign.json("explain", "--json") == found, "the ablation is the last campaign, and says it again"
+
+
+@pytest.mark.root
+def test_what_cannot_be_asked(campaign: Fslab) -> None:
+    assert "did you mean 'direct'" in campaign("explain", "last", "dirct", code=2).stderr
+    assert "no stack 'zfs'" in campaign("explain", "last", "direct", "zfs", code=2).stderr
+    assert (
+        "one workload on two stacks"
+        in campaign("explain", "last", "direct", "data=journal", "data=journal", "--ablate", code=2).stderr
+    )
+    wrong = campaign("explain", *PAIR, "--ablate", "--only", "magic", code=2)
+    assert "no mechanism 'magic'" in wrong.stderr
+
+
+def test_without_root_there_is_less_and_nothing_wrong(fslab: Fslab, tmp_path: Path) -> None:
+    study = "title: here\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
+    study += "workloads: {write: {tool: dd, op: write, bs: 64k, count: 64}}\ntrials: 1\n"
+    (tmp_path / "here.yaml").write_text(study)
+    fslab("run", "--quiet", "here.yaml")
+    document = fslab.json("explain", "--json")
+    assert not {each["mechanism"] for each in document["statements"]} & {
+        "metadata-traffic",
+        "direct-not-honoured",
+    }
