@@ -86,6 +86,7 @@ trials: 1
 """
 
 
+@pytest.mark.slow
 def test_one_that_is_not_possible_keeps_no_other_from_being_measured(fslab: Fslab, tmp_path: Path) -> None:
     if guest_missing():
         pytest.skip("no guest to run in")

@@ -123,6 +123,7 @@ def compares(home: Path, *words: str) -> str:
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_another_user_compares_file_systems_in_a_guest(home: Path, study: Path) -> None:
     (home / "store.yaml").write_text(study.read_text())
     said = compares(home, "store.yaml")

@@ -60,6 +60,7 @@ def figures(trials: list[dict[str, Any]]) -> list[tuple[str, float]]:
 
 
 @NEEDS_UML
+@pytest.mark.slow
 def test_copies_and_parity_are_bytes_on_the_disks_and_stacks_live_on(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "kept.yaml").write_text(KEPT)
     fslab("run", "kept.yaml", "-q")

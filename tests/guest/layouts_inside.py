@@ -66,6 +66,7 @@ def joined(found: list[BlockDevice]) -> list[str]:
     seen += [str(path) for path in Path("/dev").glob("md*") if path.is_block_device()]
     seen += [str(path) for place in ("/dev/md", "/dev/mapper") for path in Path(place).glob("fslab*")]
     seen += [str(path) for path in Path("/dev").glob("fslab-*")]
+    seen += [str(path) for path in map(Path, ("/run/lock/lvm", "/run/lvm")) if path.exists()]
     seen += [path.name for path in Path("/sys/block").glob("*") if path.name.startswith(("dm-", "md"))]
     return seen
 

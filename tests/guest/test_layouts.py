@@ -71,8 +71,9 @@ def test_every_layout_of_the_kernel_takes_every_file_system(filesystem: str, gue
 
 
 # Two disks of data in each: chunks of 64 KiB, stripes of 128 KiB. In blocks of 4 KiB: 16 and 32.
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("layout", "disks"), [("lvm-stripe", 2), slow("md-raid0", 2), slow("md-raid5", 3), slow("md-raid10", 4)]
+    ("layout", "disks"), [("lvm-stripe", 2), ("md-raid0", 2), ("md-raid5", 3), ("md-raid10", 4)]
 )
 def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, guests: Guests) -> None:
     # Below 1 GiB mkfs.xfs does not heed what the device says.
@@ -98,9 +99,7 @@ def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, gu
         assert bool(facts["mkfs_told_of_stripes"]) == (asked[1] is not Geometry.DEFAULT)
 
 
-@pytest.mark.parametrize(
-    "layout", [name if name in {"lvm-stripe", "md-raid1"} else slow(name) for name in KERNEL_S]
-)
+@pytest.mark.parametrize("layout", [name if name == "md-raid1" else slow(name) for name in KERNEL_S])
 def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, guests: Guests) -> None:
     kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.site.campaign)
     seen = inside(guests, "crash", spec=spec(layout, disks=3), count=3, size="100m")
@@ -120,7 +119,8 @@ def test_what_is_kept_is_brought_up_again(layout: str, guests: Guests) -> None:
     assert seen == {"text": "kept", "between": [], "left": []}
 
 
-@pytest.mark.parametrize("layout", [slow("lvm-stripe"), "md-raid1"])
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid1"])
 def test_a_disk_in_use_is_not_taken(layout: str, guests: Guests) -> None:
     seen = inside(guests, "refusals", spec=spec(layout, disks=2))
     assert "busy" in seen["said"].lower()

@@ -72,6 +72,13 @@ def test_lvm_makes_one_striped_volume_of_all_extents() -> None:
     assert lines(made.deactivate) == ["env LVM_SYSTEM_DIR= lvm vgchange --yes -qq --activate n fslab-c1"]
 
 
+def test_lvm_takes_no_lock_of_the_machine_s() -> None:
+    made = plan("lvm-stripe")
+    commands = (*made.create[1:], *made.activate, *made.deactivate, *made.remove)
+    assert len(commands) == 6
+    assert all("--nolocking" in argv for argv in commands)
+
+
 def test_lvm_sees_our_devices_and_no_others() -> None:
     config = _lvm.command("vgs", ["/dev/loop1", "/dev/md.5"])[5]
     accepted = '["a|^/dev/loop1$|","a|^/dev/md\\.5$|","r|.*|"]'
