@@ -98,20 +98,17 @@ class Matrix:
         records = self.records.get(cell.id, [])
         style = "reverse" if cell.id == self.running else ""
         done = _dots(len(records), self.stopping.trials)
-        values = self._values(group, stack)
-        if not values:
+        found = self._filled(group)
+        metric = next(_first(found), None)
+        values = [*found.by_block(metric.name, stack).values()] if metric else []
+        if metric is None or not values:
             word = records[-1].status_text.partition(":")[0] if records else ""
             return Text(f"{word} {done}".strip(), style=style or "dim")
-        metric = metrics_of(group)[0]
         spread = half_range(values)
         told = f" ±{spread * 100:.0f}%" if spread is not None else ""
         return Text.assemble(
             (format_value(median(values), metric.unit), style), (told, "dim"), (f" {done}", "dim")
         )
-
-    def _values(self, group: Group, stack: str) -> list[float]:
-        found = self._filled(group)
-        return [value for metric in _first(found) for value in found.by_block(metric.name, stack).values()]
 
     def _filled(self, group: Group) -> Group:
         trials = {stack: self.records.get(cell.id, []) for stack, cell in group.cells.items()}

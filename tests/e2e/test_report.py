@@ -1,0 +1,59 @@
+"""``fslab report`` and the end of ``fslab run``, as a user meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import Fslab
+
+STUDY = """\
+title: A & <b> report
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads:
+  files: {tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}
+trials: 2
+"""
+
+
+@pytest.fixture
+def measured(fslab: Fslab) -> Fslab:
+    (fslab.cwd / "s.yaml").write_text(STUDY)
+    fslab("run", "s.yaml", "--json")
+    return fslab
+
+
+def test_a_run_ends_with_its_report(fslab: Fslab) -> None:
+    (fslab.cwd / "s.yaml").write_text(STUDY)
+    said = fslab("run", "s.yaml", "--report", "new/out.html").stdout
+    assert f"report: {fslab.cwd / 'new/out.html'}" in said
+    assert "<h1>A &amp; &lt;b&gt; report</h1>" in (fslab.cwd / "new/out.html").read_text()
+    by_itself = fslab("run", "s.yaml").stdout.partition("report: ")[2].splitlines()[0]
+    assert by_itself.endswith(".html")
+    assert Path(by_itself).is_file()
+
+
+def test_files_and_formats(measured: Fslab) -> None:
+    campaign = measured.json("results", "--json")["campaign"]
+    measured("report")
+    assert (measured.cwd / f"{campaign}.html").is_file()
+    assert measured("report", "-o", "-").stdout.startswith("<!doctype html>")
+    assert measured("report", "-f", "md").stdout.startswith("## A & \\<b\\> report\n")
+    assert r"\begin{tabular}{lr}" in measured("report", "--format", "latex").stdout
+    measured("report", "-o", "x.html", "--figures", "figures")
+    assert (measured.cwd / "figures/order.svg").read_text().startswith("<svg")
+
+
+def test_two_campaigns_are_compared(measured: Fslab) -> None:
+    measured("run", "s.yaml", "--json")
+    measured("report", "last~1", "last", "-o", "two.html")
+    text = (measured.cwd / "two.html").read_text()
+    assert text.count('<article class="part">') == 2
+    assert text.count('<section class="comparison">') == 1
+
+
+def test_what_cannot_be_done_is_said(measured: Fslab) -> None:
+    assert "cannot be" in measured("report", "-o", "/proc/no/report.html", code=2).stderr
+    assert "one campaign is named twice" in measured("report", "last", "last", code=2).stderr
+    assert "no campaign" in measured("report", "nothing", code=7).stderr

@@ -1,0 +1,94 @@
+"""The matrix of a running campaign: it fills in, names who is ahead, and fits its terminal."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord, Value
+from fslab.report.matrix import Matrix
+from fslab.stopping import Stopping
+from fslab.units import Unit
+
+MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
+BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def cells(stacks: int, workloads: int) -> tuple[Cell, ...]:
+    works = [
+        WorkloadSpec(
+            name=f"work{number}",
+            tool="fio",
+            parameters={"rw": "randwrite", "bs": "4k", "size": "64m", "iodepth": 32},
+        )
+        for number in range(workloads)
+    ]
+    each = [
+        StackSpec(name=f"fs{number}", medium=MEDIUM, filesystem=f"fs{number}") for number in range(stacks)
+    ]
+    return tuple(Cell(stack=stack, workload=work) for work in works for stack in each)
+
+
+def trial(cell: Cell, block: int, iops: float) -> TrialRecord:
+    return TrialRecord(
+        key=TrialKey(campaign="c", block=block, seed=0), cell=cell, status=Status.OK, started=BEGUN, duration_s=1.0,
+        metrics={"write_iops": Value(value=iops, unit=Unit.IOPS)}, raw={"stdout": "x"},
+    )  # fmt: skip
+
+
+def shown(matrix: Matrix, width: int = 120, height: int = 40) -> list[str]:
+    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
+    console.print(matrix.table(width, height))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_it_fills_in() -> None:
+    """Medians of 100, 110 and 120 and of 200, 220 and 240 thousand: half their range is 9 % of each."""
+    planned = cells(2, 2)
+    matrix = Matrix(cells=planned, stopping=Stopping(trials=4))
+    assert not any("IOPS" in line for line in shown(matrix))
+    for block in range(3):
+        matrix.enter(trial(planned[0], block, 100_000 + 10_000 * block))
+        matrix.enter(trial(planned[1], block, 200_000 + 20_000 * block))
+    (row,) = [line for line in shown(matrix) if line.startswith("work0")]
+    assert "110k IOPS ±9% ▪▪▪▫" in row
+    assert "220k IOPS ±9% ▪▪▪▫" in row
+    assert "×" not in row  # three of each are too few for an interval
+    for cell, iops in ((planned[0], 110_000), (planned[1], 220_000)):
+        matrix.enter(trial(cell, 3, iops))
+    (row,) = [line for line in shown(matrix) if line.startswith("work0")]
+    assert "fs1 2.00 × fs0 (" in row
+    (other,) = [line for line in shown(matrix) if line.startswith("work1")]
+    assert other.count("▫▫▫▫") == 2
+
+
+def test_it_keeps_no_output_of_tools() -> None:
+    planned = cells(1, 1)
+    matrix = Matrix(cells=planned, stopping=Stopping(trials=4))
+    matrix.enter(trial(planned[0], 0, 1.0))
+    assert matrix.records[planned[0].id][0].raw == {}
+
+
+def test_a_failure_is_named() -> None:
+    planned = cells(1, 1)
+    matrix = Matrix(cells=planned, stopping=Stopping(trials=2))
+    failed = trial(planned[0], 0, 1.0).model_copy(
+        update={"status": Status.FAILED, "failure": "crashed", "metrics": {}}
+    )
+    matrix.enter(failed)
+    assert any("failed ▪▫" in line for line in shown(matrix))
+
+
+def test_it_fits_and_shows_where_it_is() -> None:
+    """9 stacks in 80 columns: two columns of twenty, and how many more; 30 workloads in 20 lines: 12 of them."""
+    planned = cells(9, 30)
+    matrix = Matrix(cells=planned, stopping=Stopping(trials=4), running=planned[20 * 9 + 5].id)
+    lines = shown(matrix, width=80, height=20)
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("work") for line in lines) == 12
+    assert any(line.startswith("work20 ") for line in lines)
+    assert "fs5" in lines[0]
+    assert "+7" in lines[0]
