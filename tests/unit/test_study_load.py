@@ -175,3 +175,20 @@ def test_a_workload_overrides_the_state_it_is_measured_in() -> None:
     assert (warm.cache, warm.fresh, warm.time_limit_s) == (Cache.WARM, Fresh.CELL, 90.0)
     assert (cold.cache, cold.fresh, cold.time_limit_s) == (Cache.COLD, Fresh.TRIAL, 300.0)
     assert warm.tuning == cold.tuning == {"vm.dirty_bytes": "67108864", "cpu_governor": "performance"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "limit_s"),
+    [
+        ((), 140.0),
+        (("trials=3",), 140.0),
+        (("precision=5%",), None),
+        (("precision=5%", "until=precise"), None),
+        (("precision=5%", "budget=10m"), 600.0),
+    ],
+)
+def test_who_asks_for_more_certainty_lifts_the_budget_of_the_study(
+    overrides: tuple[str, ...], limit_s: float | None
+) -> None:
+    text = TEXT.replace("budget: 1h30m", "budget: 140s").replace("precision: 5%\nuntil: precise\n", "")
+    assert load_text(text, "all-keys.yaml", overrides).limit_s == limit_s

@@ -58,7 +58,7 @@ def run(
         typer.Option(
             metavar="SHARE",
             help="Repeat until it is sure which of two stacks is better, or that they differ by less than "
-            "this, such as 5%.",
+            "this, such as 5%. The study's own budget does not apply then; --budget does.",
         ),
     ] = None,
     until: Annotated[
@@ -244,7 +244,7 @@ def _created(
         study_source=study.text,
         settings={
             "set": list(study.overrides),
-            "budget_s": limit_s or study.budget_s,
+            "budget_s": limit_s or study.limit_s,
             "scale": study.scale,
             "stopping": study.stopping.model_dump(mode="json"),
             "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
@@ -257,7 +257,7 @@ def _created(
     )
     preflight.check(campaign.id, campaign.cells, frozenset(wipe))
     store.create_campaign(campaign)
-    return campaign, study.budget_s
+    return campaign, study.limit_s
 
 
 def _to_resume(store: Store, wanted: str | None) -> Campaign:

@@ -70,7 +70,7 @@ def make_plan(
         expected_most_s=_expected_s(cells, study.stopping.most, sum(space.values()))
         if study.stopping.precision is not None
         else None,
-        budget_s=study.budget_s,
+        budget_s=study.limit_s,
         scale=study.scale,
         scaled=study.scaled,
         costs=costs(cells, study.scaled, memory_bytes),

@@ -269,3 +269,9 @@ class Study(StudyFile):
         return Stopping(
             trials=self.trials, precision=self.precision, until=self.until, max_trials=self.max_trials
         )
+
+    @property
+    def limit_s(self) -> float | None:
+        """The budget that holds, in seconds: whoever asks for more certainty than the study does lifts its own."""
+        asked = {override.partition("=")[0].strip() for override in self.overrides}
+        return None if asked & {"precision", "until"} and "budget" not in asked else self.budget_s
