@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fslab.features import REGISTRY, Answer, Examination, Finding, in_order, no, unknown, value, yes
+from fslab.features import REGISTRY, Answer, Examination, Finding, in_order, no, refused, unknown, value, yes
 from fslab.features._bisect import largest
 from fslab.features.checksums import flip
 from fslab.report import features as report
@@ -124,6 +124,13 @@ def test_notes_say_why_once_for_all_that_share_it() -> None:
     assert "jfs access control lists: not there" in printed(
         examination("jfs", findings={"acl": no("not there")}), details=True
     )
+
+
+def test_what_the_kernel_lacks_is_not_passed_off_as_the_file_system_s() -> None:
+    lacking = refused(no("Operation not supported"), "mkfs -O encrypt", "Operation not supported")
+    text = printed(examination("ext4", findings={"encryption": lacking}), width=120)
+    said = "no with this kernel, also not with mkfs -O encrypt: Operation not supported"
+    assert f"ext4 encryption: {said}" in text, "also without --details"
 
 
 @pytest.mark.parametrize(

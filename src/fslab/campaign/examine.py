@@ -21,7 +21,7 @@ from fslab.errors import (
     MountError,
     UnsupportedError,
 )
-from fslab.features import Answer, Examination, Feature, Finding, Place, Volume, in_order, unknown
+from fslab.features import Answer, Examination, Feature, Finding, Place, Volume, in_order, refused, unknown
 from fslab.storage import Site, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import kernel, mounts, proc, sysfs
@@ -113,9 +113,9 @@ def _switched(volumes: _Volumes, feature: Feature, before: Finding) -> Finding:
         with volumes.up(SLOT, spec) as made:
             finding = _tried(feature, made)
     except (MkfsError, MountError) as error:
-        return before.model_copy(update={"detail": f"also not with {switch}: {_reason(error)}"})
+        return refused(before, str(switch), _reason(error))
     if finding.answer is Answer.NO:
-        return before.model_copy(update={"detail": f"also not with {switch}: {finding.detail}"})
+        return refused(before, str(switch), finding.detail)
     return finding.model_copy(update={"switch": str(switch)})
 
 

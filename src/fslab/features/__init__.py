@@ -68,6 +68,15 @@ def no(detail: str | None = None) -> Finding:
     return Finding(answer=Answer.NO, detail=detail)
 
 
+# How a detail begins where the options that are said to bring a feature were tried, and did not.
+ALSO_NOT = "also not with"
+
+
+def refused(before: Finding, switch: str, why: str | None) -> Finding:
+    """It cannot, nor with the options that are said to bring it: rather the kernel's doing than the file system's."""
+    return before.model_copy(update={"detail": f"{ALSO_NOT} {switch}: {why}"})
+
+
 def value(
     found: float | str, unit: str | None = None, *, at_least: bool = False, detail: str | None = None
 ) -> Finding:

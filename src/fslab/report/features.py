@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.features import Answer, Examination, Feature, Finding, in_order
+from fslab.features import ALSO_NOT, Answer, Examination, Feature, Finding, in_order
 from fslab.units import format_size
 
 DOCUMENTED = "ext-generations.documented.json"
@@ -134,6 +134,8 @@ def _note(finding: Finding, *, details: bool) -> str | None:
     if finding.switch:
         detail = f" ({finding.detail})" if finding.detail else ""
         return f"{word(finding)} with {finding.switch}, no without{detail} *"
+    if finding.answer is Answer.NO and (finding.detail or "").startswith(ALSO_NOT):
+        return f"no with this kernel, {finding.detail}"
     if finding.answer is Answer.UNKNOWN or details:
         return finding.detail
     return None
