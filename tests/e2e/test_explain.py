@@ -16,7 +16,7 @@ stacks:
   ext4: {medium: memory, filesystem: ext4, mount_options: [data=ordered, data=journal]}
 workloads:
   direct: {tool: fio, rw: randwrite, bs: 4k, direct: true, iodepth: 8, size: 32m, io_size: 8m}
-trials: 2
+trials: 4
 """
 PAIR = ("last", "direct", "data=journal", "data=ordered")
 

@@ -187,6 +187,18 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     assert "remains unexplained" in words[-1]
 
 
+def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
+        off={"journal": "x"}, switches={"journal": "j"},
+    )  # fmt: skip
+    level = dict.fromkeys(range(4), 1.0)
+    values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
+    found = ablation.attributed(plan, values, 0.95)
+    assert found is not None
+    assert "cannot be told yet" in ablation.in_words(plan, found)[1]
+
+
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
     plan = ablation.Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import log
 from typing import Any
 
 from fslab.cell import Cell, Frozen
@@ -111,8 +112,13 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
         share, alone = found.shares[name], found.alone[name]
         cause = REGISTRY.get(name).cause
         if share.nothing and alone.nothing is not False:
+            verdict = (
+                "not the cause"
+                if _negligible(share, found.ratio)
+                else "cannot be told yet, more trials would"
+            )
             lines.append(
-                f"  {cause}: not the cause; switching it off ({ablation.switches[name]}) does {_factor(share)} ×"
+                f"  {cause}: {verdict}; switching it off ({ablation.switches[name]}) does {_factor(share)} ×"
             )
         elif share.nothing is None:
             lines.append(f"  {cause}: {_factor(share)} ×, of too few blocks to be sure")
@@ -133,6 +139,13 @@ def as_document(ablation: Ablation, found: Attribution | None) -> dict[str, Any]
         "attribution": found.model_dump(mode="json") if found else None,
         "words": in_words(ablation, found) if found else [],
     }
+
+
+def _negligible(share: Share, ratio: Share) -> bool:
+    """Whether the interval leaves room for nothing that matters: less than a tenth, or a quarter of the gap."""
+    if share.low is None or share.high is None:
+        return False
+    return max(abs(log(share.low)), abs(log(share.high))) <= max(log(1.1), abs(log(ratio.factor)) / 4)
 
 
 def _factor(share: Share) -> str:
