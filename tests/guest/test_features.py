@@ -21,6 +21,7 @@ def examined(guests: Guests, filesystem: str, *only: str, size_mib: int = 160) -
     return found
 
 
+@pytest.mark.slow
 def test_what_f2fs_and_nilfs2_and_vfat_can_do(guests: Guests) -> None:
     only = ("checksums", "snapshots", "timestamps", "largest-file", "case-folding", "direct-io")
     f2fs, nilfs2, vfat = (examined(guests, name, *only).findings for name in ("f2fs", "nilfs2", "vfat"))
