@@ -18,7 +18,7 @@ from fslab.system import paths, proc, sysfs, tools
 SOURCE = Path(__file__).parent / "xstate.c"
 LIBRARY = "xstate.so"
 COMPILER = "cc"
-REMEDY = "apt-get install gcc libc6-dev"
+REMEDY = "apt-get install --no-install-recommends gcc"
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -46,10 +46,10 @@ def put(directory: Path) -> str:
         shutil.copyfile(kept, library)
         return f"./{LIBRARY}"
     try:
-        proc.run([COMPILER, "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE)])
+        proc.run([COMPILER, "-O2", "-shared", "-fPIC", "-nostdlib", "-o", str(library), str(SOURCE)])
     except ToolFailedError as error:
         raise ToolFailedError(
-            error.what, where=error.where, hint=f"it needs a C library's headers: {REMEDY}"
+            error.what, where=error.where, hint=f"look whether '{COMPILER}' is a whole C compiler: {REMEDY}"
         ) from error
     _keep(library, kept)
     return f"./{LIBRARY}"

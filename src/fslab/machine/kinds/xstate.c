@@ -2,12 +2,21 @@
  *
  * Where UML asks for the extended state with too small a buffer it gets the beginning; where it sets one, the
  * rest is filled with the initial state of the registers that it does not know. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+/* No header of the C library's, so that a compiler alone will do: these are ABI. */
 #include <stdarg.h>
-#include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
+
+#define RTLD_NEXT ((void *)-1l)
+#define PTRACE_GETREGSET 0x4204
+#define PTRACE_SETREGSET 0x4205
+#define memcpy __builtin_memcpy
+#define memset __builtin_memset
+
+struct iovec {
+	void *iov_base;
+	unsigned long iov_len;
+};
+
+void *dlsym(void *, const char *);
 
 #define NT_X86_XSTATE 0x202
 #define XSTATE_BV 512 /* Intel SDM vol. 1, 13.4.2: which components are not in their initial state */
@@ -15,17 +24,17 @@
 
 static _Alignas(64) unsigned char whole[1 << 16];
 
-long ptrace(enum __ptrace_request request, ...)
+long ptrace(int request, ...)
 {
-	static long (*real)(enum __ptrace_request, ...);
-	static size_t size;
+	static long (*real)(int, ...);
+	static unsigned long size;
 	va_list rest;
 
 	va_start(rest, request);
 	void *pid = va_arg(rest, void *), *address = va_arg(rest, void *), *data = va_arg(rest, void *);
 	va_end(rest);
 	if (!real)
-		real = (long (*)(enum __ptrace_request, ...))dlsym(RTLD_NEXT, "ptrace");
+		real = (long (*)(int, ...))dlsym(RTLD_NEXT, "ptrace");
 	if ((request != PTRACE_GETREGSET && request != PTRACE_SETREGSET) || address != (void *)NT_X86_XSTATE)
 		return real(request, pid, address, data);
 

@@ -1,0 +1,38 @@
+"""The library between User-Mode Linux and the host: built once by a bare compiler, then taken from the user's cache."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from fslab.errors import ToolFailedError
+from fslab.machine.kinds import _xstate
+from fslab.system import paths, tools
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if tools.find(_xstate.COMPILER) is None:
+        pytest.skip("no C compiler")
+    assert _xstate.put(tmp_path) == "./xstate.so"
+    assert ctypes.CDLL(str(tmp_path / "xstate.so")).ptrace
+    (kept,) = paths.cache().iterdir()
+    assert kept.read_bytes() == (tmp_path / "xstate.so").read_bytes()
+    monkeypatch.setattr(_xstate, "COMPILER", "false")
+    (again := tmp_path / "again").mkdir()
+    _xstate.put(again)
+    assert (again / "xstate.so").read_bytes() == kept.read_bytes()
+
+
+def test_a_compiler_that_fails_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_xstate, "COMPILER", "false")
+    with pytest.raises(ToolFailedError, match="exited 1") as raised:
+        _xstate.put(tmp_path)
+    assert "apt-get install" in (raised.value.hint or "")
+    assert not paths.cache().exists()
