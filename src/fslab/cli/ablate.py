@@ -26,7 +26,7 @@ def ordered(pair: list[Seen]) -> tuple[Seen, Seen, Metric]:
     others where there are more. UsageError where they cannot be put in order."""
     from fslab.analysis.groups import headline_metrics
 
-    if len(pair) < 2 or len({seen.workload for seen in pair}) > 1:
+    if len({seen.cell.id for seen in pair}) < 2 or len({seen.workload for seen in pair}) > 1:
         raise UsageError(
             "an ablation is about one workload on two stacks", where="--ablate",
             hint="fslab explain CAMPAIGN WORKLOAD A B --ablate",

@@ -48,7 +48,14 @@ def candidates(slow: Seen, fast: Seen, only: Sequence[str] = ()) -> dict[str, Sw
         if switch is not None and switch.off(slow.cell) is not None:
             weight = max((each.weight for each in mechanism.state(slow)), default=-1.0)
             found[name] = (mechanism.applies(fast), -weight, switch)
-    return {name: each[2] for name, each in sorted(found.items(), key=lambda item: item[1][:2])}
+    kept: dict[str, Switch] = {}
+    results = []
+    for name, (_, _, switch) in sorted(found.items(), key=lambda item: item[1][:2]):
+        # One switch under two names (direct-not-honoured, data-journalling) is measured under that which weighs more.
+        if (off := switch.off(slow.cell)) not in results or name in only:
+            kept[name] = switch
+            results.append(off)
+    return kept
 
 
 def cells(slow: Seen, fast: Seen, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
