@@ -33,6 +33,7 @@ def test_what_f2fs_and_nilfs2_and_vfat_can_do(guests: Guests) -> None:
     assert vfat["case-folding"].detail == "always"
 
 
+@pytest.mark.slow
 def test_what_the_guest_s_kernel_lacks(guests: Guests) -> None:
     request = Request(filesystem="exfat", medium="ram", size_bytes=64 << 20)
     assert "has no exfat" in (in_guest(request, UML, guests).not_possible or "")
