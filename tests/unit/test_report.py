@@ -219,7 +219,7 @@ interrupted: 4 of 10 trials are stored; finish it with: fslab run --resume 20261
 rand-write-4k     1.98k IOPS     1k IOPS
 write iops           ± 1.0 %     1 trial
 
-rand-write-4k: too few trials to compare ext4 with xfs (1; 4 each are enough)
+rand-write-4k: too few trials to compare ext4 with xfs (1; 3 each are enough)
 median of 3 trials ± half their range · × with 95 % intervals
 
 kernel unknown · CPU unknown · memory unknown · on ram (size=1g)

@@ -69,10 +69,22 @@ def test_too_few_common_blocks_fall_back_on_the_unpaired() -> None:
     found = compare_blocks(a, b)
     assert found.method is Method.RANK_SUM
     assert found.interval == compare_ratio([*a.values()], [*b.values()]).interval
-    assert (found.n_a, found.n_b, found.needed) == (5, 5, 4)
+    assert (found.n_a, found.n_b, found.needed) == (5, 5, 3)
 
 
-def test_three_blocks_are_too_few() -> None:
+def test_two_blocks_are_too_few() -> None:
+    found = compare_blocks({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.1})
+    assert (found.interval, found.reason, found.needed) == (None, Reason.TOO_FEW_SAMPLES, 3)
+
+
+def test_three_blocks_give_an_interval() -> None:
+    """Differences −0.01, 0, 0.01: standard error 0.01/√3, times t(0.975; 2) = 4.3027 that is 0.02484."""
+    found = compare_blocks({0: exp(-0.01), 1: 1.0, 2: exp(0.01)}, {0: 1.0, 1: 1.0, 2: 1.0})
+    assert found.method is Method.PAIRED_T
+    assert found.half_width == pytest.approx(0.02484, abs=1e-5)
+
+
+def test_three_equal_quotients_are_too_few() -> None:
     found = compare_blocks(blocks(1, 2, 3), blocks(1, 2, 3))
     assert (found.interval, found.reason, found.needed) == (None, Reason.TOO_FEW_SAMPLES, 4)
     assert (found.ratio, found.half_width, found.differs) == (1.0, None, None)
@@ -136,6 +148,6 @@ def test_blocks_cancel_what_drifts() -> None:
 
 
 def test_a_single_common_block_is_not_called_too_coarse() -> None:
-    """Of one difference nobody can tell whether all are equal: four blocks are enough, as for any other."""
+    """Of one difference nobody can tell whether all are equal: three blocks are enough, as for any other."""
     found = compare_blocks({0: 1.0}, {0: 2.0, 1: 2.1}, coverage=0.9868)
-    assert (found.interval, found.needed) == (None, 4)
+    assert (found.interval, found.needed) == (None, 3)

@@ -14,12 +14,13 @@ from itertools import pairwise
 from math import cos, erfc, exp, log, pi, sqrt
 
 from fslab.stats.compare import RatioEstimate
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks
+from fslab.stats.paired import compare_blocks
 
 # Of the error allowed, 0.88·(1 − 0.7·first/n) is spent up to the look at n blocks: much at the first, where most
 # comparisons end, and less than all of it ever, because t statistics of few blocks are less alike from look to
 # look than the normal theory below says (simulated up to 289 blocks: that makes 1.13 of what is spent).
 SPENT, LATER_SHARE = 0.88, 0.7
+FIRST_LEAST = 4  # at the level of a first look three blocks have too wide an interval to be worth the error
 _NODES = 64
 _BATCH = 8
 _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -29,7 +30,7 @@ _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5
 class Looks:
     """When a comparison is looked at, and with what share of the error.
 
-    First after ``first`` blocks (not before 4, which have no interval yet), then after numbers of blocks that
+    First after ``first`` blocks (not before 4), then after numbers of blocks that
     grow by ``growth``: 4, 5, 6, 8, 10, 12, 15, 19, … without end. Over all looks together, an interval of the
     look's :meth:`coverage_at` misses the truth with probability 1 − ``coverage`` at most. The last look needs
     not be known beforehand, so a campaign can be stopped and taken up again.
@@ -114,7 +115,7 @@ def compare_at_look(
 
 @lru_cache(maxsize=256)
 def _schedule(first: int, growth: float, count: int) -> tuple[int, ...]:
-    found = [max(first, PAIRS_LEAST)]
+    found = [max(first, FIRST_LEAST)]
     while len(found) < count:
         found.append(max(found[-1] + 1, round(found[-1] * growth)))
     return tuple(found)
