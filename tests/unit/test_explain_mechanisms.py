@@ -139,7 +139,8 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
 def test_traced_trials_are_evidence_and_no_trials() -> None:
     of = cell()
     traced = trial(of, {}, status=Status.TRACED)
-    assert seen_of([of], [traced]) == []
+    assert seen_of([of], []) == []
+    assert [each.trials for each in seen_of([of], [traced])] == [[]]
     (found,) = seen_of([of], [trial(of, {})], [traced])
     assert found.traced == traced
 

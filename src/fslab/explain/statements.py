@@ -17,7 +17,7 @@ from fslab.record import TrialRecord
 def seen_of(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], traced: Sequence[TrialRecord] = ()
 ) -> list[Seen]:
-    """Every cell with a sound trial, in the order of the plan."""
+    """Every cell with a trial, in the order of the plan; of trials that are not sound nothing is used."""
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines([*specs.values()])), strict=True))
     newest = {record.cell.id: record for record in traced if record.error is None}
@@ -28,7 +28,7 @@ def seen_of(
         )
         for group in groups(cells, trials)
         for stack, cell in group.cells.items()
-        if any(map(is_sound, group.trials[stack]))
+        if group.trials[stack]
     ]  # fmt: skip
 
 
