@@ -39,11 +39,10 @@ def _layout(stack: StackSpec) -> str:
 
 def workload_labels(cells: Sequence[Cell]) -> list[str]:
     """A label for each cell's workload: its name, and what tells it from others of that name."""
-    return [_workload_label(cell, [other for other in cells if _same_name(cell, other)]) for cell in cells]
-
-
-def _same_name(one: Cell, other: Cell) -> bool:
-    return one.workload.name == other.workload.name
+    by_name: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_name.setdefault(cell.workload.name, []).append(cell)
+    return [_workload_label(cell, by_name[cell.workload.name]) for cell in cells]
 
 
 def _workload_label(cell: Cell, alike: Sequence[Cell]) -> str:

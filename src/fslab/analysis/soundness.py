@@ -17,12 +17,12 @@ def is_sound(trial: TrialRecord) -> bool:
 
 def is_invalid(trial: TrialRecord) -> bool:
     """Whether a trial yielded figures that must not be compared."""
-    return trial.status in {Status.OK, Status.INVALID} and not is_sound(trial)
+    return trial.status is Status.INVALID or (trial.status is Status.OK and _has(trial, Severity.INVALID))
 
 
 def is_failed(trial: TrialRecord) -> bool:
     """Whether a trial yielded no figures: it failed, or this machine does not support it."""
-    return trial.status in {Status.FAILED, Status.UNSUPPORTED}
+    return trial.status is Status.FAILED or trial.status is Status.UNSUPPORTED
 
 
 def is_impossible(trial: TrialRecord) -> bool:
@@ -48,4 +48,5 @@ def spent_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:
 
 
 def _has(trial: TrialRecord, severity: Severity) -> bool:
-    return any(warning.severity is severity for warning in trial.validity)
+    # Asked a million times of a large campaign, nearly always of trials without any warning.
+    return bool(trial.validity) and any(warning.severity is severity for warning in trial.validity)

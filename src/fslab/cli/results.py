@@ -96,7 +96,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
             "campaign": campaign.id,
             "study": campaign.study_id,
             "status": _state(campaign),
-            "trials": len(store.finished(campaign.id)),
+            "trials": store.count(campaign.id),
             "planned": campaign.planned()[0],
             "planned_most": campaign.planned()[1],
             "title": campaign.study_title,

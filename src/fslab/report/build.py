@@ -35,14 +35,16 @@ def build(
     coverage: float = COVERAGE,
     baseline: str | None = None,
     known: MetricsOf = headline_metrics,
+    together: Sequence[Group] | None = None,
 ) -> Report:
     """The report: a row for each headline metric of each workload, in the order of the plan.
 
     ``trials`` may be in any order and incomplete. ``coverage`` is wanted of every ratio's interval. Each stack
     is compared with the best of its row, or with the ``baseline``: a stack's name, label or file system.
+    ``together``: the trials in groups, where the caller has them already.
     """
     stacks = _stacks(campaign.cells, trials)
-    together = [*groups(campaign.cells, trials)]
+    together = [*groups(campaign.cells, trials)] if together is None else together
     found = judge(tuple(_series(together, known)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
@@ -74,12 +76,15 @@ def build(
 
 def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack, ...]:
     """The columns. On a medium that is not formatted the file system is the one that trials found there."""
-    found = {trial.cell.stack_id: trial.provenance.device.get("filesystem") for trial in trials}
+    found = {
+        trial.cell.stack_id: name
+        for trial in trials
+        if (name := trial.provenance.device.get("filesystem")) is not None
+    }
+    planned = {cell.stack_id: cell.stack for cell in cells}
     specs = {
-        cell.stack_id: cell.stack.model_copy(
-            update={"filesystem": cell.stack.filesystem or found.get(cell.stack_id)}
-        )
-        for cell in cells
+        key: spec.model_copy(update={"filesystem": spec.filesystem or found.get(key)})
+        for key, spec in planned.items()
     }
     lines = labels.stack_lines(list(specs.values()))
     return tuple(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis.soundness import is_failed, is_invalid
-from fslab.record import Severity, TrialRecord, ValidityWarning
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.model import Note, Place
 from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.campaign import Found
@@ -42,6 +42,11 @@ class NoteBook:
         """``labels`` maps stack ids to what they are called; ``found`` is what all trials together show."""
         self._labels = labels
         self._found = found
+        self._series: dict[tuple[str, str, str], list[Found]] = {}
+        for each in found:
+            if each.series is not None:
+                place = (each.series.workload, each.series.stack, each.series.metric)
+                self._series.setdefault(place, []).append(each)
         self._entries: dict[tuple[str, ...], _Entry] = {}
 
     def note(self, workload: str, stack: str, trials: Sequence[TrialRecord], metric: str) -> tuple[int, ...]:
@@ -51,6 +56,8 @@ class NoteBook:
         """
         counts: dict[tuple[str, ...], int] = {}
         for trial in trials:
+            if _is_plain(trial, metric):
+                continue
             for reason in {reason.key: reason for reason in _reasons(trial, stack, metric)}.values():
                 self._entries.setdefault(reason.key, _Entry(reason=reason))
                 counts[reason.key] = counts.get(reason.key, 0) + 1
@@ -64,10 +71,8 @@ class NoteBook:
         return tuple(sorted(order.index(key) + 1 for key in counts))
 
     def _of_series(self, workload: str, stack: str, metric: str) -> Iterator[_Reason]:
-        for found in self._found:
-            series = found.series
-            if series and (series.workload, series.stack, series.metric) == (workload, stack, metric):
-                yield _reason_of(found.warning)
+        for found in self._series.get((workload, stack, metric), ()):
+            yield _reason_of(found.warning)
 
     def notes(self) -> tuple[Note, ...]:
         """All notes, by number; those of the whole campaign, which have no place, come last."""
@@ -87,6 +92,12 @@ class NoteBook:
             )
             for number, entry in enumerate(self._entries.values(), start=1)
         )
+
+
+def _is_plain(trial: TrialRecord, metric: str) -> bool:
+    """Whether nothing is to be said of a trial, as of nearly all."""
+    value = trial.metrics.get(metric)
+    return trial.status is Status.OK and not trial.validity and value is not None and value.value is not None
 
 
 def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:

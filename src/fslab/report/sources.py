@@ -34,10 +34,10 @@ def page(campaigns: Sequence[Campaign], store: Store, voices: Voices) -> Page:
 
 def source(campaign: Campaign, store: Store, voices: Voices) -> Source:
     """A campaign with its trials; of very many only what a brief page shows is read."""
-    if len(store.finished(campaign.id)) <= BRIEF_FROM:
+    if store.count(campaign.id) <= BRIEF_FROM:
         return Source(
             campaign=campaign,
-            trials=store.trials(campaign.id, raw=True),
+            trials=store.trials(campaign.id, raw=True, known=campaign.cells),
             statements=voices.statements(campaign, store),
             claims=voices.claims(campaign, store),
         )
@@ -45,7 +45,7 @@ def source(campaign: Campaign, store: Store, voices: Voices) -> Source:
     named = {metric.name for work in works for metric in headline_metrics(work)}
     return Source(
         campaign=campaign,
-        trials=store.trials(campaign.id, only=named or None),
+        trials=store.trials(campaign.id, only=named or None, known=campaign.cells),
         claims=voices.claims(campaign, store),
     )
 

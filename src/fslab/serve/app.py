@@ -41,7 +41,7 @@ class Pages:
                 render.Listed(
                     id=campaign.id, study=campaign.study_id, title=campaign.study_title,
                     begun=f"{campaign.created:%Y-%m-%d %H:%M}", cells=len(campaign.cells),
-                    trials=len(store.finished(campaign.id)),
+                    trials=store.count(campaign.id),
                     status=state_of(self.url, campaign.id, self.is_running).status,
                 )
                 for campaign in reversed(store.campaigns())

@@ -32,7 +32,7 @@ def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool
     """As it is in the store now. StoreError if there is no such campaign."""
     with Store.open(url, create=False) as store:
         campaign = store.campaign(campaign_id)
-        trials = len(store.finished(campaign.id))
+        trials = store.count(campaign.id)
     running = campaign.status is CampaignStatus.RUNNING and is_running(campaign.id)
     killed = campaign.status is CampaignStatus.RUNNING and not running
     status = "killed" if killed else campaign.status.value.replace("_", " ")

@@ -162,7 +162,7 @@ def unfit(a: Sequence[float], b: Sequence[float]) -> Reason | None:
     """Why these values have no ratio, if they have none."""
     if not a or not b:
         return Reason.NO_SAMPLES
-    if not all(isfinite(value) for value in (*a, *b)):
+    if not all(map(isfinite, (*a, *b))):
         return Reason.NOT_FINITE
     if min(*a, *b) <= 0:
         return Reason.NOT_POSITIVE

@@ -82,8 +82,8 @@ def _mostly_equal(differences: Sequence[float]) -> bool:
     """Whether more than half are one and the same value, but for rounding; of a single one nobody can tell."""
     if len(differences) < 2:
         return False
-    (_, often), *_ = Counter(round(value, 12) for value in differences).most_common(1)
-    return 2 * often > len(differences)
+    often = Counter([round(value, 12) for value in differences])
+    return 2 * max(often.values()) > len(differences)
 
 
 def _signed_rank_needs(coverage: float) -> int:

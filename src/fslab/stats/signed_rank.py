@@ -6,6 +6,7 @@ Pure functions; they must not know what the numbers mean.
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,8 +37,7 @@ def signed_rank(differences: Sequence[float], *, coverage: float) -> SignedRank 
     if cut == 0:
         return None
     averages = walsh_averages(differences)
-    above = sum(average > 0 for average in averages)
-    below = sum(average < 0 for average in averages)
+    above, below = len(averages) - bisect_right(averages, 0), bisect_left(averages, 0)
     against = len(averages) - max(above, below)
     return SignedRank(
         center=statistics.median(averages), low=averages[cut - 1], high=averages[-cut],

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, case, insert, null, select, type_coerce, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    case,
+    func,
+    insert,
+    null,
+    select,
+    type_coerce,
+    update,
+)
 
 from fslab.cell import Cell
 from fslab.record import TrialRecord
@@ -73,12 +85,16 @@ def insert_trial(connection: Connection, record: TrialRecord, cell: int) -> None
 
 
 def select_trials(
-    connection: Connection, campaign_id: str, *, raw: bool, only: Collection[str] | None = None
+    connection: Connection,
+    campaign_id: str,
+    *,
+    raw: bool,
+    only: Collection[str] | None = None,
+    known: Collection[Cell] = (),
 ) -> list[TrialRecord]:
     """All trials of a campaign as they were stored, or what ``only`` leaves of them (see ``Store.trials``)."""
     numbers = _cell_numbers(campaign_id)
-    specs = connection.execute(select(cells.c.number, cells.c.spec).where(cells.c.number.in_(numbers)))
-    cell_of = {number: rows.to_cell(spec) for number, spec in specs}
+    cell_of = _cells(connection, numbers, {cell.id: cell for cell in known})
     figures = _belonging(connection, metrics, campaign_id, only)
     observed = _belonging(connection, probes, campaign_id, only)
     doubts = _belonging(connection, warnings, campaign_id)
@@ -94,8 +110,14 @@ def select_trials(
             warnings=doubts.get(row["number"], ()),
             raw=output.get(row["number"], ()),
         )
-        for row in connection.execute(wanted).mappings()
+        for row in connection.execute(wanted).mappings().all()
     ]
+
+
+def count_trials(connection: Connection, campaign_id: str) -> int:
+    """How many trials of a campaign are stored."""
+    wanted = select(func.count()).select_from(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id)))
+    return connection.execute(wanted).scalar_one()
 
 
 def select_finished(connection: Connection, campaign_id: str) -> set[tuple[str, int]]:
@@ -133,6 +155,17 @@ def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:
     return select(cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
 
 
+def _cells(connection: Connection, numbers: Select[tuple[int]], known: Mapping[str, Cell]) -> dict[int, Cell]:
+    """By row; only those that are not known yet are read."""
+    ids = connection.execute(select(cells.c.number, cells.c.id).where(cells.c.number.in_(numbers))).all()
+    found = {number: known[cell] for number, cell in ids if cell in known}
+    if len(found) < len(ids):
+        wanted = select(cells.c.number, cells.c.spec).where(cells.c.number.in_(numbers))
+        specs = connection.execute(wanted).all()
+        found.update({number: rows.to_cell(spec) for number, spec in specs if number not in found})
+    return found
+
+
 def _trial_columns(*, lean: bool) -> Select[Any]:
     """Whole rows, or with the provenance of each cell's first block alone: it is long, and alike in all of them."""
     if not lean:
@@ -151,7 +184,7 @@ def _belonging(
     if only is not None:
         wanted = wanted.where(table.c.name.in_(sorted(only)))
     grouped: Grouped = defaultdict(list)
-    for row in connection.execute(wanted).mappings():
+    for row in connection.execute(wanted).mappings().all():
         grouped[row["trial"]].append(row)
     return grouped
 

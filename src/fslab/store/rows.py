@@ -17,6 +17,7 @@ from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Unit
 
 Row = dict[str, Any]
+_NO_PROVENANCE = Provenance()
 
 
 def plain(model: BaseModel) -> Row:
@@ -148,6 +149,6 @@ def to_trial(
         metrics=to_figures(metrics),
         probes=to_figures(probes),
         validity=tuple(to_warning(item) for item in warnings),
-        provenance=Provenance.model_validate(row["provenance"] or {}),
+        provenance=Provenance.model_validate(row["provenance"]) if row["provenance"] else _NO_PROVENANCE,
         raw=to_raw(raw),
     )

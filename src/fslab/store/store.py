@@ -13,6 +13,7 @@ from typing import Self
 
 from sqlalchemy import Connection, Engine
 
+from fslab.cell import Cell
 from fslab.errors import StoreError, nearest
 from fslab.record import TrialRecord
 from fslab.store import queries
@@ -100,15 +101,26 @@ class Store:
             queries.insert_trial(connection, record, cell)
 
     def trials(
-        self, campaign_id: str, *, raw: bool = False, only: Collection[str] | None = None
+        self,
+        campaign_id: str,
+        *,
+        raw: bool = False,
+        only: Collection[str] | None = None,
+        known: Collection[Cell] = (),
     ) -> list[TrialRecord]:
         """All trials of a campaign in the order in which they were stored.
 
         The tools' output is left out unless ``raw``. With ``only``, for campaigns of very many trials, so are all
-        figures but those of these names, and the provenance of all blocks but the first.
+        figures but those of these names, and the provenance of all blocks but the first. ``known``: the campaign's
+        cells where they are at hand already; they need not be read again.
         """
         with self._reading() as connection:
-            return queries.select_trials(connection, campaign_id, raw=raw, only=only)
+            return queries.select_trials(connection, campaign_id, raw=raw, only=only, known=known)
+
+    def count(self, campaign_id: str) -> int:
+        """How many trials of a campaign are stored."""
+        with self._reading() as connection:
+            return queries.count_trials(connection, campaign_id)
 
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
         """Cell id and block of every stored trial, however it ended: what a resumed campaign need not run."""

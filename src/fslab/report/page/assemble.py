@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -56,8 +57,8 @@ def page(
 def part(source: Source, *, known: MetricsOf = headline_metrics, prefix: str = "") -> Part:
     """``prefix`` keeps anchors apart where a page has several campaigns."""
     campaign, trials = source.campaign, source.trials
-    report = build(campaign, trials, known=known)
     together = list(groups(campaign.cells, trials))
+    report = build(campaign, trials, known=known, together=together)
     anchors = _anchors([group.label for group in together], prefix)
     maker = sections.Maker(report=report, packer=Packer(), brief=len(trials) > BRIEF_FROM)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
@@ -108,11 +109,12 @@ def _heat_name(workload: str, metric: str) -> str:
 def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
     """An id for each workload's section, readable and unique."""
     found: dict[str, str] = {}
+    taken: Counter[str] = Counter()
     for label in labels:
         plain = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "workload"
         anchor = f"{prefix}w-{plain}"
-        taken = sum(other == anchor or other.startswith(f"{anchor}--") for other in found.values())
-        found[label] = f"{anchor}--{taken}" if taken else anchor
+        found[label] = f"{anchor}--{taken[anchor]}" if taken[anchor] else anchor
+        taken[anchor] += 1
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fslab.analysis.groups import Group
 from fslab.cell import WorkloadSpec
@@ -36,11 +36,18 @@ class Maker:
     report: Report
     packer: Packer
     brief: bool
+    rows_of: Mapping[str, tuple[Row, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, tuple[Row, ...]] = {}
+        for row in self.report.rows:
+            found[row.workload] = (*found.get(row.workload, ()), row)
+        object.__setattr__(self, "rows_of", found)
 
     def section(self, group: Group, anchor: str) -> Section:
         """Of one workload."""
         looks = Looks.of(self.report.stacks)
-        rows = tuple(row for row in self.report.rows if row.workload == group.label)
+        rows = self.rows_of.get(group.label, ())
         return Section(
             anchor=anchor,
             label=group.label,
@@ -114,7 +121,7 @@ class Maker:
         counted = self._medians(group, list(COUNTED), COUNTED)
         if counted.columns:
             yield counted
-        shown = {row.metric for row in self.report.rows if row.workload == group.label}
+        shown = {row.metric for row in self.rows_of.get(group.label, ())}
         names = dict.fromkeys(
             name for trials in group.trials.values() for trial in trials for name in trial.metrics
         )
