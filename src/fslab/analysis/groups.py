@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -29,15 +29,21 @@ class Group:
     workload: WorkloadSpec
     cells: dict[str, Cell]
     trials: dict[str, list[TrialRecord]]
+    _values: dict[tuple[str, str], dict[int, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    def by_block(self, metric: str, stack: str) -> dict[int, float]:
+    def by_block(self, metric: str, stack: str) -> Mapping[int, float]:
         """The known values of a metric in the sound trials on a stack, by block."""
+        known = self._values.get((metric, stack))
+        if known is not None:
+            return known
         found: dict[int, float] = {}
         for trial in self.trials.get(stack, []):
             figure = trial.metrics.get(metric)
-            if is_sound(trial) and figure is not None and figure.value is not None:
+            if figure is not None and figure.value is not None and is_sound(trial):
                 found[trial.key.block] = figure.value
-        return found
+        return self._values.setdefault((metric, stack), found)
 
 
 def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Group]:

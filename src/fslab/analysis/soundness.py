@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fslab.record import Severity, Status, TrialRecord
 
@@ -33,6 +33,11 @@ def is_impossible(trial: TrialRecord) -> bool:
 def in_doubt(trial: TrialRecord) -> bool:
     """Whether a trial is compared although something speaks against it."""
     return is_sound(trial) and _has(trial, Severity.DOUBT)
+
+
+def remarkable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """Those of which there is anything to say; all others ended well, and are sound."""
+    return [trial for trial in trials if trial.validity or trial.status is not Status.OK]
 
 
 def spent_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:

@@ -99,6 +99,7 @@ def page_of(campaigns: list[Campaign], store: Store) -> Page:
         voices = sources.Voices(statements=said.statements, claims=said.claims)
         return sources.page(campaigns, store, voices)
     finally:
+        gc.freeze()
         gc.enable()
 
 

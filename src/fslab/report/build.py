@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
-from fslab.analysis.soundness import in_doubt, is_failed, is_impossible, is_invalid, is_sound
+from fslab.analysis.soundness import in_doubt, is_failed, is_impossible, is_invalid, is_sound, remarkable
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
@@ -155,7 +155,8 @@ class _Means:
 
 def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summary:
     trials = group.trials.get(stack.id, [])
-    sound = [trial for trial in trials if is_sound(trial)]
+    odd = remarkable(trials)
+    sound = [trial for trial in trials if is_sound(trial)] if odd else trials
     figures = [trial.metrics.get(metric.name) for trial in sound]
     values = [figure.value for figure in figures if figure is not None and figure.value is not None]
     interval = median_interval(values, coverage=MEDIAN_COVERAGE).interval
@@ -166,11 +167,11 @@ def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summ
         interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
         spread=half_range(values),
         n_sound=len(sound),
-        n_doubt=sum(map(in_doubt, sound)),
+        n_doubt=sum(map(in_doubt, odd)),
         n_unknown=len(sound) - len(values),
-        n_invalid=sum(map(is_invalid, trials)),
-        n_failed=sum(map(is_failed, trials)),
-        n_impossible=sum(map(is_impossible, trials)),
+        n_invalid=sum(map(is_invalid, odd)),
+        n_failed=sum(map(is_failed, odd)),
+        n_impossible=sum(map(is_impossible, odd)),
         notes=book.note(group.label, stack.id, trials, metric.name),
     )
 
@@ -190,15 +191,16 @@ def _baseline(wanted: str | None, stacks: Sequence[Stack]) -> str | None:
 
 def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
     least, most = campaign.planned(_impossible(trials))
+    odd = remarkable(trials)
     return Counts(
         planned=least,
         planned_most=most,
         stored=len(trials),
-        sound=sum(map(is_sound, trials)),
-        doubt=sum(map(in_doubt, trials)),
-        invalid=sum(map(is_invalid, trials)),
-        failed=sum(map(is_failed, trials)),
-        impossible=sum(map(is_impossible, trials)),
+        sound=len(trials) - len(odd) + sum(map(is_sound, odd)),
+        doubt=sum(map(in_doubt, odd)),
+        invalid=sum(map(is_invalid, odd)),
+        failed=sum(map(is_failed, odd)),
+        impossible=sum(map(is_impossible, odd)),
     )
 
 

@@ -55,9 +55,7 @@ class NoteBook:
         May be asked again for another metric of the same trials: nothing is counted twice.
         """
         counts: dict[tuple[str, ...], int] = {}
-        for trial in trials:
-            if _is_plain(trial, metric):
-                continue
+        for trial in [trial for trial in trials if not _is_plain(trial, metric)]:
             for reason in {reason.key: reason for reason in _reasons(trial, stack, metric)}.values():
                 self._entries.setdefault(reason.key, _Entry(reason=reason))
                 counts[reason.key] = counts.get(reason.key, 0) + 1

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 from fslab.stats import Reason
@@ -130,11 +130,15 @@ def _hull(corners: Sequence[_Corner], low: int, high: int, *, lower: bool) -> _H
     def slope(first: int, second: int) -> float:
         return sign * (heights[second] - heights[first]) / (corners[second].value - corners[first].value)
 
-    touching: list[int] = []
-    for index in range(low, high + 1):
-        while len(touching) > 1 and slope(touching[-1], index) <= slope(touching[-2], touching[-1]):
+    touching, slopes = [low], [-inf]  # with the slope of what leads to each
+    for index in range(low + 1, high + 1):
+        steep = slope(touching[-1], index)
+        while len(touching) > 1 and steep <= slopes[-1]:
             touching.pop()
+            slopes.pop()
+            steep = slope(touching[-1], index)
         touching.append(index)
+        slopes.append(steep)
     at = {low: float(heights[low])}
     for first, second in pairwise(touching):
         rise = sign * slope(first, second)

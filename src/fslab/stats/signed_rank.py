@@ -50,6 +50,7 @@ def walsh_averages(differences: Sequence[float]) -> list[float]:
     return sorted((x + y) / 2 for i, x in enumerate(differences) for y in differences[i:])
 
 
+@lru_cache(maxsize=4096)
 def lower_tail(size: int, value: int) -> float:
     """P(T ≤ value) for the signed-rank statistic of ``size`` differences symmetric about 0. Exact.
 

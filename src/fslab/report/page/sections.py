@@ -187,9 +187,8 @@ def _points(group: Group, row: Row, labels: Mapping[str, str]) -> Iterator[point
         for trial in trials:
             figure = trial.metrics.get(row.metric)
             if figure is not None and figure.value is not None:
-                yield points.Point(
-                    stack=labels[key], block=trial.key.block, value=figure.value, kind=observed.kind_of(trial)
-                )
+                kind = observed.kind_of(trial)
+                yield points.Point(stack=labels[key], block=trial.key.block, value=figure.value, kind=kind)
 
 
 def _unit(group: Group, name: str) -> Unit | None:
