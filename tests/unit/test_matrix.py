@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cli.live import Live
 from fslab.record import Status, TrialRecord, Value
 from fslab.report.matrix import Matrix
 from fslab.stopping import Stopping
+from fslab.store.campaign import Campaign
 from fslab.units import Unit
 
 MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
@@ -32,6 +34,12 @@ def cells(stacks: int, workloads: int) -> tuple[Cell, ...]:
     return tuple(Cell(stack=stack, workload=work) for work in works for stack in each)
 
 
+def campaign(planned: tuple[Cell, ...]) -> Campaign:
+    return Campaign(
+        id="c", study_id="s", study_title="", study_source="", seed=1, cells=planned, trials=4, created=BEGUN
+    )
+
+
 def trial(cell: Cell, block: int, iops: float) -> TrialRecord:
     return TrialRecord(
         key=TrialKey(campaign="c", block=block, seed=0), cell=cell, status=Status.OK, started=BEGUN, duration_s=1.0,
@@ -50,19 +58,38 @@ def test_it_fills_in() -> None:
     planned = cells(2, 2)
     matrix = Matrix(cells=planned, stopping=Stopping(trials=4))
     assert not any("IOPS" in line for line in shown(matrix))
-    for block, (first, second) in enumerate(((100_000, 200_000), (110_000, 222_000), (120_000, 238_000))):
+    matrix.enter(trial(planned[0], 0, 100_000))
+    matrix.enter(trial(planned[1], 0, 200_000))
+    (row,) = [line for line in shown(matrix) if line.startswith("work0")]
+    assert "×" not in row  # one of each is too few for an interval
+    for block, (first, second) in enumerate(((110_000, 222_000), (120_000, 238_000)), start=1):
         matrix.enter(trial(planned[0], block, first))
         matrix.enter(trial(planned[1], block, second))
     (row,) = [line for line in shown(matrix) if line.startswith("work0")]
     assert "110k IOPS ±9% ▪▪▪▫" in row
     assert "222k IOPS ±9% ▪▪▪▫" in row
-    assert "×" not in row  # three of each are too few for an interval
     for cell, iops in ((planned[0], 110_000), (planned[1], 220_000)):
         matrix.enter(trial(cell, 3, iops))
     (row,) = [line for line in shown(matrix) if line.startswith("work0")]
     assert "fs1 2.00 × fs0 (" in row
     (other,) = [line for line in shown(matrix) if line.startswith("work1")]
     assert other.count("▫▫▫▫") == 2
+
+
+def test_a_resumed_campaign_begins_with_what_is_stored() -> None:
+    planned = cells(2, 2)
+    stored = [
+        trial(cell, block, iops * (1 + block / 100))
+        for block in range(4)
+        for cell, iops in ((planned[0], 110_000.0), (planned[1], 220_000.0))
+    ]
+    view = Live(Console(width=120, height=40, color_system=None, file=io.StringIO()))
+    view.campaign_begins(campaign(planned), done=8, total=16, stored=stored)
+    assert view.matrix is not None
+    (row,) = [line for line in shown(view.matrix) if line.startswith("work0")]
+    assert row.count("▪▪▪▪") == 2
+    assert "fs1 2.00 × fs0 (" in row
+    assert view.matrix.records[planned[0].id][0].raw == {}
 
 
 def test_it_keeps_no_output_of_tools() -> None:

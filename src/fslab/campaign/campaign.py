@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,7 +38,9 @@ from fslab.units import format_duration
 class Observer(Protocol):
     """Is told what happens; shows it to a person, or not."""
 
-    def campaign_begins(self, campaign: Campaign, *, done: int, total: int) -> None:
+    def campaign_begins(
+        self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
+    ) -> None:
         """Before the first trial of this process."""
 
     def trial_begins(self, cell: Cell, block: int) -> None:
@@ -152,7 +154,7 @@ def _run_trials(
     )  # fmt: skip
     done = sum(cell not in without for cell, _ in course.finished)
     passed = schedule.catch_up(ledger.records)
-    observer.campaign_begins(campaign, done=done, total=len(schedule.trials))
+    observer.campaign_begins(campaign, done=done, total=len(schedule.trials), stored=ledger.records)
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     while True:

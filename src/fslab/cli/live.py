@@ -6,6 +6,7 @@ Shows only; what is true stands in the store.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -54,11 +55,14 @@ class Live(Quiet):
     ) -> None:
         self.screen.stop()
 
-    def campaign_begins(self, campaign: Campaign, *, done: int, total: int) -> None:
+    def campaign_begins(
+        self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
+    ) -> None:
         """Set the matrix up."""
         self.note(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells")
         self.done, self.total, self.begun = done, total, time.monotonic()
         self.matrix = Matrix(cells=campaign.cells, stopping=campaign.stopping)
+        self.matrix.fill(stored)
 
     def trial_begins(self, cell: Cell, block: int) -> None:
         """Mark the cell."""

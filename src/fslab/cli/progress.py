@@ -5,7 +5,7 @@ Shows only; what is true stands in the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -77,7 +77,9 @@ class Quiet:
     ) -> None:
         pass
 
-    def campaign_begins(self, campaign: Campaign, *, done: int, total: int) -> None:
+    def campaign_begins(
+        self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
+    ) -> None:
         """Nothing."""
 
     def trial_begins(self, cell: Cell, block: int) -> None:
@@ -100,7 +102,14 @@ class Lines(Quiet):
         self.console = console
         self.done = self.total = self.blocks = 0
 
-    def campaign_begins(self, campaign: Campaign, *, done: int, total: int) -> None:
+    def campaign_begins(
+        self,
+        campaign: Campaign,
+        *,
+        done: int,
+        total: int,
+        stored: Sequence[TrialRecord] = (),  # noqa: ARG002 - counted in ``done``
+    ) -> None:
         """Name the campaign."""
         self.done, self.total, self.blocks = done, total, campaign.trials
         kept = f", {done} already done" if done else ""

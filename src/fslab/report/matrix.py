@@ -48,9 +48,15 @@ class Matrix:
 
     def enter(self, record: TrialRecord) -> None:
         """Take a trial into account, and who is ahead now."""
-        self.records.setdefault(record.cell.id, []).append(record.model_copy(update={"raw": {}}))
+        self.fill([record])
+
+    def fill(self, records: Sequence[TrialRecord]) -> None:
+        """The same for many, such as those that a resumed campaign has already."""
+        for record in records:
+            self.records.setdefault(record.cell.id, []).append(record.model_copy(update={"raw": {}}))
+        touched = {record.cell.id for record in records}
         for group in self.together:
-            if group.cells.get(record.cell.stack_id) == record.cell:
+            if any(cell.id in touched for cell in group.cells.values()):
                 self.ahead[group.label] = self._ahead(group)
 
     def table(self, width: int, height: int) -> Table:
