@@ -1,9 +1,11 @@
 """What do the probes of the timed pass cost? IOPS with snapshots around the run against runs without, interleaved.
 
 Three arms in random order in each round, on one ext4 in memory: bare, bare again (the A/A control), and with all
-snapshots. Prints the median of the paired ratios with their interval, and how long a snapshot takes. Needs root.
+snapshots. Prints the median of the paired ratios with their interval, and how long a snapshot takes. ``--costs`` prints
+the CPU time of each probe instead, which other load on the machine hardly moves. Needs root.
 
     python benches/probe_overhead.py [--rounds 12] [--seconds 2] [--depth 32]
+    python benches/probe_overhead.py --costs [--filesystem btrfs]
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from pathlib import Path
 from fslab.campaign import site as sites
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
-from fslab.probes import Moment
+from fslab.probes import REGISTRY as PROBES
+from fslab.probes import Moment, Probe, Target
 from fslab.stats.paired import compare_blocks
 from fslab.storage import stack
 from fslab.system import proc
 from fslab.system.signals import Teardown
 
 ARMS = ("bare", "again", "probed")
+TIMES = 100
 
 
 def main() -> int:
@@ -37,14 +41,19 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--depth", type=int, default=32)
+    parser.add_argument("--costs", action="store_true")
+    parser.add_argument("--filesystem", default="ext4")
     arguments = parser.parse_args()
     medium = MediumSpec(name="m", type="ram", options={"size": "512m"})
-    spec = StackSpec(name="ext4", medium=medium, filesystem="ext4")
+    spec = StackSpec(name="a", medium=medium, filesystem=arguments.filesystem)
     iops: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}
     snapshots: list[float] = []
     with sites.opened("probe-overhead", frozenset()) as site, Teardown() as undo:
         up = stack.build(spec, site, undo, slot="m", make=True)
         measure(up, arguments.seconds, arguments.depth)  # lays the file out
+        if arguments.costs:
+            print_costs(up)
+            return 0
         for number in range(arguments.rounds):
             for arm in random.sample(ARMS, len(ARMS)):
                 up.flush()
@@ -67,6 +76,29 @@ def main() -> int:
         )
         print(f"{arm} ÷ bare: {found.ratio:.4f} ({interval}), {arguments.rounds} rounds")
     return int(found.interval is not None and found.interval.high < 0.99)
+
+
+def print_costs(up: stack.Stack) -> None:
+    """Median CPU time of each probe in a trial, and of all of them, with what is shared between them."""
+    watch = Watch(up)
+    target = watch.target()
+    costs = {name: statistics.median(_cost(probe, target) for _ in range(TIMES)) for name, probe in PROBES}
+    for name, cost_s in sorted(costs.items(), key=lambda each: -each[1]):
+        print(f"{1e3 * cost_s:7.3f} ms {name}")
+    whole = []
+    for _ in range(TIMES):
+        begun = time.process_time()
+        for moment in Moment:
+            watch.snapshot(moment)
+        whole.append(time.process_time() - begun)
+    print(f"{1e3 * statistics.median(whole):7.3f} ms a trial, of CPU")
+
+
+def _cost(probe: Probe, target: Target) -> float:
+    begun = time.process_time()
+    for _ in probe.moments:
+        probe.snapshot(target)
+    return time.process_time() - begun
 
 
 def measure(up: stack.Stack, seconds: int, depth: int) -> float:

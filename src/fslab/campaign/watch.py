@@ -42,16 +42,20 @@ class Watch:
         if self.tracer is not None:
             self.tracer.close()
 
-    def snapshot(self, moment: Moment) -> None:
-        """Read every source that is read at this moment."""
+    def target(self) -> Target:
+        """What the probes are told to look at."""
         stack = self.stack
         volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
-        target = Target(
+        return Target(
             devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume,
             thorough=self.traced,
         )  # fmt: skip
+
+    def snapshot(self, moment: Moment) -> None:
+        """Read every source that is read at this moment."""
+        target = self.target()
         if self.traced and moment is Moment.BEFORE:
-            self.tracer = Tracer(devices=stack.watched, volume=volume)
+            self.tracer = Tracer(devices=target.devices, volume=target.volume)
             self.tracer.start()
         for name, probe in PROBES:
             if moment in probe.moments:

@@ -70,10 +70,11 @@ class BlockDevice(Probe):
 
 def _counters(device: Path) -> dict[str, int]:
     # A partition has no queue of its own; its directory lies inside that of its disk.
-    for queue in (device / "queue", device.resolve().parent / "queue"):
-        switch = queue / "iostats"
-        if switch.is_file() and switch.read_text().strip() == "0":
-            raise ValueError(f"the kernel does not count requests of {device.name}: {switch} is 0")
+    switch = device / "queue/iostats"
+    if not switch.exists():
+        switch = device.resolve().parent / "queue/iostats"
+    if switch.exists() and switch.read_text().strip() == "0":
+        raise ValueError(f"the kernel does not count requests of {device.name}: {switch} is 0")
     numbers = [int(number) for number in (device / "stat").read_text().split()]
     # Kernels before 5.5 have no flush counters, those before 4.18 no discard counters either.
     return dict(zip(FIELDS, numbers, strict=False))
