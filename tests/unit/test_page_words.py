@@ -10,12 +10,12 @@ import pytest
 
 from fslab.analysis.groups import groups
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Metric, Status, TrialRecord, Value
+from fslab.record import Command, Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.figures import palette
 from fslab.report.model import Report
-from fslab.report.page import answer, heat, sweeps
+from fslab.report.page import answer, assemble, heat, packing, render, sections, sweeps
 from fslab.report.page.packing import Packer
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Direction, Unit
@@ -186,4 +186,33 @@ def test_raw_output_has_room_or_says_that_it_has_none() -> None:
     (first,) = packer.pack(filled)
     assert gzip.decompress(base64.b64decode(first.packed)) == b"x" * (256 << 10)
     assert first.left_out == "37.0 KiB"  # 300 000 − 262 144 bytes
-    assert (list(Packer(left_bytes=10).pack(filled)), packer.skipped) == ([], 0)
+    assert packer.skipped == 0
+    full = Packer(left_bytes=10)
+    assert (list(full.pack(filled)), full.skipped) == ([], 1)
+
+
+def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten trials, each with a text that 10 bytes do not hold; a page of at most nine is brief."""
+    _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
+    command = Command(stage="run", argv=("fio",))
+    filled = [
+        trial.model_copy(
+            update={"raw": {"fio.json": f"{{{number}}}"}, "provenance": Provenance(commands=(command,))}
+        )
+        for number, trial in enumerate(trials)
+    ]
+    source = assemble.Source(campaign=campaign, trials=filled)
+
+    def page() -> str:
+        return render.html(assemble.page([source], known=lambda _: (IOPS,)))
+
+    assert "no room" not in page()
+    monkeypatch.setattr(packing, "ALL_BYTES", 10)
+    assert page().count("5 more texts of its tools found no room on this page") == 2
+    monkeypatch.setattr(assemble, "BRIEF_FROM", 9)
+    brief = page()
+    assert brief.count(sections.LEFT_OUT) == 1
+    assert f"For 10 trials causes are not worked out on a page: fslab explain {campaign.id} tells" in brief
+    assert "too many to draw over a parameter" not in brief
+    monkeypatch.setattr(assemble, "BRIEF_FROM", 0)
+    assert "1 figures are too many" in page()

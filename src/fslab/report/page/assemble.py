@@ -71,14 +71,30 @@ def part(source: Source, *, known: MetricsOf = headline_metrics, prefix: str = "
         sure=answer.how_sure(report),
         beware=tuple(note for note in report.notes if note.severity != "note"),
         heat=heat.rows(report, anchors),
-        sweeps=tuple(sweeps.figures(report, together)) if len(report.rows) <= BRIEF_FROM else (),
+        sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together)),
         sections=made,
         order=tuple(_order(together, report, f"{prefix}order", known)),
         method=tuple(method.tables(campaign, trials, report)),
         study=campaign.study_source,
         statements=source.statements,
         claims=source.claims,
+        left_out=dict(_left_out(source, report)),
     )  # fmt: skip
+
+
+def _too_many(report: Report) -> bool:
+    return len(report.rows) > BRIEF_FROM
+
+
+def _left_out(source: Source, report: Report) -> Iterator[tuple[str, str]]:
+    """By heading, what stands there on a page of fewer trials."""
+    trials, number = len(source.trials), len(report.rows)
+    if trials > BRIEF_FROM and not source.statements:
+        told = f"fslab explain {report.campaign} tells them"
+        yield "Why", f"For {trials:,} trials causes are not worked out on a page: {told}."
+    if _too_many(report):
+        told = f"{number:,} figures are too many to draw over a parameter; the tables below have them."
+        yield "By threads, sizes and disks", told
 
 
 def figures(found: Page) -> Iterator[Figure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fslab.report.figures import Figure
@@ -98,17 +99,19 @@ class RawOutput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """How one stack was measured: the commands of a trial, and what its tools wrote."""
+    """How one stack was measured: the commands of a trial, and what its tools wrote; ``no_room``: of how many texts
+    the page has none of."""
 
     stack: str
     options: str
     commands: tuple[Command, ...]
     raw: tuple[RawOutput, ...]
+    no_room: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """One workload."""
+    """One workload. ``left_out`` says what a page of very many trials does not show of it."""
 
     anchor: str
     label: str
@@ -118,11 +121,12 @@ class Section:
     figures: tuple[Figure, ...]
     more: tuple[Table, ...]
     recipes: tuple[Recipe, ...]
+    left_out: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One campaign."""
+    """One campaign. ``left_out``: headings of what a page of very many trials does not show, and where to find it."""
 
     report: Report
     status: str
@@ -139,6 +143,7 @@ class Part:
     study: str
     statements: tuple[Statement, ...] = ()
     claims: tuple[Claim, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fslab.record import TrialRecord
 from fslab.report.page.model import RawOutput
@@ -24,7 +24,7 @@ def packed(text: str) -> str:
 class Packer:
     """Gives room to raw output until there is none left; ``skipped`` counts the texts that found none."""
 
-    left_bytes: int = ALL_BYTES
+    left_bytes: int = field(default_factory=lambda: ALL_BYTES)
     skipped: int = 0
 
     def pack(self, trial: TrialRecord) -> Iterator[RawOutput]:

@@ -27,6 +27,10 @@ COUNTED = {
     "machine_cpu_busy": "CPUs busy",
     "tool_max_rss": "peak memory of the tool",
 }
+LEFT_OUT = (
+    "A page of so many trials has no room for latency percentiles, rates over time, CPU time, the other figures, "
+    "commands and what the tools wrote; the store keeps them all."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +61,7 @@ class Maker:
             figures=tuple(self._figures(group, rows, anchor, looks)),
             more=() if self.brief else tuple(self._more(group)),
             recipes=() if self.brief else tuple(self._recipes(group)),
+            left_out=LEFT_OUT if self.brief else "",
         )
 
     def _table(self, row: Row, group: Group) -> Table:
@@ -158,6 +163,8 @@ class Maker:
             shown = next((trial for trial in trials if trial.provenance.commands), None)
             if shown is None:
                 continue
+            before = self.packer.skipped
+            raw = tuple(packed for trial in trials for packed in self.packer.pack(trial))
             yield Recipe(
                 stack=stack.label,
                 options=_options(stack),
@@ -168,7 +175,8 @@ class Maker:
                     )
                     for command in shown.provenance.commands
                 ),
-                raw=tuple(packed for trial in trials for packed in self.packer.pack(trial)),
+                raw=raw,
+                no_room=self.packer.skipped - before,
             )  # fmt: skip
 
 
