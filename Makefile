@@ -15,16 +15,16 @@ ROOT := $(filter 0,$(shell id -u))
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 
-.PHONY: run test test-all lint format bench screenshot packages setup
+.PHONY: run test test-all lint format bench screenshot packages test-packages setup
 
 run: setup
 	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
 
-test: setup
+test: setup test-packages
 	cargo test --release --workspace --quiet
 	$(VENV)/bin/pytest -q -m "not slow"
 
-test-all: setup
+test-all: setup test-packages
 	cargo test --release --workspace --quiet -- --include-ignored
 	$(VENV)/bin/pytest -q
 
@@ -41,12 +41,12 @@ format: setup
 	cargo fmt --all
 
 # The first screen of the last campaign's report, as the README shows it.
-screenshot: setup
+screenshot: setup test-packages
 	$(VENV)/bin/fslab report last -o target/report.html
 	chromium --headless $(if $(ROOT),--no-sandbox) --hide-scrollbars --window-size=1200,900 \
 	    --virtual-time-budget=5000 --screenshot=docs/report.png target/report.html 2>/dev/null
 
-bench: setup
+bench: setup test-packages
 	$(VENV)/bin/python benches/report_scale.py
 	$(VENV)/bin/python benches/fio_by_hand.py
 	$(VENV)/bin/python benches/engine/run.py --engine $(VENV)/bin/fslab-engine --rounds 5 --output target/engine-bench.md
@@ -55,6 +55,9 @@ setup: packages $(READY)
 
 packages:
 	@packaging/system-packages.sh
+
+test-packages: packages
+	@packaging/system-packages.sh tests
 
 $(UV):
 	python3 -m venv .tools

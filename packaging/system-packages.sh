@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that the programs fslab measures with are installed: by apt as root, else it says which line to
-# paste. Changes nothing when all are there.
+# Makes sure that the programs fslab measures with are installed, with 'tests' also those that only its tests need:
+# by apt as root, else it says which line to paste. Changes nothing when all are there.
 # IOzone is left to the user: its package iozone3 is in Debian's non-free.
 set -eu
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -35,8 +35,10 @@ if [ "$(uname -m)" = x86_64 ]; then
     need qemu-system-x86_64 qemu-system-x86
     need busybox busybox-static
 fi
-need strace strace
-need chromium chromium # pages are tested in it
+if [ "${1:-}" = tests ]; then
+    need strace strace
+    need chromium chromium # pages are looked at in it
+fi
 need cc gcc
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 
