@@ -104,7 +104,7 @@ def journal(directory: Path) -> bool:
     study.write_text(JOURNAL)
     store = directory / "journal.sqlite"
     run(["run", str(study)], store)
-    document = compared(["last", "--stack", "data=ordered", "--stack", "data=journal"], store)
+    document = compared(["last", "--stack", "ext4 data=ordered", "--stack", "ext4 data=journal"], store)
     for line in document["lines"]:
         print(f"{line['workload']}, {line['metric']}: {line['ratio']:.3f} × — {line['outcome']}")
     return all(line["outcome"] == "worse" and line["holds_together"] for line in document["lines"])
