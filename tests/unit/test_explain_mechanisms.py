@@ -136,6 +136,25 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
     assert Seen(cell=of, workload="w", stack="s", trials=[one, other]).figure("device_flushes") is None
 
 
+def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
+    figures = {
+        "device_flushes": 512.0, "device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 4.0,
+    }  # fmt: skip
+    alone = cell("ext4")
+    here = alone.stack.model_copy(
+        update={"medium": MediumSpec(name="m", type="directory", options={"path": "/x"})}
+    )
+    shared = alone.model_copy(update={"stack": here})
+    (barriers,) = [each for each in said(seen(alone, figures)) if each.mechanism == "barriers"]
+    assert barriers.certainty is Certainty.OBSERVED
+    (barriers,) = [each for each in said(seen(shared, figures)) if each.mechanism == "barriers"]
+    assert barriers.certainty is Certainty.COINCIDES
+    assert barriers.figures[0].evidence.endswith("of the whole disk")
+    busy = ValidityWarning(kind="foreign_load", severity=Severity.DOUBT, message="", data={})
+    assert "barriers" in by_mechanism(seen(alone, figures, validity=(busy,)))
+    assert "barriers" not in by_mechanism(seen(shared, figures, validity=(busy,)))
+
+
 def test_traced_trials_are_evidence_and_no_trials() -> None:
     of = cell()
     traced = trial(of, {}, status=Status.TRACED)

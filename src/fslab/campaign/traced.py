@@ -12,13 +12,14 @@ from fslab.campaign import preflight
 from fslab.campaign import site as sites
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
-from fslab.errors import UnsupportedError
+from fslab.errors import NeedsRootError, UnsupportedError
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
 from fslab.record import TrialRecord
 from fslab.storage import Site
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.system import detached
 
 
 def trace(
@@ -26,8 +27,10 @@ def trace(
 ) -> Iterator[TrialRecord]:
     """Run each cell once, traced, with the seed of the first block; stored when it is over.
 
-    UnsupportedError for a cell that is measured in a guest: what is traced here is this kernel.
+    UnsupportedError for a cell that is measured in a guest: what is traced here is this kernel. UnsupportedError or
+    NeedsRootError where nothing can be traced: the trials would tell nothing new.
     """
+    _check_tracing()
     for cell in cells:
         if cell.stack.machine.type != "host":
             raise UnsupportedError(
@@ -44,6 +47,20 @@ def trace(
                 record = run_trial(cell, key, site, machine=machine, traced=True)
             store.add_traced(record)
             yield record
+
+
+def _check_tracing() -> None:
+    try:
+        detached.tracefs()
+    except OSError as error:
+        if os.geteuid():
+            raise NeedsRootError(
+                "tracing the kernel needs root", hint="explain without --trace, from the counters there are"
+            ) from error
+        raise UnsupportedError(
+            f"this kernel cannot be traced: {error.strerror or error}",
+            hint="explain without --trace, from the counters there are; fslab doctor lists what is missing",
+        ) from error
 
 
 @contextmanager

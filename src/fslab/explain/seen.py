@@ -21,6 +21,8 @@ DISTURBED = frozenset({"foreign_load", "cpu_stolen", "cpu_throttled", "suspended
 OF_MACHINE = frozenset(
     {"kernel_threads_cpu", "machine_cpu_busy", "page_cache_dirtied_bytes", "page_cache_written_bytes"}
 )
+# Of the whole disk, where the file system is not alone on it.
+OF_DISK = ("device_", "read_amplification", "write_amplification")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,15 +60,27 @@ class Seen:
         return self.cell.workload.parameters
 
     @property
+    def shares_disk(self) -> bool:
+        """Whether the block device's counters hold what others did on the same disk: on a directory that was there."""
+        return self.cell.stack.medium.type == "directory"
+
+    @property
     def disturbed(self) -> bool:
         """Whether other programs, or another machine on the same hardware, took CPU from a trial."""
         return any(warning.kind in DISTURBED for trial in self.trials for warning in trial.validity)
 
     def figure(self, name: str, as_named: str | None = None) -> Figure | None:
         """A probe's figure over the sound trials; None unless every one of them has it, and for a figure of the whole
-        machine also when others used it meanwhile."""
-        if name in OF_MACHINE and self.disturbed:
+        machine, or of a disk that is not the trial's alone, also when others used it meanwhile."""
+        of_disk = self.shares_disk and name.startswith(OF_DISK)
+        if (of_disk or name in OF_MACHINE) and self.disturbed:
             return None
+        found = self._figure(name, as_named)
+        if found is None or not of_disk:
+            return found
+        return found.model_copy(update={"evidence": f"{found.evidence}, of the whole disk", "shared": True})
+
+    def _figure(self, name: str, as_named: str | None = None) -> Figure | None:
         found = [trial.probes.get(name) for trial in self.trials if is_sound(trial)]
         values = [each.value for each in found if each is not None and each.value is not None]
         if not values or len(values) < len(found):
@@ -74,7 +88,8 @@ class Seen:
         unit = next(each.unit for each in found if each is not None)
         return Figure(
             name=as_named or name.replace("_", " "), value=statistics.median(values), unit=unit, low=min(values),
-            high=max(values), n=len(values), evidence=f"probe {name}, {len(values)} trials",
+            high=max(values), n=len(values),
+            evidence=f"probe {name}, {len(values)} trial{'s' * (len(values) != 1)}",
         )  # fmt: skip
 
     def value(self, name: str) -> float | None:
@@ -100,8 +115,8 @@ class Seen:
     @property
     def written_bytes(self) -> float | None:
         """By the application: what the amplification is a ratio of."""
-        device, ratio = self.value("device_written_bytes_flushed"), self.value("write_amplification")
-        return device / ratio if device and ratio else None
+        device, ratio = self._figure("device_written_bytes_flushed"), self._figure("write_amplification")
+        return device.value / ratio.value if device and ratio and ratio.value else None
 
     def syncs(self) -> float | None:
         """How many fsyncs there were, as far as the parameters tell."""

@@ -18,7 +18,8 @@ class Certainty(StrEnum):
 
 
 class Figure(Frozen):
-    """One figure: the median of ``n`` trials from ``low`` to ``high`` (their range), and where it was read."""
+    """One figure: the median of ``n`` trials from ``low`` to ``high`` (their range), and where it was read.
+    ``shared``: it may hold what others did, so that it only coincides."""
 
     name: str
     value: float
@@ -27,6 +28,7 @@ class Figure(Frozen):
     high: float | None = None
     n: int = 1
     evidence: str
+    shared: bool = False
 
     def __str__(self) -> str:
         spread = (

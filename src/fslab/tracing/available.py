@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +29,43 @@ class Source:
 
 def sources(sys: Path = sysfs.SYS) -> list[Source]:
     """All of them, as this user finds them on this machine."""
-    traced = "the split of device traffic into data and metadata"
     return [
         _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that is traced"),
-        _tried("ebpf", "split of traffic by a program of our own", lambda: _opened(DeviceSplit, _NO_DEVICE), traced),
-        _tried("histogram", "the same by the kernel's histograms", lambda: _opened(Histogram, [_NO_DEVICE]), traced),
+        *_of_split([
+            _tried("ebpf", "split of traffic by a program of our own", lambda: _opened(DeviceSplit, _NO_DEVICE), ""),
+            _tried("histogram", "the same by the kernel's histograms", lambda: _opened(Histogram, [_NO_DEVICE]), ""),
+        ]),
         _tried(
             "ring", "order of requests, submitters, journal commits", lambda: _opened(Ring, [_NO_DEVICE], None),
-            "sequential share, journal and superblock writes",
+            "sequential share, submitters, journal and superblock writes, commits beside slow operations",
         ),
         _tried(
             "debugfs", "pages that one file system dirtied", detached.debugfs,
             "whether O_DIRECT was honoured, of one file system: then it is of the whole machine",
         ),
+        _tried("kernel-log", "errors and warnings that the kernel logged", _kernel_log, "whether it logged an error"),
+        _tried("pressure", "for how much of the time tasks waited", _pressure, "waiting for CPU, memory and I/O"),
         _iostats(sys),
     ]  # fmt: skip
+
+
+def _of_split(methods: list[Source]) -> list[Source]:
+    """Each tells the same; the trace ring does so as well, only coarser."""
+    told = next((method.name for method in methods if method.missing is None), None)
+    costs = (
+        f"nothing, {told} tells it"
+        if told
+        else "the split of traffic into data and metadata, but by the ring"
+    )
+    return [replace(method, costs=costs) for method in methods]
+
+
+def _kernel_log() -> None:
+    os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _pressure() -> None:
+    Path("/proc/pressure/io").read_text()
 
 
 def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -> Source:

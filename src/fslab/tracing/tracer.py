@@ -43,7 +43,7 @@ class Tracer:
         self._idle = _written(self._stat()) - _written(quiet)
         numbers = [number for name in self.devices if (number := self._number(name)) is not None]
         if self.volume is not None and len(self.devices) == 1 and self.volume == self.devices[0]:
-            self._sectors = places.of(Path("/dev") / self.volume)
+            self._locate(Path("/dev") / self.volume)
         if not numbers or len(numbers) < len(self.devices):
             self._absent.append(
                 "trace: a partition, or no block device, cannot be told from its disk's other traffic"
@@ -73,6 +73,12 @@ class Tracer:
     def close(self) -> None:
         """Leave the kernel as it was. Can be called twice."""
         self._exit.close()
+
+    def _locate(self, volume: Path) -> None:
+        try:
+            self._sectors = places.of(volume)
+        except OSError as error:
+            self._absent.append(f"place of journal and superblocks: {error.strerror}")
 
     def _begin(self, numbers: list[int]) -> None:
         try:

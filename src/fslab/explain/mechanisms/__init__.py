@@ -51,6 +51,10 @@ class Mechanism(ABC):
     ) -> Statement:
         """A statement of this mechanism."""
         switch = self.switch(seen)
+        if certainty is Certainty.OBSERVED and any(
+            figure is not None and figure.shared for figure in figures
+        ):
+            certainty = Certainty.COINCIDES
         return Statement(
             mechanism=self.name,
             workload=seen.workload,

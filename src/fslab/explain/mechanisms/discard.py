@@ -10,6 +10,8 @@ from fslab.explain.statement import Statement
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
+_NOTICEABLE = 1 << 20
+
 
 class Discard(Mechanism):
     """Freed space is reported to the device at each commit."""
@@ -28,7 +30,7 @@ class Discard(Mechanism):
     def state(self, seen: Seen) -> Iterator[Statement]:
         """What was counted."""
         discarded = seen.figure("device_discarded_bytes", "discarded")
-        if discarded is not None and discarded.value:
+        if discarded is not None and discarded.value >= _NOTICEABLE:
             yield self.said(
                 seen, f"{format_size(discarded.value)} were discarded meanwhile.", discarded, weight=0.5
             )
