@@ -126,7 +126,26 @@ def test_two_trials_decide_nothing() -> None:
     few = [(EXT4, [100.0] * 2), (XFS, noisy(200.0)[:2])]
     found = answer(claim("xfs > ext4"), few)
     assert found.verdict is Verdict.UNDECIDED
-    assert "3 are enough" in found.words
+    assert "is not known yet (2 common blocks; 3 are enough)" in found.words
+
+
+def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
+    """Each has three trials, but both have them in blocks 1 and 2 only: not "3 trials; 3 are enough"."""
+    sides = [trials(EXT4, steady(100.0))[:3], trials(XFS, noisy(200.0))[1:]]
+    judge = Judge(trials=Trials(records=[record for side in sides for record in side]))
+    (part,), _ = parts(claim("xfs > ext4"), [EXT4, XFS])
+    assert judge.answer([part]).words == (
+        "xfs / ext4 is not known yet (2 common blocks; 3 are enough), to be > 1 (w)"
+    )
+    (alone,), _ = parts(claim("ext4 > 5"), [EXT4])
+    one = Judge(trials=Trials(records=sides[0][:1])).answer([alone])
+    assert "(1 trial; 3 are enough)" in one.words
+
+
+def test_a_figure_of_0_is_named_for_it_makes_no_ratio() -> None:
+    found = answer(claim("ext4 / xfs >= 2"), [(EXT4, steady(100.0)), (XFS, [3.0, 0.0, 2.0, 4.0])])
+    assert found.verdict is Verdict.UNKNOWN
+    assert "write_iops of w on xfs is not above 0 in some trials" in found.words
 
 
 def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:

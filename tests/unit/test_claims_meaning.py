@@ -101,6 +101,17 @@ def test_a_slope_sees_that_names_and_counts_go_with_the_block_size() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_about_several_workloads_is_not_placed_on_the_first() -> None:
+    made = [
+        cell("ext4", f"{op}-{bs}", rw=op, bs=bs) for op in ("read", "write") for bs in ("4k", "64k", "1m")
+    ]
+    found, _ = parts(claim("ext4 varies less than 2% over bs", metric="bandwidth"), made)
+    assert [part.where for part in found] == ["read-*"] * 3 + ["write-*"] * 3
+    apart = [cell("ext4", name, bs=bs) for name, bs in (("small", "4k"), ("large", "64k"))]
+    (alone,), _ = parts(claim("ext4 rises with bs"), apart)
+    assert alone.where == ""
+
+
 def test_terms_can_be_of_other_workloads() -> None:
     made = [cell("ext4", "a", rw="read"), cell("ext4", "b", rw="write"), cell("xfs", "a", rw="read"),
             cell("xfs", "b", rw="write")]  # fmt: skip

@@ -101,12 +101,13 @@ def test_an_overall_claim_is_the_mean_over_all_printed() -> None:
 
 def test_stable_can_be_read_in_two_ways() -> None:
     """7c: reads differ by 868 ÷ 451 = 1.92. 7d: those of XFS by 2458 ÷ 453 = 5.43, of ext4 by 10.7; writes by 1.39,
-    XFS's by 6.64, ext4's by 504 ÷ 161 = 3.13. So btrfs varies least, by 0.444 of ext4's in writes. 7a: ext4's reads gain
-    10.69 and its writes 3.02.
+    XFS's by 6.64, ext4's by 504 ÷ 161 = 3.13. So btrfs varies least, by 0.444 of ext4's in writes. 7a: ext4's reads
+    gain 10.69 and its writes 3.02.
     """  # fmt: skip
     found, _ = of_study("loop-vm")
     least, larger = found["7d"].published, found["7a"].published
-    assert least is not None and larger is not None
+    assert least is not None
+    assert larger is not None
     assert least.verdict is larger.verdict is Verdict.HOLDS
     told = {one.what: one.value for one in least.findings if one.value and one.value > 0.4}
     assert told == {"spread of btrfs / of ext4": pytest.approx(587 / 422 / (504 / 161))}

@@ -48,13 +48,9 @@ class Judge:
             return _finding(part, None, Verdict.UNKNOWN, why)
         estimate = self.estimate(part, 1 - ERROR)
         if estimate.interval is None:
-            known = estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}
-            why = (
-                "not all its values are positive"
-                if known
-                else f"{estimate.n_a} trials; {estimate.needed} are enough"
-            )
-            return _finding(part, estimate, Verdict.UNKNOWN if known else Verdict.UNDECIDED, why)
+            if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
+                return _finding(part, estimate, Verdict.UNKNOWN, self._unfit(part))
+            return _finding(part, estimate, Verdict.UNDECIDED, self._few(part, estimate.needed))
         low, high = estimate.interval.low, estimate.interval.high
         if part.bounds.hold(low, high):
             return _finding(part, estimate, Verdict.HOLDS)
@@ -83,6 +79,20 @@ class Judge:
         if len(machines) > 1:
             return f"measured on unlike machines ({', '.join(sorted(machines))}), not compared"
         return None
+
+    def _few(self, part: Part, needed: int) -> str:
+        """In how many blocks all was measured that a part compares: what intervals come from."""
+        found = len(set.intersection(*(set(self.trials.values(figure)) for figure in part.figures)))
+        what = "trial" if len(part.figures) == 1 else "common block"
+        return f"{found} {what}{'s' * (found != 1)}; {needed} are enough"
+
+    def _unfit(self, part: Part) -> str:
+        """Which figure cannot be a part of a ratio."""
+        for figure in part.figures:
+            if unfit([*self.trials.values(figure).values()], [1.0]) is not None:
+                name, stack = figure.cell.workload.name, figure.cell.stack.name
+                return f"{figure.metric.name} of {name} on {stack} is not above 0 in some trials: no ratio"
+        return "not all its values are positive"
 
     def _quotient(self, weights: Sequence[tuple[Figure, float]], coverage: float) -> RatioEstimate:
         values = [self.trials.values(figure) for figure, _ in weights]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
+from os.path import commonprefix
 from typing import assert_never
 
 from fslab.cell import Cell
@@ -279,9 +280,9 @@ class Meaning:
         """Workload and set-up as far as these do not go without saying."""
         names = list(dict.fromkeys(cell.workload.name for cell in cells))
         bases = list(dict.fromkeys(name.partition("[")[0] for name in names))
-        workload = (
-            names[0] if len(names) == 1 else bases[0] if but or len(bases) == 1 else ""
-        )  # the terms name them
+        workload = names[0] if len(names) == 1 else bases[0] if len(bases) == 1 else ""
+        if but and len(bases) > 1:  # else the terms name them
+            workload = f"{commonprefix(bases)}*".lstrip("*")  # noqa: RUF071 - of letters
         among = [cell for cell in self.scope.cells if kind(cell) == kind(cells[0])]
         told = sorted(
             self.scope.varying(among) & {"layout", "disks", "medium", *cells[0].stack.layout_options}
