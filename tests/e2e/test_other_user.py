@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -51,6 +52,33 @@ def test_the_directory_is_measured(home: Path) -> None:
     assert "write iops" in done.stdout
     assert "With root" in done.stdout
     assert [path.name for path in home.iterdir()] == [".local"], "only the store is left"
+
+
+def test_why_is_told_by_what_there_is(home: Path) -> None:
+    """Fewer statements, and none that is not sure: the disk under a directory is others' as well."""
+    study = (
+        "title: here\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\ntrials: 1\n"
+    )
+    study += "workloads: {w: {tool: fio, rw: randwrite, bs: 4k, fsync: 1, size: 8m, io_size: 512k}}\n"
+    (home / "here.yaml").write_text(study)
+    assert as_nobody(home, "run", "--quiet", "here.yaml").returncode == 0
+    said = json.loads(as_nobody(home, "explain", "--json").stdout)["statements"]
+    assert not {each["mechanism"] for each in said} & {"metadata-traffic", "direct-not-honoured"}
+    for each in said:
+        of_disk = any("of the whole disk" in figure["evidence"] for figure in each["figures"])
+        assert each["certainty"] == ("coincides" if of_disk else "observed"), each
+    refused = as_nobody(home, "explain", "--trace")
+    assert refused.returncode == 4
+    assert "needs root" in refused.stderr
+
+
+def test_doctor_names_the_evidence_that_another_user_lacks(home: Path) -> None:
+    found = json.loads(as_nobody(home, "doctor", "--json").stdout)["capabilities"]
+    evidence = {each["name"]: each for each in found if each["kind"] == "evidence"}
+    for name in ("tracefs", "ebpf", "histogram", "ring", "debugfs"):
+        assert not evidence[name]["available"]
+        assert "not permitted; unsaid: " in evidence[name]["missing"][0], evidence[name]
+    assert evidence["iostats"]["available"] is not bool(evidence["iostats"]["missing"])
 
 
 def test_what_needs_root_says_so_and_makes_nothing(home: Path) -> None:

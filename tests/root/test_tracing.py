@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fslab.campaign import site as sites
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.seen import Seen
@@ -126,6 +128,48 @@ def test_a_device_that_does_not_count_has_no_figures_and_no_trace(
         tracer.close()
     assert trace.split["W"].bytes == 1 << 20, "the trace itself does not need the counters"
     assert "iostats is 0" in figures.withdrawn(trace)[0]
+
+
+def test_a_trial_on_it_says_less_and_nothing_wrong(uncounted: Path, stable: Callable[[Path], str]) -> None:
+    path = stable(uncounted)
+    medium = MediumSpec(name="m", type="device", options={"path": path})
+    of = cell("ext4", "data=ordered", {**SYNCED, "size": "8m", "io_size": "512k"})
+    of = of.model_copy(update={"stack": of.stack.model_copy(update={"medium": medium})})
+    with sites.opened("test-0001", frozenset({path})) as site:
+        timed, traced = run(site, of, traced=False), run(site, of, traced=True)
+    assert not [name for name in timed.probes if name.startswith("device_")]
+    assert any("iostats is 0" in why for why in traced.provenance.observed["trace_withdrawn"])
+    for record in (timed, traced):
+        warnings = [each for each in record.validity if "does not count" in each.message]
+        assert warnings, record.validity
+    sound = timed.model_copy(update={"status": Status.OK, "validity": ()})
+    statements = said(Seen(cell=of, workload="w", stack="s", trials=[sound], traced=traced))
+    evidence = " ".join(figure.evidence for each in statements for figure in each.figures)
+    assert "device_" not in evidence
+    assert "amplification" not in evidence
+    assert "traced_" not in evidence
+
+
+def test_without_tracefs_the_counters_still_speak(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under lockdown: the mount is refused."""
+
+    def refused() -> Path:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(detached, "tracefs", refused)
+    of = cell("btrfs", "defaults", {**SYNCED, "io_size": "256k"})
+    record = run(site, of, traced=True)
+    assert record.status is Status.TRACED
+    assert record.provenance.observed["trace_absent"] == ("trace: no tracefs (Operation not permitted)",)
+    assert [name for name in record.probes if name.startswith("traced_")] == ["traced_idle_bytes"]
+    sound = record.model_copy(update={"status": Status.OK, "validity": ()})
+    statements = said(Seen(cell=of, workload="w", stack="s", trials=[sound], traced=record))
+    assert "metadata-traffic" not in {each.mechanism for each in statements}
+    assert statements, "what was counted is said"
+    found = {source.name: source for source in available.sources()}
+    for name in ("tracefs", "ebpf", "histogram", "ring"):
+        assert found[name].missing == "Operation not permitted"
+    assert found["debugfs"].missing is None
 
 
 def test_what_is_written_at_rest_withdraws_the_trace(loop: Callable[[], Path]) -> None:
