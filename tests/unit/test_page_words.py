@@ -167,6 +167,20 @@ def test_colours_stand_off_their_page(dark: bool) -> None:
         assert contrast(colours[f"s{slot}"], colours["paper"]) >= 3
 
 
+def test_what_a_study_does_not_ask_is_blank() -> None:
+    """xfs does both, ext4 one of them."""
+    a, b = work("a"), work("b")
+    report, _, _ = made([(stack("ext4"), a, 1000), (stack("xfs"), a, 2000), (stack("xfs"), b, 500)])
+    ids = {each.name: each.id for each in report.stacks}
+    asked = {("a", ids["ext4"]), ("a", ids["xfs"]), ("b", ids["xfs"])}
+    rows = heat.rows(report, {"a": "w-a", "b": "w-b"}, asked)
+    assert [[tile.asked for tile in row.tiles] for row in rows] == [[True, True], [False, True]]
+
+
+def test_options_break_in_narrow_headings() -> None:
+    assert str(render._breaks("<b>data=journal,nobarrier")) == "&lt;b&gt;data=<wbr>journal,<wbr>nobarrier"
+
+
 def test_tables_for_a_paper() -> None:
     report, _, _ = made(
         [(stack("ext4"), work("a_b|c"), 1000), (stack("xfs"), work("a_b|c"), 2000)], title="50 % & <b>"

@@ -23,6 +23,7 @@ from fslab.report.model import Report
 from fslab.report.page import answer, heat, method, sections, sweeps
 from fslab.report.page.model import Claim, Comparison, Page, Part, Section, Statement
 from fslab.report.page.packing import Packer
+from fslab.report.words import listed
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 
@@ -70,7 +71,7 @@ def part(source: Source, *, known: MetricsOf = headline_metrics, prefix: str = "
         answer=answer.sentences(report),
         sure=answer.how_sure(report),
         beware=tuple(note for note in report.notes if note.severity != "note"),
-        heat=heat.rows(report, anchors),
+        heat=heat.rows(report, anchors, {(group.label, stack) for group in together for stack in group.cells}),
         sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together)),
         sections=made,
         order=tuple(_order(together, report, f"{prefix}order", known)),
@@ -135,9 +136,12 @@ def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
 
 
 def _asked(report: Report) -> str:
+    kinds = list(dict.fromkeys(stack.filesystem or stack.name for stack in report.stacks))
     stacks = ", ".join(stack.label for stack in report.stacks[:6])
     if len(report.stacks) > 6:
-        stacks += f" and {len(report.stacks) - 6} more"
+        stacks = f"{listed(kinds)} in {len(report.stacks)} variants"
+        if len(kinds) > 6:
+            stacks = f"{', '.join(kinds[:6])} and {len(kinds) - 6} more file systems"
     names = list(dict.fromkeys(row.workload for row in report.rows))
     works = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"{stacks} at {works or 'nothing yet'}; on {', '.join(report.media)}."

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from fslab.report.model import Comparison, Mark, Report, Row, Summary, Verdict
 from fslab.report.page.model import HeatRow, Tile
 from fslab.report.words import listed, ratio_text
 from fslab.units import Direction, format_value
 
+Asked = Collection[tuple[str, str]]
 
-def rows(report: Report, anchors: Mapping[str, str]) -> tuple[HeatRow, ...]:
-    """One for each figure; ``anchors``: of the workloads' sections."""
+
+def rows(report: Report, anchors: Mapping[str, str], asked: Asked | None = None) -> tuple[HeatRow, ...]:
+    """One for each figure; ``anchors``: of the workloads' sections; ``asked``: workloads with stacks (ids) that the
+    study has them done on, None: all."""
     impossible = {
         (place.workload, place.stack)
         for note in report.notes
         if note.kind == "unsupported"
         for place in note.places
     }
-    return tuple(_row(row, report, anchors[row.workload], impossible) for row in report.rows)
+    found = (_row(row, report, anchors[row.workload], impossible) for row in report.rows)
+    return tuple(found if asked is None else (_without(row, report, asked) for row in found))
 
 
 def share(row: Row, summary: Summary, best: float | None) -> float | None:
@@ -50,6 +55,15 @@ def _row(row: Row, report: Report, anchor: str, impossible: Collection[tuple[str
         take=" or ".join(chosen) if len(chosen) <= 3 else f"{len(chosen)} stacks may be the best",
         sure=_sure(row),
     )
+
+
+def _without(row: HeatRow, report: Report, asked: Asked) -> HeatRow:
+    """Blank where the study asks for nothing."""
+    tiles = (
+        replace(tile, asked=(row.workload, stack.id) in asked)
+        for tile, stack in zip(row.tiles, report.stacks, strict=True)
+    )
+    return replace(row, tiles=tuple(tiles))
 
 
 def _tile(

@@ -33,7 +33,8 @@ class Claim:
 class Tile:
     """A field of the heat map: ``share`` 1 is the best median, 0.5 half as good; None: no value, ``words`` says why.
 
-    ``decided``: it is shown to be the best, or to be worse than the leader.
+    ``decided``: it is shown to be the best, or to be worse than the leader. ``asked``: the study has this stack do
+    this work.
     """
 
     stack: str
@@ -41,6 +42,7 @@ class Tile:
     value: str
     words: str
     decided: bool
+    asked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

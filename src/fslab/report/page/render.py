@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fslab.report.figures import palette
 from fslab.report.figures._stacks import Looks
@@ -152,6 +152,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters["json"] = _json
     environment.filters["compact"] = lambda value: f"{value:.4g}"
+    environment.filters["breaks"] = _breaks
     environment.filters["rows"] = _row_count
     return environment
 
@@ -160,6 +161,11 @@ def _json(value: Mapping[str, Any]) -> Markup:
     """JSON inside a script element: a ``<`` in a name must not end it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
+
+
+def _breaks(options: str) -> Markup:
+    """Options that may be broken after a comma or an equals sign, as headings of narrow columns are."""
+    return Markup(str(escape(options)).replace(",", ",<wbr>").replace("=", "=<wbr>"))  # noqa: S704
 
 
 def _row_count(spec: Mapping[str, Any]) -> int:
