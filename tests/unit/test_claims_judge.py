@@ -8,10 +8,11 @@ from math import exp
 import pytest
 from tests.unit.claimed import HALF, HALF_975, answer, cell, claim, noisy, parts, steady, trials
 
-from fslab.cell import Cell
+from fslab.cell import Cell, MachineSpec
 from fslab.claims.judge import Judge, together
 from fslab.claims.model import Verdict
 from fslab.claims.trials import Trials
+from fslab.record import Provenance
 from fslab.stats.sequential import Looks
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
@@ -140,6 +141,17 @@ def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
     (alone,), _ = parts(claim("ext4 > 5"), [EXT4])
     one = Judge(trials=Trials(records=sides[0][:1])).answer([alone])
     assert "(1 trial; 3 are enough)" in one.words
+
+
+def test_the_kernels_are_those_that_trials_ran_on() -> None:
+    machine = Provenance(machine={"kernel": "6.1.176"})
+    guest = EXT4.model_copy(
+        update={"stack": EXT4.stack.model_copy(update={"machine": MachineSpec(type="uml", memory="1g")})}
+    )
+    records = [*trials(guest, [1.0, 2.0]), *trials(EXT4, [3.0]), *trials(XFS, [None])]
+    told = [record.model_copy(update={"provenance": machine}) for record in records]
+    assert Trials(records=told).kernels == ("6.1.176 (uml)", "6.1.176")
+    assert Trials(records=told[-1:]).kernels == ()
 
 
 def test_a_figure_of_0_is_named_for_it_makes_no_ratio() -> None:

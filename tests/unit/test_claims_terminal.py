@@ -77,6 +77,16 @@ def test_a_table_shows_printed_and_measured_multiples() -> None:
     assert "not possible" in lines
 
 
+def test_a_ratio_without_an_interval_is_marked() -> None:
+    casts = (Cast(printed=1.0, measured=1.0), Cast(printed=2.0, measured=1.5, why="1 trial"))
+    line = Line(workload="w", metric="iops", casts=casts)
+    table = Table(name="I", stacks=("ext4", "xfs"), reference="ext4", lines=(line,))
+    out = io.StringIO()
+    terminal.show_tables(made().model_copy(update={"tables": (table,)}), Console(file=out, width=80))
+    assert ["iops", "1", "1.50", "?"] in [row.split() for row in out.getvalue().splitlines()]
+    assert "?: too few trials for one" in out.getvalue()
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     out = io.StringIO()

@@ -31,6 +31,7 @@ SAID = {
     Verdict.UNDECIDED: "undecided",
 }  # fmt: skip
 PRINTED, HERE = "printed", "here"
+BARE = "?"
 
 
 def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> None:
@@ -76,6 +77,15 @@ def show_tables(verdicts: Verdicts, console: Console) -> None:
         )
         for grid in wide if fits else _tall(table, measured=measured):
             console.print(grid)
+    if measured and verdicts.tables:
+        console.print()
+        _lines(
+            console,
+            f"±: half of the 95 % interval; {BARE}: too few trials for one",
+            console.width,
+            "  ",
+            "dim",
+        )
 
 
 def _is_open(claim: Judged) -> bool:
@@ -180,12 +190,13 @@ def _field(cast: Cast, *, measured: bool) -> Text:
 
 
 def _measured(cast: Cast) -> str:
-    """``1.12 ± 7%``: half the interval's width on logarithms."""
+    """``1.12 ±7%``: half the interval's width on logarithms; ``1.12 ?`` without an interval."""
     if cast.measured is None:
         impossible = bool(cast.why and cast.why.startswith("not possible"))
         return "not possible" if impossible else "–"
     if cast.low is None or cast.high is None:
-        return ratio_words(cast.measured)
+        reference = cast.printed == cast.measured == 1
+        return ratio_words(cast.measured) + ("" if reference else f" {BARE}")
     share = log(cast.high / cast.low) / 2 * 100
     return (
         f"{ratio_words(cast.measured)} ±{share:.1f}%"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.soundness import is_sound
 from fslab.claims.parts import Figure
+from fslab.claims.scope import HOST
 from fslab.record import Severity, Status, TrialRecord
 
 
@@ -30,6 +31,16 @@ class Trials:
             if is_sound(record) and value is not None and value.value is not None:
                 found[record.key.block] = value.value
         return found
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels that sound trials ran on, those of guests by the kind of machine: ``6.1.176 (uml)``."""
+        found: dict[str, None] = {}
+        for record in self.records:
+            kernel, machine = record.provenance.machine.get("kernel"), record.cell.stack.machine.type
+            if kernel and is_sound(record):
+                found[f"{kernel}" if machine == HOST else f"{kernel} ({machine})"] = None
+        return tuple(found)
 
     def why_none(self, figure: Figure) -> str | None:
         """Why a figure has no values; None if it has some."""

@@ -185,7 +185,7 @@ def _conditions(campaign: Campaign, judge: Judge) -> str:
     from fslab.analysis.soundness import is_sound
 
     sound = sum(is_sound(record) for record in judge.trials.records)
-    kernel = campaign.machine.get("kernel") or "unknown"
+    kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
     return (
         f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
         f"{sound} sound of {len(judge.trials.records)} trials of {len(campaign.cells)} cells"
