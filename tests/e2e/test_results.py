@@ -1,0 +1,139 @@
+"""``fslab results`` on a terminal of 80 columns, without colour, and in a pipe; a campaign as wide as published ones."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from tests.e2e.conftest import FSLAB
+
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+from fslab.units import Unit
+
+BEGUN = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DISK = MediumSpec(name="disk", type="loop", options={"size": "2g"})
+MOUNTS = {
+    "ext4": ("defaults", "noatime,nodiratime", "noatime,data=journal", "noatime,data=writeback,barrier=0"),
+    "xfs": ("defaults", "noatime,inode64", "noatime,logbufs=8", "noatime,logbufs=8,logbsize=256k"),
+    "btrfs": ("defaults", "noatime,space_cache=v2", "noatime,compress=zlib", "noatime,compress=zstd"),
+}
+MIXES = ("randwrite", "randread", "write", "read")
+DOUBT = ValidityWarning(
+    kind="cpu_saturated", severity=Severity.DOUBT, message="all CPUs were busy", hint="fewer jobs"
+)
+ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
+# Colours are 30–37, 40–47, 90–97, 100–107 and 38, 48; bold (1), dim (2) and their ends are none.
+COLOUR = re.compile(r"(?:^|;)(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;|$)")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve mount variants of three file systems at four workloads, five trials each; some in doubt, some failed."""
+    stacks = [
+        StackSpec(name=f"{name}-{number}", medium=DISK, filesystem=name, mount_options=options)
+        for name, variants in MOUNTS.items()
+        for number, options in enumerate(variants)
+    ]
+    works = [
+        WorkloadSpec(
+            name=f"fio-{mix}-4k-qd32", tool="fio",
+            parameters={"rw": mix, "bs": "4k", "size": "64m", "iodepth": 32, "direct": True},
+        )
+        for mix in MIXES
+    ]  # fmt: skip
+    planned = tuple(Cell(stack=stack, workload=work) for work in works for stack in stacks)
+    file = tmp_path_factory.mktemp("store") / "store.sqlite"
+    with Store.open(str(file)) as opened:
+        opened.create_campaign(
+            Campaign(
+                id="c", study_id="loop-vm", study_title="ext4, XFS and btrfs on loop devices", study_source="",
+                seed=1, cells=planned, trials=5, created=BEGUN, status=CampaignStatus.FINISHED,
+            )
+        )  # fmt: skip
+        for number, cell in enumerate(planned):
+            for block in range(5):
+                opened.add_trial(trial(cell, number, block))
+    return file
+
+
+def trial(cell: Cell, number: int, block: int) -> TrialRecord:
+    kind = "read" if "read" in cell.workload.name else "write"
+    value, unit = 1000.0 * (number + 1) * (1 + block / 100), Unit.IOPS
+    metrics = {
+        f"{kind}_iops": Value(value=value, unit=unit),
+        f"{kind}_bandwidth": Value(value=value * 4096, unit=Unit.BYTES_PER_SECOND),
+    }
+    failed = number == 7
+    return TrialRecord(
+        key=TrialKey(campaign="c", block=block, seed=block), cell=cell,
+        status=Status.FAILED if failed else Status.OK, failure="no_space" if failed else None,
+        error="fio exited 1: No space left on device" if failed else None, started=BEGUN + timedelta(seconds=block),
+        duration_s=1.0, metrics={} if failed else metrics, validity=(DOUBT,) if number % 5 == 0 and not failed else (),
+    )  # fmt: skip
+
+
+def on_terminal(store: Path, **environment: str) -> str:
+    """What a terminal of 80 columns is sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+    inherited = {
+        name: text for name, text in os.environ.items() if name not in {"NO_COLOR", "COLUMNS", "FORCE_COLOR"}
+    }
+    process = subprocess.Popen(
+        [str(FSLAB), "results", "c", "--store", str(store)], stdin=theirs, stdout=theirs, stderr=theirs,
+        env={**inherited, "TERM": "xterm-256color", **environment},
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # EIO: the other side is closed
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return said.decode().replace("\r\n", "\n")
+
+
+def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path) -> None:
+    said = on_terminal(store)
+    assert any(COLOUR.search(found) for found in ESCAPE.findall(said))
+    plain = ESCAPE.sub("", said)
+    assert "\x1b" not in plain
+    assert max(map(cell_len, plain.splitlines())) <= 80
+    # Every variant is there, also those that 80 columns have no room for side by side; one cell failed.
+    assert plain.count(" IOPS") == 2 * 12 - 1
+    assert plain.count("MB/s") == 2 * 12
+    assert "No space left on device" in plain
+
+
+def test_without_colour_the_same_is_said(store: Path) -> None:
+    coloured, plain = on_terminal(store), on_terminal(store, NO_COLOR="1")
+    assert not any(COLOUR.search(found) for found in ESCAPE.findall(plain))
+    assert ESCAPE.sub("", plain) == ESCAPE.sub("", coloured)
+    assert "\x1b" not in on_terminal(store, TERM="dumb")
+
+
+def test_a_pipe_gets_plain_text(store: Path) -> None:
+    done = subprocess.run(
+        [str(FSLAB), "results", "c", "--store", str(store)], capture_output=True, text=True, check=True,
+        env={name: text for name, text in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}},
+    )  # fmt: skip
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+    assert max(map(cell_len, done.stdout.splitlines())) <= 80
