@@ -38,11 +38,12 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
     "serve": {"report", "store", "system"},
     "campaign": {
-        "analysis", "claims", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system", "tracing",
-        "validity",
+        "analysis", "claims", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system",
+        "tracing", "validity",
     },
     "cli": {
-        "analysis", "campaign", "claims", "explain", "features", "plan", "study", "storage", "workloads", "probes", "machine", "store", "report",
+        "analysis", "campaign", "claims", "explain", "features", "plan", "study", "storage", "workloads",
+        "probes", "machine", "store", "report",
         "serve", "system", "tracing",
     },
     "__main__": {"cli", "system"},

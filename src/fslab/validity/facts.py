@@ -82,8 +82,8 @@ class TrialFacts:
     be. ``devices`` are the kernel's names of what lies under the file system. ``remade``: a file system that
     should have lived on was lost. ``medium_buffered``: a medium goes through a page cache although it was to be
     direct. ``volume_bytes`` is how large the file system is, ``fair_volume_bytes`` from what size on it may be judged.
-    ``machine`` is where it ran, ``accelerator`` what a guest's processor is made by, None if that is not a matter. ``disk_limits``:
-    ``iops`` and ``bytes_per_s`` that a guest's kernel kept the disks to.
+    ``machine`` is where it ran, ``accelerator`` what a guest's processor is made by, None if that is not a matter.
+    ``disk_limits``: ``iops`` and ``bytes_per_s`` that a guest's kernel kept the disks to.
     """
 
     work: WorkFacts
