@@ -177,6 +177,10 @@ def test_a_region_is_below_or_above_memory() -> None:
     assert parts(below, made)[0] == []  # nobody knows
 
 
+def test_nothing_is_compared_with_itself() -> None:
+    assert parts(claim("ext4 > ext4"), THREE) == ([], ["ext4 / ext4 compares ext4 with itself"])
+
+
 def test_what_is_not_there_is_told() -> None:
     assert parts(claim("reiser4 > ext4"), THREE) == ([], ["there is no reiser4"])
 

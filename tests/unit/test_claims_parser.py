@@ -108,6 +108,11 @@ def test_a_name_that_is_a_word_of_the_language_is_quoted() -> None:
         ("xfs[threads=4 > ext4", 15, "expected ']', not '>'"),
         ("xfs > ext4 btrfs", 12, "expected the end, or 'for' with what it is about, not 'btrfs'"),
         ("ext4 gains more than xfs to threads=4", 26, "expected 'from', not 'to'"),
+        ("xfs / ext4 >= 5s", 15, "'5s' is no ratio: write a number without a unit"),
+        ("xfs / ext4 in 1..2k", 18, "'2k' is no ratio"),
+        ("xfs / ext4 ~ 10% within 5%", 14, "'10%' is no ratio"),
+        ("xfs / ext4 in 3..2", 15, "nothing lies in 3..2: the smaller one is first"),
+        ("ext4 in 5us..4us", 9, "nothing lies in 5us..4us"),
         ("", 1, "expected a stack, not the end"),
     ],
 )

@@ -105,7 +105,9 @@ class Meaning:
     def _pair(self, one: Term, other: Term, bounds: Bounds | None = None) -> Iterator[Part]:
         for names, cells in self._aligned([(one, ()), (other, ())]):
             pair = self._figures(cells)
-            if pair is not None:
+            if pair is not None and pair[0].key == pair[1].key:
+                self.missing.append(f"{names[0]} / {names[1]} compares {cells[0].stack.name} with itself")
+            elif pair is not None:
                 where = self._where(cells)
                 yield (
                     quotient(pair[0], pair[1], (names[0], names[1]), bounds, where)
@@ -166,14 +168,8 @@ class Meaning:
             where = self._where(cells, form.keys)
             if form.more:
                 yield Spread(
-                    over=term.name,
-                    under="",
-                    where=where,
-                    ones=tuple(found),
-                    others=(),
-                    more=True,
-                    than=1 + share,
-                )
+                    over=term.name, under="", where=where, ones=tuple(found), others=(), more=True, than=1 + share
+                )  # fmt: skip
                 continue
             for one, other in combinations(found, 2):
                 names = tuple(self._value(term, figure.cell, form.keys) for figure in (one, other))

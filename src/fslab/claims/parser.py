@@ -39,22 +39,8 @@ from fslab.claims.tokens import Misread, Token, tokens_of
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:%|[A-Za-zµ]+(?:/s)?)?")
 _VERBS = {"varies", "vary", "does", "do", "rises", "rise", "falls", "fall"}
 _WORDS = {
-    *_VERBS,
-    "is",
-    "are",
-    "gains",
-    "for",
-    "over",
-    "within",
-    "than",
-    "from",
-    "to",
-    "of",
-    "on",
-    "in",
-    "and",
-    "with",
-}
+    *_VERBS, "is", "are", "gains", "for", "over", "within", "than", "from", "to", "of", "on", "in", "and", "with",
+}  # fmt: skip
 
 
 def parse(text: str) -> Statement:
@@ -98,7 +84,7 @@ class _Parser:
 
     def of_one(self, term: Term) -> Form:
         if self.took("/"):
-            return Ratio(over=term, under=self.term(), range=self.range())
+            return Ratio(over=term, under=self.term(), range=self.plain_range())
         if self.sees("~") and not self.figure_next():
             terms = [term]
             while self.took("~"):
@@ -192,21 +178,33 @@ class _Parser:
             found.append(self.word("a key"))
         return tuple(found)
 
+    def plain_range(self) -> Range:
+        """The range of a ratio, which has no unit."""
+        begin = self.at
+        found = self.range()
+        within = next((n for n in range(begin, self.at) if self.tokens[n].text == "within"), self.at)
+        for token in self.tokens[begin:within]:
+            if _NUMBER.fullmatch(token.text) and not token.text.replace(".", "", 1).isdecimal():
+                raise Misread(f"'{token.text}' is no ratio: write a number without a unit", token.column)
+        return found
+
     def range(self) -> Range:
         if self.took("in"):
-            low = self.figure()
+            column, low = self.column, self.figure()
             self.expect("..")
-            return Range(low=low, high=self.figure())
+            high = self.figure()
+            least, most = _parted(low), _parted(high)
+            if least[1] == most[1] and least[0] >= most[0]:
+                raise Misread(f"nothing lies in {low}..{high}: the smaller one is first", column)
+            return Range(low=low, high=high)
         if self.took("~"):
             middle = self.figure()
             self.expect("within")
             within = 1 + self.share()
-            number = re.match(r"[\d.]+", middle)
-            assert number is not None  # noqa: S101 - a figure begins with a number
-            unit = middle[number.end() :]
+            number, unit = _parted(middle)
             return Range(
-                low=f"{float(number[0]) / within:.6g}{unit}",
-                high=f"{float(number[0]) * within:.6g}{unit}",
+                low=f"{number / within:.6g}{unit}",
+                high=f"{number * within:.6g}{unit}",
                 shown=f"{middle} within {(within - 1) * 100:g} %",
             )
         for sign in (">=", "<=", ">", "<"):
@@ -286,6 +284,13 @@ class _Parser:
         """The mistake that something else is here than what is ``wanted``."""
         got = f"'{self.here.text}'" if self.here else "the end"
         return Misread(f"expected {wanted}, not {got}", self.column)
+
+
+def _parted(figure: str) -> tuple[float, str]:
+    """The number of a figure, and its unit."""
+    number = re.match(r"[\d.]+", figure)
+    assert number is not None  # noqa: S101 - a figure begins with a number
+    return float(number[0]), figure[number.end() :]
 
 
 def _is_name(text: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Frozen
+from fslab.units import parse_size
 
 _TEXT = {"type": "string"}
 
@@ -28,6 +29,13 @@ Several = Annotated[
         {"title": "text or list", "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
     ),
 ]
+
+
+def _size(value: str) -> str:
+    parse_size(value)
+    return value
+
+
 Label = Annotated[str, BeforeValidator(_text), WithJsonSchema(_TEXT)]
 Names = Annotated[
     dict[str, Label], WithJsonSchema({"title": "mapping", "type": "object", "additionalProperties": _TEXT})
@@ -80,6 +88,6 @@ class Published(Frozen):
     reference: Label | None = Field(
         None, description="file system whose figures are 1 in the tables; default: the first of each table"
     )
-    memory: Label | None = Field(
+    memory: Annotated[Label, AfterValidator(_size)] | None = Field(
         None, description="memory of the machine that it was measured on, for claims `for size < memory`"
     )
