@@ -203,3 +203,18 @@ def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
     before = Path("/proc/self/mountinfo").read_text()
     assert (detached.debugfs() / "bdi").is_dir()
     assert Path("/proc/self/mountinfo").read_text() == before
+
+
+def test_slow_operations_are_held_against_commits(site: Site) -> None:
+    """On the same clock: a commit of data=journal is what its direct writes go through."""
+    parameters = {**DIRECT, "size": "64m", "io_size": "128m"}
+    record = run(site, cell("ext4", "data=journal,commit=1", parameters), traced=True)
+    assert value(record, "traced_operations") == 128 << 8
+    assert value(record, "traced_slow_operations") == 33, "0.1 % of 32 768"
+    assert 0 < value(record, "traced_all_in_commits") < 100, (
+        "the clocks agree, and commits are not all there is"
+    )
+    # Most requests are blocks that go in place; those of the journal are few, and so long that they make the mean.
+    assert value(record, "traced_write_p50") == 4096
+    assert value(record, "traced_write_mean") > value(record, "traced_write_p90")
+    assert not [name for name in record.raw if name.endswith("_lat.log")], "the log is not kept"

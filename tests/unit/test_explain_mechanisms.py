@@ -155,6 +155,24 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
     assert "barriers" not in by_mechanism(seen(shared, figures, validity=(busy,)))
 
 
+@pytest.mark.parametrize(
+    ("slow", "chance", "stated"), [(78.0, 15.0, True), (39.0, 15.0, False), (100.0, 90.0, False)]
+)
+def test_commits_coincide_with_slow_operations_beyond_chance(
+    slow: float, chance: float, stated: bool
+) -> None:
+    of = cell("ext4")
+    figures = {
+        "traced_slow_in_commits": slow, "traced_chance_in_commits": chance, "traced_all_in_commits": 14.0,
+        "traced_slow_operations": 41.0, "traced_slow_from": 2e6,
+    }  # fmt: skip
+    found = said(seen(of, {}, traced=trial(of, figures, status=Status.TRACED)))
+    assert [each.certainty for each in found if each.mechanism == "commit-stalls"] == [
+        Certainty.COINCIDES
+    ] * stated
+    assert all("by chance 15 %" in each.text for each in found if each.mechanism == "commit-stalls")
+
+
 def test_traced_trials_are_evidence_and_no_trials() -> None:
     of = cell()
     traced = trial(of, {}, status=Status.TRACED)

@@ -123,7 +123,8 @@ def _measure(
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, site.journal))
     evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     scratch = _emptied(site.runtime / SCRATCH / "tool")
-    job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cell.cache is Cache.COLD)
+    cold = cell.cache is Cache.COLD
+    job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=evidence.traced)
     commands = workload.commands(parameters, job)
     for argv in commands.prepare:
         site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s)
@@ -131,7 +132,9 @@ def _measure(
     for tool in workload.tools:
         tools.page_in(tool)  # dropping the caches dropped the tool as well
     undo.enter_context(_emulated(cell, site, evidence))
-    watch = Watch(up, traced=evidence.traced)
+    watch = Watch(
+        up, traced=evidence.traced, log=scratch / commands.operations if commands.operations else None
+    )
     undo.callback(watch.close)
     watch.snapshot(Moment.BEFORE)
     done = site.run("run", commands.run, cwd=up.work, timeout_s=cell.time_limit_s, check=False)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Moment, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.storage.stack import Stack
-from fslab.tracing import Trace, figures
+from fslab.tracing import Trace, figures, slow
 from fslab.tracing.tracer import Tracer
 from fslab.validity.facts import ProbeFailure
 
@@ -28,10 +29,12 @@ class Findings:
 
 @dataclass(slots=True)
 class Watch:
-    """The probes that watch one stack; ``traced``: the kernel is traced as well, which costs speed."""
+    """The probes that watch one stack; ``traced``: the kernel is traced as well, which costs speed, and ``log`` is
+    where the tool then logs every operation."""
 
     stack: Stack
     traced: bool = False
+    log: Path | None = None
     taken: dict[str, dict[Moment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
     failures: list[ProbeFailure] = field(default_factory=list)
     tracer: Tracer | None = None
@@ -77,6 +80,13 @@ class Watch:
                 values.update(finding.values)
                 texts.update(finding.texts)
         if self.trace is not None:
-            values |= figures.values(self.trace)
+            values |= figures.values(self.trace, self._operations(self.trace))
             texts |= figures.texts(self.trace)
         return Findings(values=values, texts=texts, failures=tuple(self.failures))
+
+    def _operations(self, trace: Trace) -> slow.Operations | None:
+        """Of a journal that committed; None where the tool has logged nothing."""
+        if self.log is None or trace.ring is None or not trace.ring.commits_s or not self.log.is_file():
+            return None
+        with self.log.open(encoding="ascii") as lines:
+            return slow.coincidence(trace.ring.commits_s, [*slow.logged(lines)])

@@ -47,7 +47,7 @@ class RingFigures:
     """What the order of events tells. ``by_place`` splits written bytes into data, metadata, journal and superblock;
     ``sequential`` counts non-empty writes that begin where the one before ended; ``submitted`` are bytes
     by the name of the task that sent them; ``work_s`` is wall time of kernel work by function; ``commits_s`` are
-    commits of the journal as (start, end) on the monotonic clock."""
+    commits of the journal as (start, end) on the monotonic clock; ``sizes`` are non-empty writes by their bytes."""
 
     written: Traffic
     by_place: Mapping[str, Traffic]
@@ -56,6 +56,7 @@ class RingFigures:
     work_s: Mapping[str, float]
     commits_s: tuple[tuple[float, float], ...]
     overruns: int
+    sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from fslab.record import Value
 from fslab.tracing import RingFigures, Split, Trace, Traffic
+from fslab.tracing.slow import Operations
 from fslab.units import Unit
 
 SHARE_OFF = 0.005
 _NAMED = 6
 
 
-def values(trace: Trace) -> dict[str, Value]:
-    """Figures by name, all beginning with ``traced_``; what was not traced is missing.
+def values(trace: Trace, operations: Operations | None = None) -> dict[str, Value]:
+    """Figures by name, all beginning with ``traced_``; what was not traced is missing. ``operations``: those that the
+    tool logged, against the commits of the journal.
 
     ``traced_off`` is the share by which the traced written bytes differ from the block device's own count.
     """
@@ -24,6 +26,8 @@ def values(trace: Trace) -> dict[str, Value]:
             "traced_metadata_requests": Value(value=_of(trace.split, "WM").requests, unit=Unit.COUNT),
             "traced_off": Value(value=_off(trace), unit=Unit.RATIO),
         }
+    if operations is not None:
+        found |= _of_operations(operations)
     return found | (_of_ring(trace.ring) if trace.ring else {})
 
 
@@ -72,6 +76,17 @@ def _of(split: Split, *kinds: str) -> Traffic:
     return sum((split[kind] for kind in kinds if kind in split), Traffic())
 
 
+def _of_operations(operations: Operations) -> dict[str, Value]:
+    return {
+        "traced_operations": Value(value=operations.count, unit=Unit.COUNT),
+        "traced_slow_operations": Value(value=operations.slow, unit=Unit.COUNT),
+        "traced_slow_from": Value(value=1e9 * operations.threshold_s, unit=Unit.NANOSECONDS),
+        "traced_slow_in_commits": Value(value=100 * operations.share_slow, unit=Unit.PERCENT),
+        "traced_chance_in_commits": Value(value=100 * operations.share_chance, unit=Unit.PERCENT),
+        "traced_all_in_commits": Value(value=100 * operations.share_all, unit=Unit.PERCENT),
+    }
+
+
 def _of_ring(ring: RingFigures) -> dict[str, Value]:
     found = {
         f"traced_{place}_written_bytes": Value(value=traffic.bytes, unit=Unit.BYTES)
@@ -85,7 +100,19 @@ def _of_ring(ring: RingFigures) -> dict[str, Value]:
     found["traced_writes"] = Value(value=requests, unit=Unit.COUNT)
     if requests:
         found["traced_sequential"] = Value(value=100 * ring.sequential / requests, unit=Unit.PERCENT)
+        for percent in (50, 90):
+            found[f"traced_write_p{percent}"] = Value(value=_size(ring, percent), unit=Unit.BYTES)
         found["traced_write_mean"] = Value(value=ring.written.bytes / requests, unit=Unit.BYTES)
     found["traced_journal_commits"] = Value(value=len(ring.commits_s), unit=Unit.COUNT)
     found["traced_journal_commit_time"] = Value(value=journal_s, unit=Unit.SECONDS)
     return found
+
+
+def _size(ring: RingFigures, percent: int) -> int | None:
+    """The size that so many percent of the non-empty writes do not exceed."""
+    left = ring.written.requests * percent / 100
+    for size, requests in sorted(ring.sizes.items()):
+        left -= requests
+        if left <= 0:
+            return size
+    return None

@@ -102,6 +102,7 @@ class _Sums:
     commits: list[tuple[float, float]] = field(default_factory=list)
     begun: dict[str, float] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
+    sizes: Counter[int] = field(default_factory=Counter)
     sequential: int = 0
 
     def event(self, task: str, time_s: float, name: str, rest: str) -> None:
@@ -129,6 +130,7 @@ class _Sums:
             return
         self.sequential += self.ends.get(device) == start
         self.ends[device] = start + count
+        self.sizes[count * _SECTOR_BYTES] += 1
         place = self._place(start, kind)
         self.places[place, "bytes"] += count * _SECTOR_BYTES
         self.places[place, "requests"] += 1
@@ -173,6 +175,7 @@ def figures(lines: Iterable[str], sectors: Sectors, overruns: int = 0) -> tuple[
         work_s=dict(sorted(sums.work_s.items(), key=lambda each: -each[1])),
         commits_s=tuple(sums.commits),
         overruns=overruns,
+        sizes=dict(sums.sizes),
     )
 
 

@@ -36,12 +36,14 @@ class Job:
     elsewhere for the tool's report files; ``seed`` differs from block to block, so that every trial draws
     new offsets and all cells of a block draw the same ones. ``cold``: the page cache was just dropped; else
     the files were just read into it, and a tool must not drop them on its own.
+    ``each_operation``: speed is not measured, and the tool logs every operation if it can.
     """
 
     directory: Path
     scratch: Path
     seed: int
     cold: bool = True
+    each_operation: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +51,15 @@ class Commands:
     """What to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
 
     Every command runs with ``Job.directory`` as its working directory. ``outputs`` names the report files
-    in ``Job.scratch`` that ``run`` writes (their text reaches ``read`` and the store).
+    in ``Job.scratch`` that ``run`` writes (their text reaches ``read`` and the store). ``operations`` names the
+    one that holds every operation, as ``fslab.tracing.slow`` reads it; it is not stored.
     """
 
     prepare: tuple[tuple[str, ...], ...] = ()
     run: tuple[str, ...]
     cleanup: tuple[tuple[str, ...], ...] = ()
     outputs: tuple[str, ...] = ()
+    operations: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,6 +31,7 @@ from fslab.workloads._fio_output import (
 from fslab.workloads._fio_parameters import FioParameters
 
 REPORT = "fio.json"
+OPERATIONS = "fio_lat.log"  # likewise, of --write_lat_log=fio
 RATES = "fio_bw.log"  # what fio makes of --write_bw_log=fio where all jobs share a log
 _LONG_ENOUGH_S = 8.0  # for a rate over time to say anything
 
@@ -86,6 +87,9 @@ class Fio(Workload[FioParameters]):
         options = _options(parameters, job)
         report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
         layout = ((*options, "--create_only=1"),) if parameters.laid_out else ()
+        if job.each_operation:
+            log = (*_operations_log(job), *report)
+            return Commands(prepare=layout, run=(*options, *log), outputs=(REPORT,), operations=OPERATIONS)
         if not _rate_logged(parameters):
             return Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,))
         prefix = (job.scratch / RATES).with_name(RATES.removesuffix("_bw.log"))
@@ -167,6 +171,13 @@ def _reading(
 def _rate_logged(parameters: FioParameters) -> bool:
     """Not where the run is known to be too short for it."""
     return not parameters.timed or (parameters.runtime_s or 0) >= _LONG_ENOUGH_S
+
+
+def _operations_log(job: Job) -> tuple[str, ...]:
+    """When each operation ended, on the monotonic clock (1), and how long it took."""
+    prefix = (job.scratch / OPERATIONS).with_name(OPERATIONS.removesuffix("_lat.log"))
+    clock = ("--log_alternate_epoch=1", "--log_alternate_epoch_clock_id=1")
+    return (f"--write_lat_log={prefix}", "--per_job_logs=0", *clock)
 
 
 def _directions(parameters: FioParameters) -> tuple[str, ...]:

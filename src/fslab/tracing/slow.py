@@ -1,0 +1,82 @@
+"""Whether the slowest operations of a run fell into commits of the journal more often than all of them did. Pure.
+
+That shows a coincidence: what commits and what makes an operation slow may both come from a third thing.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+SLOWEST = 1e-3
+LEAST_SLOW = 30  # fewer say nothing
+_MOMENTS = 499
+_LOG_S = 1e-3  # fio's log tells when an operation ended in whole milliseconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operations:
+    """Operations of a run: how many, how many are the slowest 0.1 %, from which latency on these are, and what share of
+    each (0 to 1) overlapped a commit. A long operation meets one more easily than a short one: ``share_chance`` is what
+    the slow ones would have shown at other moments of the run."""
+
+    count: int
+    slow: int
+    threshold_s: float
+    share_slow: float
+    share_all: float
+    share_chance: float
+
+
+def coincidence(
+    commits_s: Sequence[tuple[float, float]], operations: Sequence[tuple[float, float]]
+) -> Operations | None:
+    """``operations`` as (end, latency) in seconds on the clock of the commits; None with fewer than 30 slow ones."""
+    slow = math.ceil(len(operations) * SLOWEST)
+    if slow < LEAST_SLOW:
+        return None
+    merged = _merged(commits_s)
+    starts = [start for start, _ in merged]
+
+    def share(some: Sequence[tuple[float, float]]) -> float:
+        within = (_overlaps(merged, starts, end - latency, end + _LOG_S) for end, latency in some)
+        return sum(within) / len(some)
+
+    slowest = sorted(operations, key=lambda operation: -operation[1])[:slow]
+    first, last = min(end for end, _ in operations), max(end for end, _ in operations)
+    moments = [first + (last - first) * index / _MOMENTS for index in range(_MOMENTS)]
+    return Operations(
+        count=len(operations),
+        slow=slow,
+        threshold_s=slowest[-1][1],
+        share_slow=share(slowest),
+        share_all=share(operations),
+        share_chance=share([(moment, latency) for _, latency in slowest for moment in moments]),
+    )
+
+
+def logged(lines: Iterable[str]) -> Iterator[tuple[float, float]]:
+    """(end, latency) in seconds, of fio's log: milliseconds, nanoseconds, direction, size and more."""
+    for line in lines:
+        end_ms, latency_ns, *_ = line.split(",", 2)
+        yield int(end_ms) / 1e3, int(latency_ns) / 1e9
+
+
+def _merged(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _overlaps(
+    spans: Sequence[tuple[float, float]], starts: Sequence[float], start: float, end: float
+) -> bool:
+    """Of spans in order that do not overlap: whether the last one that begins before ``end`` ends after ``start``."""
+    last = bisect_right(starts, end) - 1
+    return last >= 0 and spans[last][1] >= start
