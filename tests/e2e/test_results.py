@@ -1,4 +1,4 @@
-"""``fslab results`` on a terminal of 80 columns, without colour, and in a pipe; a campaign as wide as published ones."""
+"""``fslab results`` on a terminal of 80 columns, without colour, in a pipe; a campaign as wide as published ones."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fslab.report.figures import Figure, _axis
 
@@ -50,47 +51,7 @@ def figure(key: str, title: str, axis: str, ratios: Sequence[Ratio]) -> Figure:
         "height": 22 * max(len(ratios), 1),
         "description": title,
         "usermeta": {},
-        "layer": [
-            {
-                "name": "one",
-                "data": {"values": [{"x": 1}]},
-                "mark": {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]},
-                "encoding": {"x": {"field": "x", "type": "quantitative"}},
-            },
-            {
-                "name": "interval",
-                "data": {"values": data},
-                "mark": {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"},
-                "encoding": {
-                    "y": y,
-                    "x": x,
-                    "x2": {"field": "high"},
-                    "opacity": {"condition": {"test": "datum.sure", "value": 1}, "value": 0.5},
-                },
-            },
-            {
-                "name": "ratio",
-                "data": {"values": data},
-                "mark": {
-                    "type": "point",
-                    "size": 60,
-                    "filled": True,
-                    "stroke": "var(--s1)",
-                    "fill": "var(--s1)",
-                },
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "ratio"},
-                    "fillOpacity": {"condition": {"test": "datum.sure", "value": 1}, "value": 0},
-                    "tooltip": [
-                        {"field": "label"},
-                        {"field": "ratio", "format": ".4~r"},
-                        {"field": "low", "format": ".4~r"},
-                        {"field": "high", "format": ".4~r"},
-                    ],
-                },
-            },
-        ],
+        "layer": _layers(data, x, y),
     }
     return Figure(
         id=key,
@@ -100,3 +61,47 @@ def figure(key: str, title: str, axis: str, ratios: Sequence[Ratio]) -> Figure:
         alt=f"{title}: {len(ratios)} ratios with their intervals on a log axis.",
         marks={"ratio": len(data), "interval": len(data)},
     )
+
+
+def _layers(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": "one",
+            "data": {"values": [{"x": 1}]},
+            "mark": {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]},
+            "encoding": {"x": {"field": "x", "type": "quantitative"}},
+        },
+        {
+            "name": "interval",
+            "data": {"values": data},
+            "mark": {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"},
+            "encoding": {
+                "y": y,
+                "x": x,
+                "x2": {"field": "high"},
+                "opacity": {"condition": {"test": "datum.sure", "value": 1}, "value": 0.5},
+            },
+        },
+        {
+            "name": "ratio",
+            "data": {"values": data},
+            "mark": {
+                "type": "point",
+                "size": 60,
+                "filled": True,
+                "stroke": "var(--s1)",
+                "fill": "var(--s1)",
+            },
+            "encoding": {
+                "y": y,
+                "x": {**x, "field": "ratio"},
+                "fillOpacity": {"condition": {"test": "datum.sure", "value": 1}, "value": 0},
+                "tooltip": [
+                    {"field": "label"},
+                    {"field": "ratio", "format": ".4~r"},
+                    {"field": "low", "format": ".4~r"},
+                    {"field": "high", "format": ".4~r"},
+                ],
+            },
+        },
+    ]

@@ -4,8 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fslab.report.figures import Figure, _axis
+
+_LAYERS: list[dict[str, Any]] = [
+    {
+        "name": "tile",
+        "mark": {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 2},
+        "encoding": {
+            "color": {
+                "field": "share",
+                "type": "quantitative",
+                "legend": None,
+                "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
+            }
+        },
+    },
+    {
+        "name": "undecided",
+        "transform": [{"filter": "!datum.decided"}],
+        "mark": {
+            "type": "rect",
+            "filled": False,
+            "stroke": "#1b1f24",
+            "strokeDash": [3, 3],
+            "strokeWidth": 1,
+        },
+    },
+    {
+        "name": "share",
+        "mark": {"type": "text", "fontSize": 12, "color": "#1b1f24"},
+        "encoding": {"text": {"field": "share", "format": ".2f"}},
+    },
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,36 +82,7 @@ def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequenc
                 "axis": {"grid": False, "labelLimit": 300},
             },
         },
-        "layer": [
-            {
-                "name": "tile",
-                "mark": {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 2},
-                "encoding": {
-                    "color": {
-                        "field": "share",
-                        "type": "quantitative",
-                        "legend": None,
-                        "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
-                    }
-                },
-            },
-            {
-                "name": "undecided",
-                "transform": [{"filter": "!datum.decided"}],
-                "mark": {
-                    "type": "rect",
-                    "filled": False,
-                    "stroke": "#1b1f24",
-                    "strokeDash": [3, 3],
-                    "strokeWidth": 1,
-                },
-            },
-            {
-                "name": "share",
-                "mark": {"type": "text", "fontSize": 12, "color": "#1b1f24"},
-                "encoding": {"text": {"field": "share", "format": ".2f"}},
-            },
-        ],
+        "layer": _LAYERS,
     }
     return Figure(
         id=key,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures._stacks import Looks
@@ -38,7 +39,6 @@ def figure(key: str, moments: Sequence[Moment], looks: Looks) -> Figure:
         for moment in moments
     ]
     grouped = any(moment.trials > 1 for moment in moments)
-    percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
     spec = {
         **_axis.base(),
         "height": 220,
@@ -55,34 +55,7 @@ def figure(key: str, moments: Sequence[Moment], looks: Looks) -> Figure:
                 "name": "trial",
                 "data": {"values": data},
                 "mark": {"type": "point", "filled": True, "size": 34, "opacity": 0.75},
-                "encoding": {
-                    "x": {
-                        "field": "minutes",
-                        "type": "quantitative",
-                        "title": "minutes since the first trial",
-                        "axis": {"grid": False},
-                    },
-                    "y": {
-                        "field": "ratio",
-                        "type": "quantitative",
-                        "title": "from the median of its cell",
-                        "scale": {"zero": False},
-                        "axis": {"labelExpr": percent, "tickCount": 5},
-                    },
-                    "color": present.colour(),
-                    "shape": {
-                        "field": "kind",
-                        "type": "nominal",
-                        "legend": None,
-                        "scale": {"domain": ["sound", "invalid"], "range": ["circle", "cross"]},
-                    },
-                    "tooltip": [
-                        {"field": "workload"},
-                        {"field": "stack"},
-                        {"field": "ratio", "format": ".4~r"},
-                        {"field": "kind"},
-                    ],
-                },
+                "encoding": _encoding(present),
             },
         ],
     }
@@ -95,3 +68,35 @@ def figure(key: str, moments: Sequence[Moment], looks: Looks) -> Figure:
         alt="All trials over time, each as its distance from the median of its cell.",
         marks={"trial": len(data)},
     )
+
+
+def _encoding(present: Looks) -> dict[str, Any]:
+    percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
+    return {
+        "x": {
+            "field": "minutes",
+            "type": "quantitative",
+            "title": "minutes since the first trial",
+            "axis": {"grid": False},
+        },
+        "y": {
+            "field": "ratio",
+            "type": "quantitative",
+            "title": "from the median of its cell",
+            "scale": {"zero": False},
+            "axis": {"labelExpr": percent, "tickCount": 5},
+        },
+        "color": present.colour(),
+        "shape": {
+            "field": "kind",
+            "type": "nominal",
+            "legend": None,
+            "scale": {"domain": ["sound", "invalid"], "range": ["circle", "cross"]},
+        },
+        "tooltip": [
+            {"field": "workload"},
+            {"field": "stack"},
+            {"field": "ratio", "format": ".4~r"},
+            {"field": "kind"},
+        ],
+    }

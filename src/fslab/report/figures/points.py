@@ -25,7 +25,6 @@ def figure(key: str, row: Row, points: Sequence[Point], looks: Looks) -> Figure:
     """Of one metric of one workload; invalid trials are crossed out, those in doubt are hollow."""
     best = best_of(row, looks)
     medians = _medians(row, looks, best)
-    intervals = [each for each in medians if each["low"] is not None]
     data = [
         {
             "stack": point.stack,
@@ -46,13 +45,7 @@ def figure(key: str, row: Row, points: Sequence[Point], looks: Looks) -> Figure:
         "axis": _axis.value_axis(row.unit),
     }
     present = [label for label in looks.labels if any(point.stack == label for point in points)]
-    y = {
-        "field": "stack",
-        "type": "nominal",
-        "sort": present,
-        "title": None,
-        "axis": {"labelLimit": 260, "grid": False},
-    }
+    y = _down(present)
     colour = {**looks.colour(), "legend": None}
     spec = {
         **_axis.base(),
@@ -60,43 +53,73 @@ def figure(key: str, row: Row, points: Sequence[Point], looks: Looks) -> Figure:
         "description": f"{row.workload}: {title}, every trial",
         "usermeta": _axis.switches("x", title, row.unit),
         "encoding": {"y": y},
-        "layer": [
-            *[
-                {
-                    "name": "interval",
-                    "data": {"values": intervals},
-                    "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "clip": False},
-                    "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour},
-                }
-            ]
-            * bool(intervals),
-            {
-                "name": "trial",
-                "data": {"values": data},
-                "mark": {"type": "point", "size": 46, "strokeWidth": 1.4, "filled": True, "opacity": 0.85},
-                "encoding": {"x": x, "stroke": colour, "fill": colour, **_kinds(), "tooltip": _tooltip(row)},
-            },
-            {
-                "name": "median",
-                "data": {"values": medians},
-                "mark": {"type": "tick", "thickness": 2.5, "height": 20, "size": 20, "color": "var(--ink)"},
-                "encoding": {"x": {**x, "field": "median"}},
-            },
-        ],
+        "layer": _layers(row, data, medians, x, colour),
     }
+    drawn = sum(each["low"] is not None for each in medians)
+    return Figure(
+        id=key,
+        title=f"{row.workload}, {row.metric.replace('_', ' ')}: every trial",
+        caption=_caption(points),
+        alt=f"{row.workload}, {title}. {row.words}",
+        spec=spec,
+        marks={
+            "trial": len(data),
+            "median": len(medians),
+            "interval": drawn,
+        },
+    )
+
+
+def _down(present: list[str]) -> dict[str, Any]:
+    return {
+        "field": "stack",
+        "type": "nominal",
+        "sort": present,
+        "title": None,
+        "axis": {"labelLimit": 260, "grid": False},
+    }
+
+
+def _caption(points: Sequence[Point]) -> str:
     caption = "Each point is a trial; the bar is the median, the band its interval."
     kinds = {point.kind for point in points}
     caption += " Hollow: in doubt." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
         "invalid" in kinds
     )
-    return Figure(
-        id=key,
-        title=f"{row.workload}, {row.metric.replace('_', ' ')}: every trial",
-        caption=caption,
-        alt=f"{row.workload}, {title}. {row.words}",
-        spec=spec,
-        marks={"trial": len(data), "median": len(medians), "interval": len(intervals)},
-    )
+    return caption
+
+
+def _layers(
+    row: Row,
+    data: list[dict[str, Any]],
+    medians: list[dict[str, Any]],
+    x: dict[str, Any],
+    colour: dict[str, Any],
+) -> list[dict[str, Any]]:
+    intervals = [each for each in medians if each["low"] is not None]
+    return [
+        *[
+            {
+                "name": "interval",
+                "data": {"values": intervals},
+                "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "clip": False},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour},
+            }
+        ]
+        * bool(intervals),
+        {
+            "name": "trial",
+            "data": {"values": data},
+            "mark": {"type": "point", "size": 46, "strokeWidth": 1.4, "filled": True, "opacity": 0.85},
+            "encoding": {"x": x, "stroke": colour, "fill": colour, **_kinds(), "tooltip": _tooltip(row)},
+        },
+        {
+            "name": "median",
+            "data": {"values": medians},
+            "mark": {"type": "tick", "thickness": 2.5, "height": 20, "size": 20, "color": "var(--ink)"},
+            "encoding": {"x": {**x, "field": "median"}},
+        },
+    ]
 
 
 def best_of(row: Row, looks: Looks) -> float | None:

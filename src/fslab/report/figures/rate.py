@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures._stacks import Looks
@@ -52,22 +53,7 @@ def figure(key: str, workload: str, what: str, unit: Unit, courses: Sequence[Cou
             "height": 84,
             "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.75, "interpolate": "step"},
             "name": "course",
-            "encoding": {
-                "x": {
-                    "field": "s",
-                    "type": "quantitative",
-                    "title": "time in the run, s",
-                    "axis": {"grid": False},
-                },
-                "y": {
-                    "field": "rate",
-                    "type": "quantitative",
-                    "title": what,
-                    "axis": _axis.value_axis(unit, tickCount=3),
-                },
-                "detail": {"field": "trial", "type": "nominal"},
-                "color": {**present.colour(), "legend": None},
-            },
+            "encoding": _encoding(what, unit, present),
         },
     }
     del spec["width"]
@@ -79,3 +65,22 @@ def figure(key: str, workload: str, what: str, unit: Unit, courses: Sequence[Cou
         alt=f"{what} of {workload} over the time of the run, a panel for each of {', '.join(present.labels)}.",
         marks={"course": len(courses)},
     )
+
+
+def _encoding(what: str, unit: Unit, present: Looks) -> dict[str, Any]:
+    return {
+        "x": {
+            "field": "s",
+            "type": "quantitative",
+            "title": "time in the run, s",
+            "axis": {"grid": False},
+        },
+        "y": {
+            "field": "rate",
+            "type": "quantitative",
+            "title": what,
+            "axis": _axis.value_axis(unit, tickCount=3),
+        },
+        "detail": {"field": "trial", "type": "nominal"},
+        "color": {**present.colour(), "legend": None},
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from fslab.report.figures import Figure, _axis, palette
 from fslab.report.figures._stacks import Looks
@@ -41,37 +42,7 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
             {
                 "name": "share",
                 "mark": {"type": "bar", "height": 15},
-                "encoding": {
-                    "y": {
-                        "field": "stack",
-                        "type": "nominal",
-                        "sort": list(present.labels),
-                        "title": None,
-                        "axis": {"grid": False, "labelLimit": 260},
-                    },
-                    "x": {
-                        "field": "percent",
-                        "type": "quantitative",
-                        "title": "share of all CPUs",
-                        "stack": "zero",
-                        "axis": _axis.value_axis(Unit.PERCENT),
-                        "scale": {"domainMin": 0},
-                    },
-                    "order": {"field": "order"},
-                    "color": {
-                        "field": "kind",
-                        "type": "nominal",
-                        "scale": {
-                            "domain": [KINDS[kind] for kind in used],
-                            "range": [palette.colour(kind) for kind in used],
-                        },
-                    },
-                    "tooltip": [
-                        {"field": "stack"},
-                        {"field": "kind"},
-                        {"field": "percent", "title": "%", "format": ".3~r"},
-                    ],
-                },
+                "encoding": _encoding(present, used),
             }
         ],
     }
@@ -88,3 +59,37 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
         + ".",
         marks={"share": len(data)},
     )
+
+
+def _encoding(present: Looks, used: list[str]) -> dict[str, Any]:
+    return {
+        "y": {
+            "field": "stack",
+            "type": "nominal",
+            "sort": list(present.labels),
+            "title": None,
+            "axis": {"grid": False, "labelLimit": 260},
+        },
+        "x": {
+            "field": "percent",
+            "type": "quantitative",
+            "title": "share of all CPUs",
+            "stack": "zero",
+            "axis": _axis.value_axis(Unit.PERCENT),
+            "scale": {"domainMin": 0},
+        },
+        "order": {"field": "order"},
+        "color": {
+            "field": "kind",
+            "type": "nominal",
+            "scale": {
+                "domain": [KINDS[kind] for kind in used],
+                "range": [palette.colour(kind) for kind in used],
+            },
+        },
+        "tooltip": [
+            {"field": "stack"},
+            {"field": "kind"},
+            {"field": "percent", "title": "%", "format": ".3~r"},
+        ],
+    }

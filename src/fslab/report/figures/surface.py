@@ -39,80 +39,22 @@ def figure(
     across = [words for _, words in sorted({(field.x, field.x_words) for field in fields})]
     up = [words for _, words in sorted({(field.y, field.y_words) for field in fields}, reverse=True)]
     middle = _middle([field.median for field in fields])
-    data = [
-        {
-            "stack": field.stack,
-            "x": field.x_words,
-            "y": field.y_words,
-            "median": _axis.rounded(field.median),
-            "text": format_value(field.median, unit).split(" ")[0] + _prefix(field.median, unit),
-        }
-        for field in fields
-    ]
+    data = _data(fields, unit)
     title = _axis.title_of(metric, unit, better)
-    x: dict[str, Any] = {
-        "field": "x",
-        "type": "ordinal",
-        "sort": across,
-        "title": parameters[0],
-        "axis": {"labelAngle": 0, "grid": False},
-    }
-    y: dict[str, Any] = {
-        "field": "y",
-        "type": "ordinal",
-        "sort": up,
-        "title": parameters[1],
-        "axis": {"grid": False},
-    }
+    x = _side("x", across, parameters[0])
+    y = _side("y", up, parameters[1])
     spec = {
         **_axis.base(),
         "description": f"{name}: {title} by {parameters[0]} and {parameters[1]}",
         "usermeta": {},
         "data": {"values": data},
-        "facet": {
-            "row": {
-                "field": "stack",
-                "type": "nominal",
-                "sort": list(labels),
-                "header": {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"},
-            }
-        },
+        "facet": {"row": _panels(labels)},
         "spacing": 14,
         "spec": {
             "width": _axis.base()["width"],
             "height": 26 * len(up),
             "encoding": {"x": x, "y": y},
-            "layer": [
-                {
-                    "name": "field",
-                    "mark": {"type": "rect", "stroke": "var(--paper)"},
-                    "encoding": {
-                        "color": {
-                            "field": "median",
-                            "type": "quantitative",
-                            "title": title,
-                            "scale": {"scheme": "cividis", "zero": False},
-                            "legend": {
-                                "orient": "bottom",
-                                "labelExpr": _axis.label_expression(unit),
-                                "gradientLength": 200,
-                                "title": title,
-                            },
-                        },
-                    },
-                },
-                {
-                    "name": "figure",
-                    "mark": {"type": "text", "fontSize": 11},
-                    "encoding": {
-                        "text": {"field": "text"},
-                        "color": {
-                            "condition": {"test": f"datum.median > {middle}", "value": "#000"},
-                            "value": "#fff",
-                        },
-                    },
-                },
-            ],
+            "layer": _layers(title, unit, middle),
         },
     }
     del spec["width"]
@@ -125,6 +67,67 @@ def figure(
         f"{up[0]}), a panel for each of {', '.join(labels)}.",
         marks={"field": len(data), "figure": len(data)},
     )
+
+
+def _data(fields: Sequence[Field], unit: Unit) -> list[dict[str, Any]]:
+    return [
+        {
+            "stack": field.stack,
+            "x": field.x_words,
+            "y": field.y_words,
+            "median": _axis.rounded(field.median),
+            "text": format_value(field.median, unit).split(" ")[0] + _prefix(field.median, unit),
+        }
+        for field in fields
+    ]
+
+
+def _panels(labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "field": "stack",
+        "type": "nominal",
+        "sort": list(labels),
+        "header": {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"},
+    }
+
+
+def _side(field: str, words: list[str], title: str) -> dict[str, Any]:
+    axis = {"labelAngle": 0, "grid": False} if field == "x" else {"grid": False}
+    return {"field": field, "type": "ordinal", "sort": words, "title": title, "axis": axis}
+
+
+def _layers(title: str, unit: Unit, middle: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": "field",
+            "mark": {"type": "rect", "stroke": "var(--paper)"},
+            "encoding": {
+                "color": {
+                    "field": "median",
+                    "type": "quantitative",
+                    "title": title,
+                    "scale": {"scheme": "cividis", "zero": False},
+                    "legend": {
+                        "orient": "bottom",
+                        "labelExpr": _axis.label_expression(unit),
+                        "gradientLength": 200,
+                        "title": title,
+                    },
+                },
+            },
+        },
+        {
+            "name": "figure",
+            "mark": {"type": "text", "fontSize": 11},
+            "encoding": {
+                "text": {"field": "text"},
+                "color": {
+                    "condition": {"test": f"datum.median > {middle}", "value": "#000"},
+                    "value": "#fff",
+                },
+            },
+        },
+    ]
 
 
 def _middle(values: Sequence[float]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures._stacks import Looks
@@ -36,7 +37,54 @@ def figure(
     present = looks.only([step.stack for step in steps])
     places = sorted({step.at: step.words for step in steps}.items())
     is_log = places[0][0] > 0 and places[-1][0] / places[0][0] >= 4
-    data = [
+    data = _data(steps)
+    title = _axis.title_of(metric, unit, better)
+    words = dict(places)
+    labels = "".join(f"datum.value == {at!r} ? '{text}' : " for at, text in words.items()) + "''"
+    x = {
+        "field": "at",
+        "type": "quantitative",
+        "title": parameter,
+        "scale": {"type": "log", "base": 2, "nice": False} if is_log else {"zero": False, "nice": False},
+        "axis": {"values": list(words), "labelExpr": labels, "grid": False},
+    }
+    y = _height(title, unit)
+    spec = {
+        **_axis.base(),
+        "height": 260,
+        "description": f"{name}: {title} by {parameter}",
+        "usermeta": {"fslab": {"channel": "y", "log": True}},
+        "encoding": {"x": x, "color": present.colour()},
+        "layer": _layers(data, y, title, parameter, present),
+    }
+    drawn = sum(each["low"] is not None for each in data)
+    return Figure(
+        id=key,
+        title=f"{name}: {metric.replace('_', ' ')} by {parameter}",
+        spec=spec,
+        caption=f"Median and interval at each value of {parameter}.",
+        alt=f"{title} of {name} over {parameter} from {places[0][1]} to {places[-1][1]}, a curve for each of "
+        f"{', '.join(present.labels)}.",
+        marks={
+            "step": len(data),
+            "curve": len(present.labels),
+            "interval": drawn,
+        },
+    )
+
+
+def _height(title: str, unit: Unit) -> dict[str, Any]:
+    return {
+        "field": "median",
+        "type": "quantitative",
+        "title": title,
+        "axis": _axis.value_axis(unit),
+        "scale": {"zero": True},
+    }
+
+
+def _data(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    return [
         {
             "stack": step.stack,
             "at": step.at,
@@ -47,68 +95,40 @@ def figure(
         }
         for step in steps
     ]
-    title = _axis.title_of(metric, unit, better)
+
+
+def _layers(
+    data: list[dict[str, Any]], y: dict[str, Any], title: str, parameter: str, present: Looks
+) -> list[dict[str, Any]]:
     intervals = [row for row in data if row["low"] is not None]
-    words = dict(places)
-    labels = "".join(f"datum.value == {at!r} ? '{text}' : " for at, text in words.items()) + "''"
-    x = {
-        "field": "at",
-        "type": "quantitative",
-        "title": parameter,
-        "scale": {"type": "log", "base": 2, "nice": False} if is_log else {"zero": False, "nice": False},
-        "axis": {"values": list(words), "labelExpr": labels, "grid": False},
-    }
-    y = {
-        "field": "median",
-        "type": "quantitative",
-        "title": title,
-        "axis": _axis.value_axis(unit),
-        "scale": {"zero": True},
-    }
-    spec = {
-        **_axis.base(),
-        "height": 260,
-        "description": f"{name}: {title} by {parameter}",
-        "usermeta": {"fslab": {"channel": "y", "log": True}},
-        "encoding": {"x": x, "color": present.colour()},
-        "layer": [
-            *[
-                {
-                    "name": "interval",
-                    "data": {"values": intervals},
-                    "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.3},
-                    "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-                }
-            ]
-            * bool(intervals),
+    return [
+        *[
             {
-                "name": "curve",
-                "data": {"values": data},
-                "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {"y": y, "strokeDash": present.dash()},
+                "name": "interval",
+                "data": {"values": intervals},
+                "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.3},
+                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            }
+        ]
+        * bool(intervals),
+        {
+            "name": "curve",
+            "data": {"values": data},
+            "mark": {"type": "line", "strokeWidth": 2},
+            "encoding": {"y": y, "strokeDash": present.dash()},
+        },
+        {
+            "name": "step",
+            "data": {"values": data},
+            "mark": {"type": "point", "filled": True, "size": 50},
+            "encoding": {
+                "y": y,
+                "shape": present.shape(),
+                "tooltip": [
+                    {"field": "stack"},
+                    {"field": "words", "title": parameter},
+                    {"field": "median", "title": title, "format": ".4~s"},
+                ],
             },
-            {
-                "name": "step",
-                "data": {"values": data},
-                "mark": {"type": "point", "filled": True, "size": 50},
-                "encoding": {
-                    "y": y,
-                    "shape": present.shape(),
-                    "tooltip": [
-                        {"field": "stack"},
-                        {"field": "words", "title": parameter},
-                        {"field": "median", "title": title, "format": ".4~s"},
-                    ],
-                },
-            },
-        ],
-    }
-    return Figure(
-        id=key,
-        title=f"{name}: {metric.replace('_', ' ')} by {parameter}",
-        spec=spec,
-        caption=f"Median and interval at each value of {parameter}.",
-        alt=f"{title} of {name} over {parameter} from {places[0][1]} to {places[-1][1]}, a curve for each of "
-        f"{', '.join(present.labels)}.",
-        marks={"step": len(data), "curve": len(present.labels), "interval": len(intervals)},
-    )
+        },
+    ]
