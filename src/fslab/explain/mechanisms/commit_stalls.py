@@ -46,7 +46,7 @@ class CommitStalls(Mechanism):
             yield self.said(
                 seen,
                 f"{slow.value:.0f} % of the slowest 0.1 % of operations ({format_value(limit.value, Unit.NANOSECONDS)} "
-                f"and more) coincide with a commit of the journal; by chance {chance.value:.2g} % of operations as long "
+                f"and more) coincide with a commit of the journal; by chance {chance.value:.2g} % of those as long "
                 f"would, and of all operations {base.value:.2g} % do.",
                 slow,
                 chance,
