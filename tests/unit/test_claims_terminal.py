@@ -77,6 +77,19 @@ def test_a_table_shows_printed_and_measured_multiples() -> None:
     assert "not possible" in lines
 
 
+def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
+    """Only XFS is printed of w: no multiple of ext4 is, but both are measured. Nothing of v is measured."""
+    text = CSV.splitlines()[0] + "\nII,w,xfs,defaults,iops,1/s,40\nII,v,ext4,defaults,iops,1/s,50\n"
+    scope = Scope(cells=(EXT4, XFS, cell("ext4", "v")))
+    judge = Judge(trials=Trials(records=[*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]))
+    figures = read_figures(text, "x.csv", Published(), scope)
+    (table,) = tables(figures, Published(reference="ext4"), judge, figures)
+    found = {line.workload: dict(zip(table.stacks, line.casts, strict=True)) for line in table.lines}
+    assert [found["w"][name].printed for name in ("ext4", "xfs")] == [None, None]
+    assert [found["w"][name].measured for name in ("ext4", "xfs")] == pytest.approx([1.0, 2.0])
+    assert [found["v"][name].measured for name in ("ext4", "xfs")] == [None, None]
+
+
 def test_a_ratio_without_an_interval_is_marked() -> None:
     casts = (Cast(printed=1.0, measured=1.0), Cast(printed=2.0, measured=1.5, why="1 trial"))
     line = Line(workload="w", metric="iops", casts=casts)

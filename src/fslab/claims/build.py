@@ -9,8 +9,8 @@ from fslab.claims.meaning import Meaning
 from fslab.claims.model import Answer, Cast, Judged, Line, Table
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, Figure, Part, quotient
-from fslab.claims.published import PLAIN, Figures, Printed
-from fslab.claims.scope import Scope
+from fslab.claims.published import PLAIN, Figures, Printed, is_variant
+from fslab.claims.scope import Scope, kind
 from fslab.claims.written import Claim, Published
 
 
@@ -77,29 +77,46 @@ def _table(
             if (one.workload, one.label) == (workload, label)
         }
         base = row.get(reference)
-        casts = tuple(_cast(row.get(stack), base, judge, ours) for stack in stacks)
+        known = [row.get(stack) for stack in stacks]
+        measured = [None if one is None or ours is None else _same(one, ours) for one in known]
+        like = next((one for one in measured if one is not None), None)
+        if like is not None and judge is not None:  # measured here, though it was not printed
+            measured = [
+                one or _beside(like, stack, judge) for one, stack in zip(measured, stacks, strict=True)
+            ]
+        under = measured[stacks.index(reference)]
+        casts = tuple(
+            _cast(one, base, figure, under, judge) for one, figure in zip(known, measured, strict=True)
+        )
         lines.append(Line(workload=workload, metric=label, casts=casts))
     labels = tuple(filesystem if plain else f"{filesystem} {variant}" for filesystem, variant in stacks)
     return Table(name=name, stacks=labels, reference=labels[stacks.index(reference)], lines=tuple(lines))
 
 
-def _cast(one: Printed | None, base: Printed | None, judge: Judge | None, ours: Figures | None) -> Cast:
-    if one is None:
-        return Cast(printed=None, why="not printed")
-    ratio = one.value / base.value if base else None
-    if judge is None or ours is None or base is None:
-        return Cast(printed=ratio, why="the reference is not printed" if base is None else None)
-    pair = [_same(each, ours) for each in (one, base)]
-    if pair[0] is None or pair[1] is None:
-        return Cast(printed=ratio, why="not measured here")
-    if one is base:
-        return Cast(
-            printed=ratio,
-            measured=None if judge.trials.why_none(pair[0]) else 1.0,
-            why=judge.trials.why_none(pair[0]),
-        )
-    finding = judge.finding(quotient(pair[0], pair[1], ("", ""), Bounds(), ""), 1)
+def _cast(
+    one: Printed | None, base: Printed | None, over: Figure | None, under: Figure | None, judge: Judge | None
+) -> Cast:
+    """One field: ``one`` ÷ ``base`` as printed, ``over`` ÷ ``under`` as measured."""
+    ratio = one.value / base.value if one and base else None
+    unprinted = "not printed" if one is None else "the reference is not printed" if base is None else None
+    if judge is None:
+        return Cast(printed=ratio, why=unprinted)
+    if over is None or under is None:
+        return Cast(printed=ratio, why=unprinted or "not measured here")
+    if over == under:
+        why = judge.trials.why_none(over)
+        return Cast(printed=ratio, measured=None if why else 1.0, why=why)
+    finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), 1)
     return Cast(printed=ratio, measured=finding.value, low=finding.low, high=finding.high, why=finding.why)
+
+
+def _beside(like: Figure, stack: tuple[str, str], judge: Judge) -> Figure | None:
+    """The same figure of another stack, which the publication does not print."""
+    for records in judge.trials.by_cell.values():
+        cell = records[0].cell
+        if cell.workload == like.cell.workload and kind(cell) == stack[0] and is_variant(cell, stack[1]):
+            return Figure(cell=cell, metric=like.metric)
+    return None
 
 
 def _same(one: Printed, ours: Figures) -> Figure | None:

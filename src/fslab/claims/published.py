@@ -135,7 +135,7 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Printed
         for cell in scope.cells
         if workload_is(workload, cell)
         and kind(cell) == row["filesystem"]
-        and _is_variant(cell, row["variant"])
+        and is_variant(cell, row["variant"])
     ]
     known = [(cell, metric) for cell in cells if (metric := figures.metric(cell.workload, asked)) is not None]
     value = figures.printed(float(row["value"]), row["unit"])
@@ -148,7 +148,8 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Printed
     )  # fmt: skip
 
 
-def _is_variant(cell: Cell, variant: str) -> bool:
+def is_variant(cell: Cell, variant: str) -> bool:
+    """Whether a cell has the mount options, or is the stack, that a publication calls so."""
     mount = cell.stack.mount_options or PLAIN
     return sorted(mount.split(",")) == sorted(variant.split(",")) or cell.stack.name == variant
 

@@ -195,7 +195,7 @@ def _measured(cast: Cast) -> str:
         impossible = bool(cast.why and cast.why.startswith("not possible"))
         return "not possible" if impossible else "–"
     if cast.low is None or cast.high is None:
-        reference = cast.printed == cast.measured == 1
+        reference = cast.measured == 1 and cast.printed in {None, 1} and cast.why is None
         return ratio_words(cast.measured) + ("" if reference else f" {BARE}")
     share = log(cast.high / cast.low) / 2 * 100
     return (
