@@ -82,8 +82,10 @@ def _mostly_equal(differences: Sequence[float]) -> bool:
     """Whether more than half are one and the same value, but for rounding; of a single one nobody can tell."""
     if len(differences) < 2:
         return False
-    often = Counter([round(value, 12) for value in differences])
-    return 2 * max(often.values()) > len(differences)
+    rounded = [round(value, 12) for value in differences]
+    if len(set(rounded)) == len(rounded):
+        return False
+    return 2 * max(Counter(rounded).values()) > len(rounded)
 
 
 def _signed_rank_needs(coverage: float) -> int:

@@ -47,7 +47,7 @@ def signed_rank(differences: Sequence[float], *, coverage: float) -> SignedRank 
 
 def walsh_averages(differences: Sequence[float]) -> list[float]:
     """The means of all pairs of differences, each with itself too, in ascending order."""
-    return sorted((x + y) / 2 for i, x in enumerate(differences) for y in differences[i:])
+    return sorted([(x + y) / 2 for i, x in enumerate(differences) for y in differences[i:]])
 
 
 @lru_cache(maxsize=4096)
