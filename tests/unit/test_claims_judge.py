@@ -12,6 +12,7 @@ from fslab.cell import Cell, MachineSpec
 from fslab.claims.judge import Judge, together
 from fslab.claims.model import Verdict
 from fslab.claims.trials import Trials
+from fslab.claims.words import finding_words
 from fslab.record import Provenance
 from fslab.stats.sequential import Looks
 
@@ -152,6 +153,13 @@ def test_the_kernels_are_those_that_trials_ran_on() -> None:
     told = [record.model_copy(update={"provenance": machine}) for record in records]
     assert Trials(records=told).kernels == ("6.1.176 (uml)", "6.1.176")
     assert Trials(records=told[-1:]).kernels == ()
+
+
+@pytest.mark.parametrize(("further", "said"), [(1, "about 1 more trial"), (7, "about 7 more trials")])
+def test_how_many_trials_are_lacking_is_told(further: int, said: str) -> None:
+    (finding,) = answer(claim("xfs / ext4 >= 2"), TWICE).findings
+    told = finding_words(finding.model_copy(update={"further": further}))
+    assert told == f"xfs / ext4 is 2.00 (1.92–2.08), to be >= 2, {said} (w)"
 
 
 def test_a_figure_of_0_is_named_for_it_makes_no_ratio() -> None:

@@ -91,12 +91,16 @@ def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
 
 
 def test_a_ratio_without_an_interval_is_marked() -> None:
-    casts = (Cast(printed=1.0, measured=1.0), Cast(printed=2.0, measured=1.5, why="1 trial"))
+    casts = (
+        Cast(printed=1.0, measured=1.0),
+        Cast(printed=2.0, measured=1.5, why="1 trial"),
+        Cast(printed=2.0, measured=2.0, low=0.4, high=10.0),  # 5 times less to 5 times more: not ±161 %
+    )
     line = Line(workload="w", metric="iops", casts=casts)
-    table = Table(name="I", stacks=("ext4", "xfs"), reference="ext4", lines=(line,))
+    table = Table(name="I", stacks=("ext4", "xfs", "f2fs"), reference="ext4", lines=(line,))
     out = io.StringIO()
     terminal.show_tables(made().model_copy(update={"tables": (table,)}), Console(file=out, width=80))
-    assert ["iops", "1", "1.50", "?"] in [row.split() for row in out.getvalue().splitlines()]
+    assert ["iops", "1", "1.50", "?", "2.00", "×÷5.0"] in [row.split() for row in out.getvalue().splitlines()]
     assert "?: too few trials for one" in out.getvalue()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from math import log
+from math import exp, log
 
 from rich import box
 from rich.console import Console
@@ -32,6 +32,7 @@ SAID = {
 }  # fmt: skip
 PRINTED, HERE = "printed", "here"
 BARE = "?"
+WIDE = 50.0  # % from which ± would say something else than the factor that is meant
 
 
 def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> None:
@@ -81,7 +82,7 @@ def show_tables(verdicts: Verdicts, console: Console) -> None:
         console.print()
         _lines(
             console,
-            f"±: half of the 95 % interval; {BARE}: too few trials for one",
+            f"±, ×÷: half of the 95 % interval; {BARE}: too few trials for one",
             console.width,
             "  ",
             "dim",
@@ -190,7 +191,7 @@ def _field(cast: Cast, *, measured: bool) -> Text:
 
 
 def _measured(cast: Cast) -> str:
-    """``1.12 ±7%``: half the interval's width on logarithms; ``1.12 ?`` without an interval."""
+    """``1.12 ±7%``: half the interval's width on logarithms; ``1.12 ?`` without one; ``1.12 ×÷2.3``: wide."""
     if cast.measured is None:
         impossible = bool(cast.why and cast.why.startswith("not possible"))
         return "not possible" if impossible else "–"
@@ -198,6 +199,8 @@ def _measured(cast: Cast) -> str:
         reference = cast.measured == 1 and cast.printed in {None, 1} and cast.why is None
         return ratio_words(cast.measured) + ("" if reference else f" {BARE}")
     share = log(cast.high / cast.low) / 2 * 100
+    if share > WIDE:
+        return f"{ratio_words(cast.measured)} ×÷{exp(share / 100):.1f}"
     return (
         f"{ratio_words(cast.measured)} ±{share:.1f}%"
         if share < 0.995

@@ -36,7 +36,7 @@ def finding_words(finding: Finding) -> str:
     if finding.verdict is not Verdict.HOLDS:
         said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'to be'} {finding.bound}"
     if finding.further is not None and finding.further < MANY:
-        said += f", about {finding.further} more trials"
+        said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
     place = ", ".join(
         part for part in (finding.where, f"table {finding.table}" * bool(finding.table)) if part
     )
