@@ -43,6 +43,11 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
     assert first["refuted_by"]
     assert campaign.json("results", "--why", "--json")["why"] == document["statements"]
 
+    campaign("report", "last", "-o", "page.html")
+    page = (campaign.cwd / "page.html").read_text()
+    assert f"would be refuted by: {first['refuted_by']}" in page
+    assert first["text"] in page
+
     traced = campaign("explain", "last", "--trace")
     assert traced.stderr.count("traced direct on") == 2, traced.stderr
     assert len(campaign.trials()) == trials, "a traced trial is no trial of the campaign"
