@@ -21,7 +21,7 @@ from fslab.units import Unit
 
 _FS_IOC_FIEMAP = 0xC020660B
 _BATCH = 512
-_LIMIT_S = 1e-3
+_LIMIT_S = 0.5e-3
 _EXTENT = 56
 _LAST = 0x1
 _FILES, _ENTRIES = 4, 512
@@ -33,7 +33,7 @@ class Extents(Probe):
     """Of the up to four largest files of 1 MiB and more. ``file_extents`` is the kernel's count, in which the border of
     written and unwritten parts makes a new extent; ``file_pieces`` counts where the next byte of the file
     does not follow on the device: holes do not break a piece if the device's addresses go on likewise. A count
-    that takes longer than a millisecond is left off and unknown; ``file_extents_at_least`` says how far it came."""
+    that takes longer than half a millisecond is left off and unknown; ``file_extents_at_least`` is how far it came."""
 
     summary = "extents and discontinuities of the workload's files (FIEMAP)"
     moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.SYNCED)
