@@ -33,6 +33,7 @@ def said(document: dict[str, Any], mechanism: str) -> list[str]:
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_counters_trace_and_ablation(campaign: Fslab) -> None:
     trials = len(campaign.trials())
     document = campaign.json("explain", "--json")
