@@ -60,6 +60,7 @@ def test_two_campaigns_side_by_side(twice: Fslab, tmp_path: Path) -> None:
     twice("compare", "slow.json", "0.json", "--fail-if-slower", "5%", *only)
 
 
+@pytest.mark.slow
 def test_another_study_or_setting_is_refused_and_named(twice: Fslab) -> None:
     twice("run", "--quiet", "twice.yaml", "--set", "workloads.write.bs=128k")
     refused = twice("compare", code=9)
@@ -70,6 +71,7 @@ def test_another_study_or_setting_is_refused_and_named(twice: Fslab) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_two_stacks_of_one_campaign_are_compared_block_by_block(fslab: Fslab, tmp_path: Path) -> None:
     text = STUDY.replace("type: directory, path: .", "type: ram, size: 320m")
     (tmp_path / "two.yaml").write_text(
@@ -84,6 +86,7 @@ def test_two_stacks_of_one_campaign_are_compared_block_by_block(fslab: Fslab, tm
     fslab("compare", "last", "--stack", "zfs", "--stack", "xfs", code=2)
 
 
+@pytest.mark.slow
 def test_history_shows_both_and_says_what_it_cannot_tell_yet(twice: Fslab) -> None:
     document = twice.json("history", "twice", "--json")
     assert [len(series["points"]) for series in document["series"]] == [2] * len(document["series"])

@@ -45,6 +45,7 @@ def test_files_and_formats(measured: Fslab) -> None:
     assert (measured.cwd / "figures/order.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_two_campaigns_are_compared(measured: Fslab) -> None:
     measured("run", "s.yaml", "--json")
     measured("report", "last~1", "last", "-o", "two.html")
