@@ -87,6 +87,13 @@ class StackSpec(Frozen):
     geometry: Geometry = Geometry.DEFAULT
     machine: MachineSpec = MachineSpec()
 
+    @property
+    def content(self) -> StackSpec:
+        """The stack without the names that a study gives to it and to its medium."""
+        medium = self.medium.model_copy(update={"name": ""})
+        mount = self.mount_options or "defaults"
+        return self.model_copy(update={"name": "", "medium": medium, "mount_options": mount})
+
 
 class WorkloadSpec(Frozen):
     """A named workload: the tool (a registered workload) and its parameters, fully expanded."""
@@ -116,10 +123,21 @@ class Cell(Frozen):
         """The same for the stack alone."""
         return _digest(self.stack)
 
+    @cached_property
+    def content_id(self) -> str:
+        """The same for what is measured, whatever it is called: equal in two studies that use other names.
+
+        The time limit is left out: it ends trials and changes none.
+        """
+        workload = self.workload.model_copy(update={"name": ""})
+        return _digest(
+            self.model_copy(update={"stack": self.stack.content, "workload": workload, "time_limit_s": 0})
+        )
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with an id of its own: what was computed of this cell does not go along."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in ("id", "stack_id"):
+        for name in ("id", "stack_id", "content_id"):
             copied.__dict__.pop(name, None)
         return copied
 

@@ -101,10 +101,10 @@ def compare(
 ) -> None:
     """Compare two sets of results, workload by workload: how many times A is B, and how sure is that.
 
-    Cells belong together when stack, workload and cache are called the same. Each ratio carries a 95 %
-    interval; "no difference" always says from which size on one would have been seen; differences that may be
-    chance among so many comparisons are called "maybe" (Holm's correction). Geometric means are told per
-    stack, direction and block size.
+    Cells belong together when stack, workload and cache are the same, whatever they are called, else by name. Each
+    ratio carries a 95 % interval; "no difference" always says from which size on one would have been seen;
+    differences that may be chance among so many comparisons are called "maybe" (Holm's correction). Geometric means
+    are told per stack, direction and block size.
 
     Results that were measured under unlike conditions are refused, and each fact that differs is named: allow
     what you mean to compare with --differing, or anything with --force.

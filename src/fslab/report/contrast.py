@@ -67,9 +67,18 @@ class Results:
     def of_several(cls, name: str, parts: Sequence[Results]) -> Results:
         """Several campaigns as one side: what scatters between them is then part of every interval."""
         cells = {cell.id: cell for part in parts for cell in part.cells}
+        first = {cell.content_id: cell for cell in reversed(cells.values())}
+        # The first part says what things are called; not where one part has the same twice, under two names.
+        if all(len({cell.content_id for cell in part.cells}) == len(part.cells) for part in parts):
+            cells = {cell.id: first[cell.content_id] for cell in cells.values()}
         studies = {part.study for part in parts}
         return cls(
-            name=name, trials=tuple(trial for part in parts for trial in part.trials), cells=tuple(cells.values()),
+            name=name,
+            trials=tuple(
+                trial if cells[trial.cell.id] is trial.cell else trial.model_copy(update={"cell": cells[trial.cell.id]})
+                for part in parts for trial in part.trials
+            ),
+            cells=tuple({cell.id: cell for cell in cells.values()}.values()),
             study=studies.pop() if len(studies) == 1 else None, machine=parts[0].machine, several=True,
         )  # fmt: skip
 
@@ -143,12 +152,13 @@ def metrics_for(
 
 
 def figures_of(cell: Cell, measured: Iterable[tuple[object, Iterable[TrialRecord]]]) -> dict[str, Unit]:
-    """Names and units of all metrics and probes that trials of a cell's workload have."""
+    """Names and units of all metrics and probes that trials of a cell's workload have, whatever it is called."""
+    work = (cell.workload.tool, cell.workload.parameters)
     return {
         name: value.unit
         for _, trials in measured
         for trial in trials
-        if trial.cell.workload == cell.workload
+        if (trial.cell.workload.tool, trial.cell.workload.parameters) == work
         for name, value in (trial.metrics | trial.probes).items()
     }
 

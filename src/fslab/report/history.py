@@ -75,8 +75,19 @@ def _machine(campaign: Campaign) -> str | None:
 
 
 def _content(cell: Cell) -> str:
-    """What makes it the same measurement: all but its time limit. Another content is another series."""
-    return cell.model_dump_json(exclude={"time_limit_s"})
+    """What makes it the same measurement, whatever the study calls it. Another content is another series."""
+    return cell.content_id
+
+
+def _same(cell: Cell, among: Sequence[Cell]) -> Cell | None:
+    """The cell of another campaign that measures the same; of several, the one of the same names."""
+    found = [other for other in among if _content(other) == _content(cell)]
+    named = [other for other in found if _names(other) == _names(cell)]
+    return next(iter(named or found), None)
+
+
+def _names(cell: Cell) -> tuple[str, str]:
+    return cell.stack.name, cell.workload.name
 
 
 def _series(
@@ -87,7 +98,7 @@ def _series(
 ) -> Series:
     points = []
     for campaign, trials in measured:
-        same = next((other for other in campaign.cells if _content(other) == _content(cell)), None)
+        same = _same(cell, campaign.cells)
         values = [] if same is None else list(values_of(trials, same, metric.name).values())
         if values:
             points.append(_point(campaign, values))

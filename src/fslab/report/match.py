@@ -18,8 +18,8 @@ PLACES = frozenset({"path", "image", "directory"})
 
 
 class By(StrEnum):
-    """What partners have in common besides workload and cache: their stack by name, all of the stack but the
-    machine, or nothing (two stacks are compared)."""
+    """What partners have in common besides workload and cache: their stack (what it is, else its name), all of the
+    stack but the machine, or nothing (two stacks are compared)."""
 
     STACK = "stack"
     MACHINE = "machine"
@@ -45,12 +45,20 @@ class Matched:
 
 
 def match(a: Iterable[Cell], b: Iterable[Cell], by: By) -> Matched:
-    """Cells of the same content belong together, then those of the same names."""
+    """Cells of the same content belong together, whatever they are called; then those of the same names."""
     left = {cell.id: cell for cell in a}
     right = {cell.id: cell for cell in b}
-    keys: list[Callable[[Cell], Hashable]] = [_names(by), _workload(by)]
-    if by is not By.WORKLOAD:
-        keys.insert(0, lambda cell: cell.id)
+    keys: list[Callable[[Cell], Hashable]] = [_workload(by), _names(by)]
+    if by is By.STACK:
+        keys = [
+            lambda cell: cell.id,
+            lambda cell: cell.content_id,
+            _workload(By.STACK),
+            _workload(By.MACHINE),
+            _names(By.STACK),
+            _names(By.MACHINE),
+            _workload_by_name,
+        ]
     partner: dict[str, Cell] = {}
     for key in keys:
         partner |= _paired(
@@ -88,8 +96,11 @@ def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
 
 
 def _names(by: By) -> Callable[[Cell], Hashable]:
+    """The workload's name; of the stack its name, or what it is where that must be the same."""
+
     def key(cell: Cell) -> Hashable:
-        return (_stack(cell, by), cell.workload.name, cell.cache)
+        stack = cell.stack.name if by is By.STACK else _stack(cell, by)
+        return (stack, cell.workload.name, cell.cache)
 
     return key
 
@@ -98,22 +109,25 @@ def _workload(by: By) -> Callable[[Cell], Hashable]:
     """For studies that call the same things by other names."""
 
     def key(cell: Cell) -> Hashable:
-        return (
-            _stack(cell, by),
-            cell.workload.tool,
-            repr(sorted(cell.workload.parameters.items())),
-            cell.cache,
-        )
+        return (_stack(cell, by), *_work(cell))
 
     return key
+
+
+def _workload_by_name(cell: Cell) -> Hashable:
+    return (cell.stack.name, *_work(cell))
+
+
+def _work(cell: Cell) -> tuple[Hashable, ...]:
+    return (cell.workload.tool, repr(sorted(cell.workload.parameters.items())), cell.cache)
 
 
 def _stack(cell: Cell, by: By) -> Hashable:
     match by:
         case By.STACK:
-            return cell.stack.name
+            return cell.stack.content.model_dump_json()
         case By.MACHINE:
-            alike = cell.stack.model_copy(update={"name": "", "machine": MachineSpec()})
+            alike = cell.stack.content.model_copy(update={"machine": MachineSpec()})
             return alike.model_dump_json()
         case By.WORKLOAD:
             return None

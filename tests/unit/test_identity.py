@@ -1,0 +1,113 @@
+"""A stack, a workload and a cell are what they consist of: other names make no other results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.unit.compared import around, cell, compared, metrics_of, trials
+from tests.unit.test_history import LEVELS, night
+
+from fslab.cell import Cache, Cell, MediumSpec
+from fslab.plan.expand import expand
+from fslab.report.contrast import Results, contrast
+from fslab.report.history import history
+from fslab.study.load import load_text
+
+STUDY = """\
+title: t
+media: {MEDIUM: {type: ram, size: 1g}}
+stacks: {fs: {medium: MEDIUM, filesystem: FILESYSTEMS}}
+workloads: {w: {tool: fio, rw: write, bs: 1m, size: 64m, direct: true}}
+"""
+
+
+def cells(filesystems: str, medium: str = "m") -> tuple[Cell, ...]:
+    text = STUDY.replace("FILESYSTEMS", filesystems).replace("MEDIUM", medium)
+    return expand(load_text(text, "s.yaml"))
+
+
+def renamed(of: Cell, name: str) -> Cell:
+    return of.model_copy(update={"stack": of.stack.model_copy(update={"name": name})})
+
+
+def only(found: Sequence[Cell], filesystem: str) -> Cell:
+    (one,) = [each for each in found if each.stack.filesystem == filesystem]
+    return one
+
+
+def test_a_file_system_more_in_a_study_leaves_the_others_what_they_are() -> None:
+    one, two = only(cells("ext4"), "ext4"), only(cells("[ext4, xfs]", "fast"), "ext4")
+    assert (one.stack.name, two.stack.name) == ("fs", "ext4")
+    assert one.id != two.id
+    assert one.content_id == two.content_id
+    assert one.content_id != only(cells("[ext4, xfs]"), "xfs").content_id
+
+
+def test_a_copy_has_an_identity_of_its_own() -> None:
+    one = cell()
+    assert one.content_id != one.model_copy(update={"cache": Cache.WARM}).content_id
+    assert one.content_id == one.model_copy(update={"time_limit_s": 5.0}).content_id
+
+
+def test_no_options_are_the_defaults() -> None:
+    one = cell()
+    bare = one.model_copy(update={"stack": one.stack.model_copy(update={"mount_options": ""})})
+    assert bare.content_id == one.content_id
+
+
+def test_a_renamed_stack_is_compared() -> None:
+    one = cell("ext4")
+    found = compared(trials(renamed(one, "fs"), around(100.0)), trials(one, around(200.0), campaign="b"))
+    (line,) = found.lines
+    assert line.stack == "fs → ext4"
+    assert not found.differences
+    assert (found.only_a, found.only_b) == ((), ())
+
+
+def test_content_goes_before_names() -> None:
+    """B calls with noatime what A called without, and the other way round."""
+    plain = cell("ext4")
+    noatime = plain.model_copy(update={"stack": plain.stack.model_copy(update={"mount_options": "noatime"})})
+    a = [*trials(renamed(plain, "x"), around(100.0)), *trials(renamed(noatime, "y"), around(300.0))]
+    b = [*trials(renamed(plain, "y"), around(200.0), "b"), *trials(renamed(noatime, "x"), around(300.0), "b")]
+    found = compared(a, b)
+    assert {line.stack: round(line.ratio or 0, 2) for line in found.lines} == {"x → y": 2.0, "y → x": 1.0}
+    assert not found.differences
+
+
+def test_a_stack_that_changed_under_its_name_is_told() -> None:
+    one = cell("ext4")
+    other = one.model_copy(update={"stack": one.stack.model_copy(update={"mount_options": "noatime"})})
+    found = compared(trials(one, around(100.0)), trials(other, around(100.0), campaign="b"))
+    assert [each.fact for each in found.differences] == ["mount_options"]
+
+
+def test_a_renamed_stack_on_a_renamed_medium_is_compared() -> None:
+    one = cell("ext4")
+    medium = MediumSpec(name="elsewhere", type=one.stack.medium.type, options=one.stack.medium.options)
+    other = one.model_copy(update={"stack": one.stack.model_copy(update={"name": "fs", "medium": medium})})
+    assert len(compared(trials(one, around(1.0)), trials(other, around(1.0), campaign="b")).lines) == 1
+
+
+def test_several_campaigns_are_one_side_whatever_each_calls_it() -> None:
+    one = cell("ext4")
+    parts = [
+        Results.of_trials("a1", trials(renamed(one, "fs"), around(100.0), "a1")),
+        Results.of_trials("a2", trials(one, around(101.0), "a2")),
+    ]
+    right = Results.of_trials("b", trials(one, around(200.0), "b"))
+    (line,) = contrast(Results.of_several("a", parts), right, metrics_of=metrics_of).lines
+    assert len(line.a.values) == 2
+
+
+def test_a_history_goes_on_under_another_name() -> None:
+    one = cell("ext4")
+    nights = [
+        night(number, middle, cells=[renamed(one, "fs") if number < 6 else one])
+        for number, middle in enumerate(LEVELS)
+    ]
+    found = history(nights, metrics_of=metrics_of)
+    (series,) = found.series
+    assert (series.stack, len(series.points), found.former) == ("ext4", 12, 0)
+    (by_name,) = history(nights, metrics=["write_iops"], metrics_of=metrics_of).series
+    assert len(by_name.points) == 12
