@@ -188,3 +188,43 @@ def test_good_mkfs_options(name: str, options: str) -> None:
 def test_bad_mkfs_options(name: str, options: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         REGISTRY.get(name).check_mkfs_options(options)
+
+
+ENDS = ("panic", "reboot", "PANIC", "panic_on_error", "oops", "halt")
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("value", ENDS)
+def test_no_option_of_any_file_system_takes_the_machine_down(name: str, value: str) -> None:
+    filesystem = REGISTRY.get(name)
+    for option in ("errors", "onerror", "fatal_errors", "failmode", *filesystem.mount_options):
+        with pytest.raises(ValueError, match="take the whole machine down"):
+            filesystem.check_mount_options(f"noatime,{option}={value}")
+    with pytest.raises(ValueError, match="take the whole machine down"):
+        filesystem.check_mount_options(value)
+    for flag in ("-e", "-o", "-O", *filesystem.mkfs_flags):
+        for written in (
+            f"{flag} {value}",
+            f"{flag}={value}" if flag.startswith("--") else f"{flag}{value}",
+            f"{flag} errors={value}",
+            f"{flag}='a,b={value}'",
+        ):
+            with pytest.raises(ValueError, match=r"take the whole machine down"):
+                filesystem.check_mkfs_options(written)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_driver_declares_what_the_rule_refuses(name: str) -> None:
+    """So that the nearest known value is never one that is refused next."""
+    declared = " ".join(f"{option}={form}" for option, form in REGISTRY.get(name).mount_options.items())
+    assert not {"panic", "reboot"} & set(declared.replace("|", "=").replace(" ", "=").split("="))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_value_of_no_declared_form_is_a_plain_word(name: str) -> None:
+    filesystem = REGISTRY.get(name)
+    for option in [option for option, form in filesystem.mount_options.items() if form.startswith("any")]:
+        filesystem.check_mount_options(f"{option}=utf8")
+        for value in ("../../x", "a b", "$(x)", "a\nb", "x" * 300):
+            with pytest.raises(ValueError, match="takes letters"):
+                filesystem.check_mount_options(f"{option}={value}")

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from fslab.errors import StudyError, UsageError
+from fslab.errors import StudyError, UsageError, nearest
+from fslab.machine import tunables
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study.load import load, load_text
 
@@ -120,8 +121,15 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
          "2: published.memory: 'lots' is not a size: write a number with k, m, g or t, such as 4k or 1g"),
         (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' is no time at all"),
         (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
-         ("2: tuning.kernel.panic: cannot be set by a study: only vm.*, cpu_governor, cpu_turbo, cpu_smt, "
-         "transparent_hugepage, io_scheduler, read_ahead_kib, stop_timers")),
+         f"2: tuning.kernel.panic: cannot be set by a study: {nearest('kernel.panic', tunables.NAMES)}"),
+        (("title: t", "title: t\ntuning: {vm.drop_cache: 1}"),
+         f"2: tuning.vm.drop_cache: cannot be set by a study: {nearest('vm.drop_cache', tunables.NAMES)}"),
+        (("title: t", "title: t\ntuning: {vm.min_free_kbytes: 99999999}"),
+         "2: tuning.vm.min_free_kbytes: '99999999' is not a whole number from 1024 to 1048576"),
+        (("title: t", "title: t\ntuning: {stop_timers: sshd.service}"),
+         "2: tuning.stop_timers: 'sshd.service' is no timer: write apt-daily.timer man-db.timer"),
+        (("title: t", "title: t\ntuning: {io_scheduler: ../x}"),
+         "2: tuning.io_scheduler: '../x' is not a name such as none or performance"),
         (("type: ram", "type: rma"), "3: media.fast.type: no medium 'rma' — did you mean 'ram'?"),
         (("type: ram, ", ""), "3: media.fast: 'type' is missing (kind of medium)"),
         (("size: 1g", "siez: 1g"), "3: media.fast.siez: unknown key — did you mean 'size'?"),

@@ -33,7 +33,7 @@ stacks:
 workloads:
   rw: {tool: fio, rw: randwrite, bs: [4k, 8192], size: 64m, direct: 1, cache: warm, thinktime: 5}
   rr: {extends: rw, rw: randread, time_limit: 90}
-tuning: {vm.dirty_bytes: 4096}
+tuning: {vm.dirty_bytes: 65536}
 budget: 10m
 """
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fslab.errors import FslabError, ToolFailedError, UnsupportedError, UsageError
-from fslab.machine import _settings, _timers, tuning
+from fslab.machine import _settings, _timers, tunables, tuning
 from fslab.machine._settings import Write, writes
-from fslab.system import proc
+from fslab.system import memory, proc
 
 
 @dataclass
@@ -84,7 +84,7 @@ def test_turbo_is_written_the_way_round_that_the_driver_has_it(tree: Path) -> No
     no_turbo.parent.mkdir()
     no_turbo.write_text("0\n")
     assert writes("cpu_turbo", "off") == [Write(path=no_turbo, value="1")]
-    with pytest.raises(UnsupportedError, match="neither on nor off"):
+    with pytest.raises(UsageError, match="'maybe' is not one of on"):
         writes("cpu_turbo", "maybe")
 
 
@@ -240,3 +240,52 @@ class TestTimers:
             _timers.check(tmp_path / "nothing")
         with pytest.raises(FslabError):
             tuning.check({"stop_timers": "no-timer"})
+
+
+class TestBounds:
+    """What a study may set, whatever the kernel would take."""
+
+    @pytest.mark.parametrize("name", tunables.NAMES)
+    @pytest.mark.parametrize(
+        "value",
+        ["", "-1", "9999999999999999", "1" * 30, "../../x", "a/b", "1\n2", "x.service", "1;2", "٣", "1 2"],
+    )
+    def test_every_setting_has_them(self, name: str, value: str) -> None:
+        if (name, value) == (tunables.TIMERS, ""):
+            return
+        with pytest.raises(ValueError, match=r"is not|is no timer"):
+            tunables.check(name, value)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "vm.drop_caches", "vm.compact_memory", "vm.panic_on_oom", "vm.nr_hugepages", "vm.mmap_min_addr",
+            "vm.overcommit_ratio", "vm.oom_kill_allocating_task", "kernel.panic", "vm.", "vm.../x", "vm.swappiness/",
+        ],
+    )  # fmt: skip
+    def test_what_has_none_cannot_be_set(self, name: str) -> None:
+        with pytest.raises(ValueError, match="cannot be set by a study"):
+            tunables.check(name, "1")
+
+    def test_an_amount_of_memory_is_a_share_of_what_there_is(self) -> None:
+        """A quarter of a million kB are taken of 64 GiB and not of 1 GiB, where 65536 kB are a sixteenth."""
+        tunables.check("vm.min_free_kbytes", "262144", memory_bytes=64 << 30)
+        tunables.check("vm.min_free_kbytes", "65536", memory_bytes=1 << 30)
+        with pytest.raises(ValueError, match="more than 6% of this machine's memory: 65536"):
+            tunables.check("vm.min_free_kbytes", "65537", memory_bytes=1 << 30)
+        with pytest.raises(ValueError, match="more than 50%"):
+            tunables.check("vm.dirty_bytes", str((1 << 29) + 1), memory_bytes=1 << 30)
+
+    def test_what_a_store_holds_is_checked_again_before_anything_is_written(
+        self, tree: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A campaign that is resumed comes from its store, not from a study that was just read."""
+        monkeypatch.setattr(memory, "total_bytes", lambda: 1 << 30)
+        (tree / "proc/vm/min_free_kbytes").write_text("67584")
+        for settings in ({"vm.min_free_kbytes": "99999999"}, {"vm.swappiness": "10", "cpu_governor": "../x"}):
+            with pytest.raises(UsageError, match=r"tuning\."), tuning.tuned(settings, Noted()):
+                pytest.fail("went on")
+        with pytest.raises(UsageError, match="io_scheduler"):
+            _settings.device_writes("io_scheduler", "../x", [tree])
+        assert (tree / "proc/vm/min_free_kbytes").read_text() == "67584"
+        assert (tree / "proc/vm/swappiness").read_text().strip() == "60"

@@ -10,26 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.errors import UnsupportedError
+from fslab.errors import UnsupportedError, UsageError
+from fslab.machine import tunables
 from fslab.machine._differences import PAIRS
-from fslab.system import sysfs
+from fslab.system import memory, sysfs
 
 SYSCTL = Path("/proc/sys")
 CPUS = Path("/sys/devices/system/cpu")
 HUGE = Path("/sys/kernel/mm/transparent_hugepage")
-# Writing the first two does something instead of setting something; the others guard against attacks or panics.
-FORBIDDEN = frozenset(
-    {
-        "vm.drop_caches", "vm.compact_memory", "vm.mmap_min_addr", "vm.unprivileged_userfaultfd", "vm.panic_on_oom",
-        "vm.mmap_rnd_bits", "vm.mmap_rnd_compat_bits", "vm.memfd_noexec",
-    }
-)  # fmt: skip
-YES, NO = frozenset({"on", "true", "yes", "1"}), frozenset({"off", "false", "no", "0"})
 OF_DEVICES = {"io_scheduler": "scheduler", "read_ahead_kib": "read_ahead_kb"}
-KNOWN = (
-    "vm.* sysctls (ls /proc/sys/vm), cpu_governor, cpu_turbo, cpu_smt, transparent_hugepage, io_scheduler, "
-    "read_ahead_kib and stop_timers"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +30,11 @@ class Write:
 
 
 def writes(name: str, value: str) -> list[Write]:
-    """What to write for a setting of the machine; UnsupportedError if it has none or does not know the value."""
+    """What to write for a setting of the machine; UnsupportedError if it has none or does not know the value.
+
+    UsageError for a value out of bounds: cells need not come from a study that was just read.
+    """
+    check_bounds(name, value)
     match name:
         case "cpu_governor":
             found = sorted(CPUS.glob("cpu[0-9]*/cpufreq/scaling_governor"))
@@ -55,9 +48,7 @@ def writes(name: str, value: str) -> list[Write]:
             path = HUGE / "enabled"
             _check_choice(name, value, [path])
             return _all(name, [path] if path.exists() else [], value)
-        case _ if (
-            name.startswith("vm.") and name.removeprefix("vm.").isidentifier() and name not in FORBIDDEN
-        ):
+        case _ if name.startswith("vm.") and name in tunables.BOUNDS:
             path = SYSCTL / name.replace(".", "/")
             return _all(name, [path] if path.exists() else [], value)
         case _:
@@ -66,12 +57,23 @@ def writes(name: str, value: str) -> list[Write]:
 
 def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
     """What to write for a setting of devices, given their request queues in /sys."""
+    check_bounds(name, value)
     found = [path for queue in queues if (path := queue / OF_DEVICES[name]).exists()]
     if name == "io_scheduler":
         # What only passes requests on to other devices (dm, md) has no scheduler to choose.
         found = [path for path in found if _choices(path) != ["none"]] or found
         _check_choice(name, value, found)
     return _all(name, found, value)
+
+
+def check_bounds(name: str, value: str) -> None:
+    """UsageError for a value that no study may set; what is no setting at all is told by who looks for it."""
+    if name not in tunables.BOUNDS:
+        return
+    try:
+        tunables.check(name, value, memory_bytes=memory.total_bytes())
+    except ValueError as error:
+        raise UsageError(str(error), where=f"tuning.{name}") from error
 
 
 def held(path: Path) -> str:
@@ -97,7 +99,7 @@ def is_setting(path: Path) -> bool:
     if ".." in path.parts:
         return False
     return (
-        (path.parent == SYSCTL / "vm" and f"vm.{path.name}" not in FORBIDDEN)
+        (path.parent == SYSCTL / "vm" and f"vm.{path.name}" in tunables.BOUNDS)
         or path == HUGE / "enabled"
         or path in {CPUS / "intel_pstate/no_turbo", CPUS / "cpufreq/boost", CPUS / "smt/control"}
         or (path.is_relative_to(CPUS) and path.name == "scaling_governor")
@@ -114,7 +116,7 @@ def missing(name: str) -> UnsupportedError:
     return UnsupportedError(
         "this machine has no such setting",
         where=f"tuning.{name}",
-        hint=f"can be set where there is one: {KNOWN}",
+        hint=f"can be set where there is one: {', '.join(tunables.NAMES)}",
     )
 
 
@@ -126,7 +128,7 @@ def _all(name: str, paths: Sequence[Path], value: str) -> list[Write]:
 
 def _turbo(value: str) -> list[Write]:
     """intel_pstate asks whether it is *off*; other drivers whether it is on (admin-guide/pm)."""
-    wanted = _flag("cpu_turbo", value)
+    wanted = tunables.FLAGS[value]
     choices: list[tuple[Path, Callable[[bool], str]]] = [
         (CPUS / "intel_pstate/no_turbo", lambda on: "0" if on else "1"),
         (CPUS / "cpufreq/boost", lambda on: "1" if on else "0"),
@@ -139,16 +141,10 @@ def _turbo(value: str) -> list[Write]:
 
 def _smt(value: str, control: Path) -> list[Write]:
     """Only between on and off: ``forceoff`` cannot be undone, and the rest says that there is no SMT."""
-    wanted = _flag("cpu_smt", value)
+    wanted = tunables.FLAGS[value]
     if (sysfs.text(control) or "") not in {"on", "off"}:
         raise missing("cpu_smt")
     return [Write(path=control, value="on" if wanted else "off")]
-
-
-def _flag(name: str, value: str) -> bool:
-    if value in YES or value in NO:
-        return value in YES
-    raise UnsupportedError(f"'{value}' is neither on nor off", where=f"tuning.{name}", hint="write on or off")
 
 
 def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:

@@ -6,31 +6,27 @@ A timer only stops to *begin* work; a job that it began before goes on. systemct
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fslab.errors import ToolFailedError, UnsupportedError, UsageError
+from fslab.machine import tunables
 from fslab.storage import Journal
 from fslab.system import proc
 
 KIND = "timer"
-NAME = re.compile(r"[A-Za-z0-9:_.@\\-]+\.timer")
 RUNNING = Path("/run/systemd/system")  # sd_booted(3)
 TIMEOUT_S = 30.0
 
 
 def parse(value: str) -> tuple[str, ...]:
     """Names of timers, separated by blanks or commas; UsageError for what is none."""
-    found = tuple(filter(None, re.split(r"[\s,]+", value)))
-    for name in found:
-        if not NAME.fullmatch(name):
-            raise UsageError(
-                f"'{name}' is no timer", where="tuning.stop_timers", hint="write apt-daily.timer man-db.timer"
-            )
-    return found
+    try:
+        return tunables.timers(value)
+    except ValueError as error:
+        raise UsageError(str(error), where="tuning.stop_timers") from error
 
 
 def check(running: Path = RUNNING) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from fslab.errors import BusyError, NeedsRootError, UnsupportedError
 from fslab.machine import _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
+from fslab.machine.tunables import TIMER_NAME, TIMERS
 from fslab.storage import Journal
 from fslab.system import sysfs
 
@@ -23,7 +24,6 @@ __all__ = [
     "TIMER", "check", "device_facts", "in_force", "is_setting", "is_timer", "put_back", "start_timer", "tuned",
     "tuned_devices",
 ]  # fmt: skip
-TIMERS = "stop_timers"
 TIMER = _timers.KIND
 start_timer = _timers.start
 
@@ -40,6 +40,8 @@ def check(settings: Mapping[str, str]) -> None:
         )
     for name, value in _of_machine(settings).items():
         _settings.writes(name, value)
+    for name in OF_DEVICES.keys() & settings.keys():
+        _settings.check_bounds(name, settings[name])
     if TIMERS in settings and _timers.parse(settings[TIMERS]):
         _timers.check()
 
@@ -94,7 +96,7 @@ def queues(devices: Sequence[str], sys: Path = sysfs.SYS) -> list[Path]:
 
 def is_timer(target: str) -> bool:
     """Whether this can be the name of a timer that we stopped."""
-    return _timers.NAME.fullmatch(target) is not None
+    return TIMER_NAME.fullmatch(target) is not None
 
 
 def put_back(path: Path, found: str) -> None:

@@ -13,17 +13,13 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
 from fslab.claims.written import Claim, Published
+from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import Stopping, Until
 from fslab.units import parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
-TUNABLE_NAMES = (
-    "vm.*", "cpu_governor", "cpu_turbo", "cpu_smt", "transparent_hugepage", "io_scheduler", "read_ahead_kib",
-    "stop_timers",
-)  # fmt: skip
-TUNABLE = re.compile("|".join(name.replace(".*", r"\.[a-z0-9_]+") for name in TUNABLE_NAMES))
 
 
 def _duration(value: object) -> float:
@@ -57,7 +53,12 @@ def _share(value: object) -> float:
 def _tuning(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping such as {vm.dirty_bytes: 67108864}")  # noqa: TRY004 - for pydantic
-    return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
+    return {key: setting(item) for key, item in value.items()}
+
+
+def setting(value: object) -> str:
+    """A value as the kernel's files have it: YAML reads a bare on or off as a boolean."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _TEXT = {"type": "string"}
@@ -92,7 +93,7 @@ Tuning = Annotated[
         {
             "title": "mapping",
             "type": "object",
-            "patternProperties": {f"^({TUNABLE.pattern})$": _SETTING},
+            "properties": dict.fromkeys(tunables.NAMES, _SETTING),
             "additionalProperties": False,
         }
     ),
@@ -233,9 +234,9 @@ class StudyFile(Written):
     guest_memory: str | None = Field(None, description="memory of a guest, such as 1g")
     tuning: Tuning = Field(
         {},
-        description="settings during each trial, verified and put back afterwards: `vm.*` sysctls, `cpu_governor`, "
-        "`cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use `io_scheduler` and "
-        "`read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
+        description="settings during each trial, each within bounds, verified and put back afterwards: `vm.*` sysctls, "
+        "`cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use "
+        "`io_scheduler` and `read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
     )
 
     claims: tuple[Claim, ...] = Field(

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import claims, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.mistakes import Mistakes, meant, suggestion
-from fslab.study.model import NAME, TUNABLE, TUNABLE_NAMES, Layout, Medium, Stack, StudyFile, Workload
+from fslab.study.model import NAME, Layout, Medium, Stack, StudyFile, Workload, setting
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -202,8 +203,10 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
 
 
 def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
-    if not TUNABLE.fullmatch(key):
-        what = f"cannot be set by a study: only {', '.join(TUNABLE_NAMES)}"
-        note(mistakes, node, what, node)
-    elif isinstance(node.content, dict | list | None):
+    if isinstance(node.content, dict | list | None):
         note(mistakes, node, "is not a single value", node)
+        return
+    try:
+        tunables.check(key, setting(node.content))
+    except ValueError as error:
+        note(mistakes, node, str(error), node)

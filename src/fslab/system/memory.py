@@ -1,4 +1,4 @@
-"""Where files can lie in memory: a tmpfs with room. Looks only."""
+"""How much memory there is, and where files can lie in it: a tmpfs with room. Looks only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fslab.errors import NoSpaceError
-from fslab.system import mounts
+from fslab.system import mounts, sysfs
 from fslab.units import format_size
 
 SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
+
+
+def total_bytes() -> int | None:
+    """Of the machine; None where the kernel does not tell."""
+    return _told("MemTotal")
+
+
+def _told(name: str, table: Path = Path("/proc/meminfo")) -> int | None:
+    # proc_meminfo(5): its kB are 1024 bytes
+    lines = (line.split() for line in (sysfs.text(table) or "").splitlines())
+    found = next((words for words in lines if words[:1] == [f"{name}:"]), None)
+    return int(found[1]) * 1024 if found else None
 
 
 def directory(size_bytes: int, *, executable: bool = True) -> Path:

@@ -18,7 +18,7 @@ KNOWN = frozenset(
     flow flow_id flow_sleep force_async fsync fsync_on_close gtod_cpu gtod_reduce hipri hipri_percentage
     hugepage-size ignore_error io_size io_submit_mode iodepth iodepth_batch
     iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low ioengine latency_percentile
-    latency_run latency_target latency_window lockfile lockmem loops max_latency mem new_group nice
+    latency_run latency_target latency_window lockfile loops max_latency mem new_group nice
     nonvectored norandommap nowait nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
     offset_align offset_increment openfiles overwrite percentage_random prio prioclass
     random_distribution random_generator rate rate_cycle rate_ignore_thinktime
@@ -59,6 +59,7 @@ _COMMAND = "a workload may not run commands of its own"
 _LOG = "fslab keeps fio's JSON document; logs would be written beside it, unseen"
 _READING = "it changes the document that fslab reads"
 _MACHINE = "machine settings belong under 'tuning', where they are put back afterwards"
+_PINNED = "memory that nobody can take back ends in other processes being killed; a guest can have less (guest_memory)"
 _REPLAY = "a trace names its own files, outside the directory under test"
 _ONE_JOB = "a workload is one job; write several workloads instead"
 _UNITS = "it changes what k and m mean; fslab reads sizes as powers of 1024"
@@ -86,6 +87,7 @@ REFUSED = {
         _READING: "output output-format minimal append-terse terse-version status-interval eta eta-interval"
         " eta-newline group_reporting percentile_list clat_percentiles lat_percentiles slat_percentiles"
         " unified_rw_reporting stats block_error_percentiles debug showcmd parse-only idle-prof",
+        _PINNED: "lockmem",
         _MACHINE: "ioscheduler cgroup cgroup_weight cgroup_nodelete",
         _REPLAY: "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align"
         " replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters"

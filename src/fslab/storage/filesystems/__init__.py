@@ -28,7 +28,10 @@ VFS_OPTIONS: Mapping[str, str] = {
     "silent": "", "loud": "", "iversion": "", "noiversion": "",
 }  # fmt: skip
 
+ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
 SIZE = re.compile(r"\d+[kmgKMG]?")
+# What a value of no declared form may be: names of character sets make the kernel load a module.
+FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
 # A value may be written right after its flag: -llogdev=…
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
@@ -131,6 +134,7 @@ class FileSystem(ABC):
         except ValueError as error:
             raise ValueError(f"mkfs options '{options}': {error}") from error
         index = 0
+        _refuse_ending_the_machine(self.name, " ".join(words))
         for word in words:
             _refuse_other_devices(self.name, word)
         while index < len(words):
@@ -138,12 +142,26 @@ class FileSystem(ABC):
 
     def check_mount_options(self, options: str) -> None:
         """ValueError for a mount option that this file system does not have, or a value it cannot take."""
+        _refuse_ending_the_machine(self.name, options)
         known = {**VFS_OPTIONS, **self.mount_options}
         for option in options.split(","):
             name, equals, value = option.strip().partition("=")
             if name not in known:
                 raise ValueError(f"{self.name} has no mount option '{name}': {nearest(name, known)}")
             _check_value(name, value if equals else None, known[name])
+
+
+def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
+    """Whatever a driver declares: a file system that breaks must not take the machine and all its users down.
+
+    Refused in guests too: there it would only cost a trial, but the same study runs on the host with ``--on``.
+    """
+    for word in re.split(r"[^\w-]+", options.lower()):
+        attached = word[2:] if word.startswith("-") else word  # -epanic
+        if ENDS_THE_MACHINE.search(word) or ENDS_THE_MACHINE.search(attached):
+            raise ValueError(
+                f"'{word}' of {filesystem} can take the whole machine down: not let through, on no file system"
+            )
 
 
 def _refuse_other_devices(filesystem: str, word: str) -> None:
@@ -186,6 +204,8 @@ def _check_value(name: str, value: str | None, form: str) -> None:
         raise ValueError(f"mount option '{name}' takes a whole number, got '{value}'")
     if form == "size" and not SIZE.fullmatch(value):
         raise ValueError(f"mount option '{name}' takes a size such as 256k, got '{value}'")
+    if form == "any" and not FREE.fullmatch(value):
+        raise ValueError(f"mount option '{name}' takes letters, digits and '_.:+*-', got '{value}'")
     words: Collection[str] = form.split("|")
     if form not in {"int", "size", "any"} and value.partition(":")[0] not in words:
         raise ValueError(f"mount option '{name}' cannot be '{value}': {nearest(value, words)}")

@@ -32,7 +32,7 @@ class Bcachefs(FileSystem):
     }  # fmt: skip
     mount_options = {
         "acl": "", "background_compression": COMPRESSION, "compression": COMPRESSION, "data_checksum": CHECKSUMS,
-        "metadata_checksum": CHECKSUMS, "discard": "", "nodiscard": "", "errors": "continue|ro|panic|fix_safe",
+        "metadata_checksum": CHECKSUMS, "discard": "", "nodiscard": "", "errors": "continue|ro|fix_safe",
         "fsck": "", "inodes_32bit": "", "nocow": "", "str_hash": "crc32c|crc64|siphash", "verbose": "",
         "wide_macs": "", "inline_data": "", "journal_flush_delay": "int", "journal_flush_disabled": "",
         "journal_reclaim_delay": "int", "shard_inode_numbers": "",

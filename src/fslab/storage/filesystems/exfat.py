@@ -23,7 +23,7 @@ class Exfat(FileSystem):
         "--boundary-align": "value", "--pack-bitmap": "",
     }  # fmt: skip
     mount_options = {
-        **_foreign.MASK_OPTIONS, "allow_utime": "any", "discard": "", "errors": "continue|remount-ro|panic",
+        **_foreign.MASK_OPTIONS, "allow_utime": "any", "discard": "", "errors": "continue|remount-ro",
         "keep_last_dots": "", "sys_tz": "", "time_offset": "any", "zero_size_dir": "",
     }  # fmt: skip
 

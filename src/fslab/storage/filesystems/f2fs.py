@@ -40,7 +40,7 @@ class F2fs(FileSystem):
         "nocheckpoint_merge": "", "compress_algorithm": "lzo|lz4|zstd|lzo-rle", "compress_cache": "",
         "compress_chksum": "", "compress_extension": "any", "compress_log_size": "int",
         "compress_mode": "fs|user", "data_flush": "", "disable_ext_identify": "", "disable_roll_forward": "",
-        "discard": "", "nodiscard": "", "discard_unit": "block|segment|section", "errors": "any",
+        "discard": "", "nodiscard": "", "discard_unit": "block|segment|section", "errors": "continue|remount-ro",
         "extent_cache": "", "noextent_cache": "", "fastboot": "", "flush_merge": "", "noflush_merge": "",
         "fsync_mode": "posix|strict|nobarrier", "gc_merge": "", "nogc_merge": "", "heap": "", "no_heap": "",
         "inline_data": "", "noinline_data": "", "inline_dentry": "", "noinline_dentry": "", "inline_xattr": "",

@@ -24,7 +24,7 @@ class Jfs(FileSystem):
     )
     mkfs_flags = {"-L": "value", "-O": "", "-s": "value"}
     mount_options = {
-        "iocharset": "any", "integrity": "", "nointegrity": "", "errors": "continue|remount-ro|panic",
+        "iocharset": "any", "integrity": "", "nointegrity": "", "errors": "continue|remount-ro",
         "quota": "", "noquota": "", "usrquota": "", "grpquota": "", "uid": "int", "gid": "int", "umask": "any",
         "discard": "int?", "nodiscard": "",
     }  # fmt: skip

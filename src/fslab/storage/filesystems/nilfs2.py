@@ -33,7 +33,7 @@ class Nilfs2(FileSystem):
         "-b": "value", "-B": "value", "-L": "value", "-m": "value", "-O": "value",
     }  # fmt: skip
     mount_options = {
-        "barrier": "", "nobarrier": "", "errors": "continue|remount-ro|panic", "order": "relaxed|strict",
+        "barrier": "", "nobarrier": "", "errors": "continue|remount-ro", "order": "relaxed|strict",
         "norecovery": "", "discard": "", "nodiscard": "",
     }  # fmt: skip
 

@@ -31,7 +31,7 @@ class Reiser4(FileSystem):
         "--label": "value", "-o": "value", "--override": "value",
     }  # fmt: skip
     mount_options = {
-        "discard": "", "dont_load_bitmap": "", "onerror": "panic|remount-ro|reboot", "txmod": "hybrid|journal|wa",
+        "discard": "", "dont_load_bitmap": "", "onerror": "remount-ro", "txmod": "hybrid|journal|wa",
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:

@@ -23,7 +23,7 @@ class Vfat(FileSystem):
     }  # fmt: skip
     mount_options = {
         **_foreign.MASK_OPTIONS, "allow_utime": "any", "codepage": "int", "check": "r|relaxed|n|normal|s|strict",
-        "debug": "", "discard": "", "dos1xfloppy": "", "errors": "continue|remount-ro|panic", "flush": "",
+        "debug": "", "discard": "", "dos1xfloppy": "", "errors": "continue|remount-ro", "flush": "",
         "nfs": "stale_rw|nostale_ro?", "nonumtail": "", "quiet": "", "rodir": "",
         "shortname": "lower|win95|winnt|mixed", "showexec": "", "sys_immutable": "", "time_offset": "any",
         "tz": "UTC", "uni_xlate": "", "usefree": "", "utf8": "0|1?",

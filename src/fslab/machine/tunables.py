@@ -1,0 +1,129 @@
+"""Which settings a study may change, and within which bounds. Pure: what this machine has is ``_settings``' matter.
+
+Only what is here can be set. A value that the kernel takes can still cost the machine (``vm.min_free_kbytes`` near
+the size of memory kills every process) or others their work, so each setting has its own bounds; settings that
+take memory, refuse memory to others, act at once or guard against attacks have no line here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fslab.errors import nearest
+
+TIMERS = "stop_timers"
+TIMER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9:_.@\\-]*\.timer")
+FLAGS: Mapping[str, bool] = {
+    "on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False,
+}  # fmt: skip
+
+
+class Bound(Protocol):
+    """What values of a setting may be."""
+
+    def check(self, value: str, memory_bytes: int | None) -> None:
+        """ValueError for a value outside; ``memory_bytes``: of the machine, where it is known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Number:
+    """A whole number from ``low`` to ``high``; of a setting that is an amount of memory, counted in
+    ``unit_bytes``, at most ``share`` of what the machine has."""
+
+    low: int
+    high: int
+    unit_bytes: int = 1
+    share: float | None = None
+
+    def check(self, value: str, memory_bytes: int | None) -> None:
+        """ValueError for what is no whole number, or outside."""
+        if not re.fullmatch(r"[0-9]{1,18}", value) or not self.low <= int(value) <= self.high:
+            raise ValueError(f"'{value}' is not a whole number from {self.low} to {self.high}")
+        if self.share is None or memory_bytes is None:
+            return
+        most = int(memory_bytes * self.share) // self.unit_bytes
+        if int(value) > most:
+            raise ValueError(f"{value} is more than {self.share:.0%} of this machine's memory: {most}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Word:
+    """One of ``words``; of none given, a plain name that the kernel must have in its own list."""
+
+    words: Sequence[str] = ()
+
+    def check(self, value: str, memory_bytes: int | None) -> None:  # noqa: ARG002
+        """ValueError for any other. A name with a slash or a dot could name a file or a kernel module."""
+        if self.words and value not in self.words:
+            raise ValueError(f"'{value}' is not one of {', '.join(self.words)}")
+        if not self.words and not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
+            raise ValueError(f"'{value}' is not a name such as none or performance")
+
+
+class Timers:
+    """Names of systemd timers."""
+
+    def check(self, value: str, memory_bytes: int | None) -> None:  # noqa: ARG002
+        """ValueError for a unit that is not a timer: a service that stops could be the way into the machine."""
+        timers(value)
+
+
+def timers(value: str) -> tuple[str, ...]:
+    """Names of timers, separated by blanks or commas; ValueError for what is none."""
+    found = tuple(filter(None, re.split(r"[\s,]+", value)))
+    for name in found:
+        if not TIMER_NAME.fullmatch(name):
+            raise ValueError(f"'{name}' is no timer: write apt-daily.timer man-db.timer")
+    return found
+
+
+_DIRTY_SHARE, _FREE_SHARE = 0.5, 1 / 16
+_PERCENT = Number(low=0, high=100)
+# Documentation/admin-guide/sysctl/vm.rst. Where the kernel takes more, the bound is what still leaves the machine
+# usable by others.
+BOUNDS: Mapping[str, Bound] = {
+    "vm.compact_unevictable_allowed": Number(low=0, high=1),
+    "vm.compaction_proactiveness": _PERCENT,
+    "vm.defrag_mode": Number(low=0, high=1),
+    "vm.dirty_background_bytes": Number(low=1, high=1 << 40, share=_DIRTY_SHARE),
+    "vm.dirty_background_ratio": Number(low=0, high=50),
+    "vm.dirty_bytes": Number(low=8192, high=1 << 40, share=_DIRTY_SHARE),
+    "vm.dirty_expire_centisecs": Number(low=1, high=360_000),
+    "vm.dirty_ratio": Number(low=1, high=50),
+    "vm.dirty_writeback_centisecs": Number(low=0, high=360_000),
+    "vm.dirtytime_expire_seconds": Number(low=1, high=86_400),
+    "vm.extfrag_threshold": Number(low=0, high=1000),
+    "vm.laptop_mode": Number(low=0, high=60),
+    "vm.max_map_count": Number(low=65_530, high=16_777_216),
+    "vm.min_free_kbytes": Number(low=1024, high=1 << 20, unit_bytes=1024, share=_FREE_SHARE),
+    "vm.min_slab_ratio": Number(low=0, high=50),
+    "vm.min_unmapped_ratio": Number(low=0, high=50),
+    "vm.numa_stat": Number(low=0, high=1),
+    "vm.overcommit_memory": Number(low=0, high=1),  # 2 refuses memory to programs that nobody asked
+    "vm.page_lock_unfairness": Number(low=0, high=1000),
+    "vm.stat_interval": Number(low=1, high=3600),
+    "vm.swappiness": Number(low=0, high=200),
+    "vm.vfs_cache_pressure": Number(low=1, high=1000),  # 0 never gives inodes back: out of memory
+    "vm.vfs_cache_pressure_denom": Number(low=100, high=10_000),
+    "vm.watermark_boost_factor": Number(low=0, high=15_000),
+    "vm.watermark_scale_factor": Number(low=1, high=1000),
+    "vm.zone_reclaim_mode": Number(low=0, high=7),
+    "cpu_governor": Word(),
+    "cpu_turbo": Word(words=tuple(FLAGS)),
+    "cpu_smt": Word(words=tuple(FLAGS)),
+    "transparent_hugepage": Word(words=("always", "madvise", "never")),
+    "io_scheduler": Word(),
+    "read_ahead_kib": Number(low=0, high=65_536),
+    TIMERS: Timers(),
+}
+NAMES = tuple(BOUNDS)
+
+
+def check(name: str, value: str, *, memory_bytes: int | None = None) -> None:
+    """ValueError for a setting that a study cannot change, or a value out of its bounds."""
+    if name not in BOUNDS:
+        raise ValueError(f"cannot be set by a study: {nearest(name, NAMES)}")
+    BOUNDS[name].check(value, memory_bytes)
