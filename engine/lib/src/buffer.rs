@@ -1,5 +1,8 @@
 //! A buffer whose start is at a page boundary, as `O_DIRECT` needs it.
 
+use crate::error::Result;
+use crate::memory;
+
 /// The boundary: large enough for any device's blocks.
 const PAGE: usize = 4096;
 
@@ -12,11 +15,14 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// A buffer of this many bytes.
-    pub fn new(length: usize) -> Self {
-        let bytes = vec![0; length + PAGE];
+    /// A buffer of this many zeros.
+    ///
+    /// # Errors
+    /// Of the kind `no_memory`.
+    pub fn new(length: usize) -> Result<Self> {
+        let bytes = memory::zeroed(length.saturating_add(PAGE))?;
         let start = bytes.as_ptr().align_offset(PAGE);
-        Self { bytes, start, length }
+        Ok(Self { bytes, start, length })
     }
 }
 

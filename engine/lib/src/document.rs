@@ -83,34 +83,6 @@ pub struct Operation {
     pub series: Option<Series>,
 }
 
-impl Operation {
-    /// Several operations, one after the other, as one: as many as the first of them, with the time,
-    /// the bytes and the errors of all.
-    pub fn total(name: &'static str, parts: &[Self]) -> Self {
-        let sum = |part: fn(&Self) -> f64| parts.iter().map(part).sum::<f64>();
-        let seconds = sum(|part| part.seconds);
-        let count = parts.first().map_or(0, |part| part.count);
-        let bytes: u64 = parts.iter().filter_map(|part| part.bytes).sum();
-        Self {
-            name,
-            count,
-            bytes: Some(bytes),
-            errors: parts.iter().map(|part| part.errors).sum(),
-            seconds,
-            sync_seconds: None,
-            first_finished_seconds: sum(|part| part.first_finished_seconds),
-            last_finished_seconds: sum(|part| part.last_finished_seconds),
-            rate_per_second: (seconds > 0.0).then(|| count as f64 / seconds),
-            bandwidth_bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
-            cpu_user_seconds: sum(|part| part.cpu_user_seconds),
-            cpu_system_seconds: sum(|part| part.cpu_system_seconds),
-            latency_ns: None,
-            syscalls: None,
-            series: None,
-        }
-    }
-}
-
 /// How often a class of system call was made, and its latency.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SyscallSummary {

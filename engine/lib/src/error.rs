@@ -16,6 +16,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// The file system or the quota is full, in blocks or in inodes.
     NoSpace,
+    /// There is less free memory than is needed.
+    NoMemory,
     /// Permission denied, or a read-only file system.
     Permission,
     /// The process or the system has too many open files.
@@ -38,6 +40,7 @@ impl From<Errno> for Kind {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::NOSPC | Errno::DQUOT => Self::NoSpace,
+            Errno::NOMEM => Self::NoMemory,
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Permission,
             Errno::MFILE | Errno::NFILE => Self::TooManyFiles,
             Errno::NOENT => Self::NotFound,
@@ -69,6 +72,24 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// Known sizes are more than fits.
+    #[error("no room in {}: {message}", path.display())]
+    Room {
+        /// Where.
+        path: PathBuf,
+        /// What is needed and what there is.
+        message: String,
+    },
+    /// More memory than is free.
+    #[error("{what} would take {bytes} bytes of memory{}", free.map_or_else(String::new, |free| format!(", and {free} are free")))]
+    Memory {
+        /// What for.
+        what: String,
+        /// How much.
+        bytes: u64,
+        /// How much there is, if that is known.
+        free: Option<u64>,
+    },
     /// A parameter makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -91,6 +112,8 @@ impl Error {
         match self {
             Self::System { errno, .. } => Kind::from(*errno),
             Self::Content { .. } => Kind::Content,
+            Self::Room { .. } => Kind::NoSpace,
+            Self::Memory { .. } => Kind::NoMemory,
             Self::Invalid(_) => Kind::Invalid,
             Self::Interrupted(_) | Self::Cancelled => Kind::Interrupted,
         }
@@ -99,7 +122,7 @@ impl Error {
     /// The file or directory on which it failed, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::System { path, .. } | Self::Content { path, .. } => Some(path),
+            Self::System { path, .. } | Self::Content { path, .. } | Self::Room { path, .. } => Some(path),
             _ => None,
         }
     }

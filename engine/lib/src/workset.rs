@@ -19,7 +19,7 @@ use crate::measure::recorder::Recorder;
 use crate::measure::{Detail, Measure};
 use crate::numbered::Name;
 use crate::random::{Stream, shuffle};
-use crate::sys;
+use crate::{memory, sys};
 
 /// In which order a worker goes through its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -86,6 +86,17 @@ fn share(total: u64, workers: u64, worker: u64) -> Range<u64> {
         u64::try_from(edge).unwrap_or(total)
     };
     edge(worker)..edge(worker + 1)
+}
+
+/// The files of one worker, in their order.
+#[derive(Debug)]
+pub enum Files {
+    /// As they were created.
+    Created(Range<u64>),
+    /// The last one first.
+    Reverse(Range<u64>),
+    /// Shuffled.
+    Random(Vec<u64>),
 }
 
 /// The work directory, open.
@@ -156,23 +167,35 @@ impl WorkSet {
         rustix::fs::syncfs(&self.descriptor).context("sync", || &self.path)
     }
 
-    /// Calls `action` with each file that is the share of this worker.
+    /// The files that are the share of this worker, in the order in which it goes through them.
+    ///
+    /// # Errors
+    /// Of the kind `no_memory` if they are to be shuffled and are too many.
+    pub fn files_of(&self, worker: usize) -> Result<Files> {
+        let share = self.shape.share(worker);
+        Ok(match self.shape.order {
+            FileOrder::Created => Files::Created(share),
+            FileOrder::Reverse => Files::Reverse(share),
+            FileOrder::Random => {
+                let mut files: Vec<u64> = memory::room_for("the shuffled files", share.end - share.start)?;
+                files.extend(share);
+                shuffle(&mut files, &mut Stream::new(self.shape.seed, worker as u64));
+                Files::Random(files)
+            }
+        })
+    }
+
+    /// Calls `action` with each of these files.
     pub fn each(
         &self,
-        worker: usize,
+        files: &Files,
         recorder: &mut Recorder<'_>,
         mut action: impl FnMut(&mut Recorder<'_>, &File<'_>) -> Result<()>,
     ) -> Result<()> {
-        let share = self.shape.share(worker);
-        match self.shape.order {
-            FileOrder::Created => self.each_of(share, recorder, &mut action),
-            FileOrder::Reverse => self.each_of(share.rev(), recorder, &mut action),
-            FileOrder::Random => {
-                let mut files: Vec<u64> = share.collect();
-                shuffle(&mut files, &mut Stream::new(self.shape.seed, worker as u64));
-                recorder.begin();
-                self.each_of(files.into_iter(), recorder, &mut action)
-            }
+        match files {
+            Files::Created(share) => self.each_of(share.clone(), recorder, &mut action),
+            Files::Reverse(share) => self.each_of(share.clone().rev(), recorder, &mut action),
+            Files::Random(files) => self.each_of(files.iter().copied(), recorder, &mut action),
         }
     }
 

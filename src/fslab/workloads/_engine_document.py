@@ -79,4 +79,7 @@ def _failure(error: Mapping[str, Any]) -> FslabError:
     if error["kind"] == "no_space":
         hint = "give the medium a larger size, or lower files, size or scale"
         return NoSpaceError(what, where=error["path"], hint=hint)
+    if error["kind"] == "no_memory":
+        hint = "give the machine more memory, or lower files, size, buffer or threads"
+        return ToolFailedError(what, where=error["path"], hint=hint)
     return ToolFailedError(what, where=error["path"])

@@ -6,6 +6,7 @@ pub mod histogram;
 pub mod phase;
 pub mod recorder;
 pub mod share;
+pub mod whole;
 
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
-//! One measured phase: workers that all start at one barrier, and what follows them within the
-//! measured time, such as a final `syncfs`.
+//! One measured phase: workers that make what they need, then all start at one barrier, and what follows
+//! them within the measured time, such as a final `syncfs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::Measure;
@@ -26,7 +26,28 @@ pub struct Phase<'a> {
 }
 
 /// Says that nothing follows the workers.
-pub const NOTHING: Option<fn() -> Result<()>> = None;
+pub const NOTHING: Option<fn(&mut Finish) -> Result<()>> = None;
+
+/// What follows the workers, within the measured time.
+#[derive(Debug, Default)]
+pub struct Finish {
+    sync_ns: Option<u64>,
+}
+
+impl Finish {
+    /// Does the final sync, which is measured by itself.
+    pub fn sync(&mut self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        let start = now_ns();
+        sync()?;
+        self.sync_ns = Some(self.sync_ns.unwrap_or(0) + (now_ns() - start));
+        Ok(())
+    }
+}
+
+/// Says that workers need nothing that takes time to make.
+pub fn unprepared(_worker: usize) -> Result<()> {
+    Ok(())
+}
 
 /// The work of one thread, over.
 struct Worked<T> {
@@ -53,42 +74,50 @@ impl<'a> Phase<'a> {
 }
 
 impl Phase<'_> {
-    /// Runs `work` with the worker's number on every thread, then `finish` if it is given; all of it
-    /// is measured. Returns the measurements and what each worker returned, in order.
+    /// Makes what each worker needs with `prepare`, on its own thread; then, from one barrier on, runs `work`
+    /// with the worker's number, then `finish` if it is given. All but the preparation is measured. Returns
+    /// the measurements and what each worker returned, in order.
     ///
     /// # Errors
-    /// The first worker's own error; the others stop at their next file.
-    pub fn run<T, W, F>(&self, work: W, finish: Option<F>) -> Result<(Operation, Vec<T>)>
+    /// The first worker's own error; the others stop at their next file, or do not start at all.
+    pub fn run<S, T, P, W, F>(&self, prepare: P, work: W, finish: Option<F>) -> Result<(Operation, Vec<T>)>
     where
         T: Send,
-        W: Fn(usize, &mut Recorder<'_>) -> Result<T> + Sync,
-        F: FnOnce() -> Result<()>,
+        P: Fn(usize) -> Result<S> + Sync,
+        W: Fn(usize, S, &mut Recorder<'_>) -> Result<T> + Sync,
+        F: FnOnce(&mut Finish) -> Result<()>,
     {
-        let worked = self.run_workers(&work)?;
-        let workers_end = worked.iter().map(|w| w.finished).max().unwrap_or_default();
+        let worked = self.run_workers(&prepare, &work)?;
         let (parts, results): (Vec<_>, Vec<_>) =
             worked.into_iter().map(|w| ((w.tally, w.cpu, w.started, w.finished), w.result)).unzip();
         let values = first_error_or_all(results)?;
-        let cpu_before = CpuTime::of_this_thread();
-        let sync_ns = finish.map(|finish| finish().map(|()| now_ns() - workers_end)).transpose()?;
-        let cpu = CpuTime::of_this_thread() - cpu_before;
-        Ok((self.report(parts, sync_ns, cpu), values))
+        let (mut finished, mut cpu, mut end) = (Finish::default(), CpuTime::default(), None);
+        if let Some(finish) = finish {
+            let before = CpuTime::of_this_thread();
+            finish(&mut finished)?;
+            end = Some(now_ns());
+            cpu = CpuTime::of_this_thread() - before;
+        }
+        Ok((self.report(parts, end, finished.sync_ns, cpu), values))
     }
 
-    fn run_workers<T, W>(&self, work: &W) -> Result<Vec<Worked<T>>>
+    fn run_workers<S, T, P, W>(&self, prepare: &P, work: &W) -> Result<Vec<Worked<T>>>
     where
         T: Send,
-        W: Fn(usize, &mut Recorder<'_>) -> Result<T> + Sync,
+        P: Fn(usize) -> Result<S> + Sync,
+        W: Fn(usize, S, &mut Recorder<'_>) -> Result<T> + Sync,
     {
         let gate = Gate::default();
         let cancelled = AtomicBool::new(false);
         let worker = |index: usize| {
             let mut recorder = Recorder::new(self.measure, &cancelled);
-            let result = if gate.pass() { Ok(()) } else { Err(Error::Cancelled) };
+            let prepared = prepare(index);
+            let go = gate.pass(prepared.is_ok());
+            let prepared = prepared.and_then(|prepared| go.then_some(prepared).ok_or(Error::Cancelled));
             let cpu_before = CpuTime::of_this_thread();
             let started = now_ns();
             recorder.start(started);
-            let result = result.and_then(|()| work(index, &mut recorder));
+            let result = prepared.and_then(|prepared| work(index, prepared, &mut recorder));
             let finished = now_ns();
             if result.is_err() {
                 cancelled.store(true, Ordering::Relaxed);
@@ -115,6 +144,7 @@ impl Phase<'_> {
     fn report(
         &self,
         parts: Vec<(Tally, CpuTime, u64, u64)>,
+        end: Option<u64>,
         sync_ns: Option<u64>,
         mut cpu: CpuTime,
     ) -> Operation {
@@ -126,7 +156,7 @@ impl Phase<'_> {
             total.merge(tally);
             cpu += used;
         }
-        let seconds_all = seconds(last - start + sync_ns.unwrap_or(0));
+        let seconds_all = seconds(end.unwrap_or(last) - start);
         Operation {
             name: self.name,
             count: total.count,
@@ -168,41 +198,111 @@ fn first_error_or_all<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     failure.map_or(Ok(values), Err)
 }
 
-/// A barrier that can also turn everyone away, which is needed when not all threads could be started.
+/// A barrier that can also turn everyone away, which is needed when not all threads could be started or one
+/// could not make what it needs.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,
-    changed: Condvar,
+    /// Heard by the one who opens, so that an arrival wakes none of those who wait.
+    arrived: Condvar,
+    opened: Condvar,
 }
 
 #[derive(Default)]
 struct GateState {
     waiting: usize,
+    failed: bool,
     verdict: Option<bool>,
 }
 
 impl Gate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits for the verdict: whether to go on.
-    fn pass(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    fn pass(&self, ready: bool) -> bool {
+        let mut state = self.lock();
         state.waiting += 1;
-        self.changed.notify_all();
+        state.failed |= !ready;
+        self.arrived.notify_one();
         loop {
             if let Some(verdict) = state.verdict {
                 return verdict;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Once all `started` threads wait, lets them through if they are as many as `wanted`.
+    /// Once all `started` threads wait, lets them through if they are as many as `wanted` and all ready.
     fn open(&self, started: usize, wanted: usize) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock();
         let mut state = self
-            .changed
+            .arrived
             .wait_while(state, |state| state.waiting < started)
             .unwrap_or_else(PoisonError::into_inner);
-        state.verdict = Some(started == wanted);
-        self.changed.notify_all();
+        state.verdict = Some(started == wanted && !state.failed);
+        self.opened.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Detail;
+    use crate::measure::recorder::Syscall;
+
+    const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
+
+    fn phase(threads: usize) -> Phase<'static> {
+        Phase::new("test", threads, &MEASURE, Bandwidth::Meaningless).unwrap()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as workers are")]
+    fn nothing(_: usize, (): (), _: &mut Recorder<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    #[test]
+    fn only_a_sync_counts_as_one() {
+        let linked = phase(2).run(unprepared, nothing, Some(|_: &mut Finish| Ok(()))).unwrap().0;
+        assert_eq!(linked.sync_seconds, None);
+        let synced = phase(2).run(unprepared, nothing, Some(|f: &mut Finish| f.sync(|| Ok(())))).unwrap().0;
+        let sync = synced.sync_seconds.unwrap();
+        assert!(synced.last_finished_seconds + sync <= synced.seconds + 1e-9, "{synced:?}");
+    }
+
+    /// Nobody works before all have what they need; and whatever that takes, the first operation is without.
+    #[test]
+    fn what_workers_need_is_made_before_the_barrier() {
+        use crate::measure::clock::fake;
+        let prepared = std::sync::atomic::AtomicUsize::new(0);
+        let prepare = |_| {
+            fake::start();
+            fake::spend(5_000_000_000);
+            prepared.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        };
+        let work = |_, (), recorder: &mut Recorder<'_>| {
+            assert_eq!(prepared.load(Ordering::SeqCst), 3);
+            fake::spend(700);
+            recorder.end_sole(Syscall::Stat, 0);
+            Ok(())
+        };
+        let operation = phase(3).run(prepare, work, NOTHING).unwrap().0;
+        assert_eq!((operation.count, operation.latency_ns.unwrap().max), (3, 700));
+        assert!((operation.seconds - 700e-9).abs() < 1e-12, "{}", operation.seconds);
+    }
+
+    #[test]
+    fn one_that_cannot_prepare_turns_all_away() {
+        let worked = AtomicBool::new(false);
+        let prepare = |index| if index == 1 { Err(Error::Invalid("no memory".into())) } else { Ok(()) };
+        let work = |_, (), _: &mut Recorder<'_>| {
+            worked.store(true, Ordering::Relaxed);
+            Ok(())
+        };
+        let failed = phase(3).run(prepare, work, NOTHING).unwrap_err();
+        assert_eq!((failed.to_string().as_str(), worked.into_inner()), ("no memory", false));
     }
 }

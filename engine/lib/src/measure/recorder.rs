@@ -129,12 +129,24 @@ impl<'a> Recorder<'a> {
         if self.detail == Detail::Syscalls {
             let now = now_ns();
             let latency = now - self.lap_start;
-            self.tally.syscalls[class as usize].get_or_insert_default().record(latency);
+            let sorted = self.tally.syscalls[class as usize].get_or_insert_default().record(latency);
             self.lap_start = now;
+            if sorted {
+                self.leave_out_since(now);
+            }
         }
     }
 
-    /// Leaves out of the next lap what was not a system call of any class.
+    /// Takes what has passed since out of the operation under way and of its next lap: it was the
+    /// recorder's own work.
+    #[inline(never)]
+    fn leave_out_since(&mut self, then: u64) {
+        let spent = now_ns() - then;
+        self.operation_start += spent;
+        self.lap_start += spent;
+    }
+
+    /// Leaves out of the next lap what was not a system call of any class. It stays in the operation.
     #[inline]
     pub fn skip(&mut self) {
         if self.detail == Detail::Syscalls {
@@ -151,10 +163,19 @@ impl<'a> Recorder<'a> {
         // The last lap ended here, unless the operation had none.
         let lapped = self.lap_start > self.operation_start;
         let now = if lapped { self.lap_start } else { now_ns() };
-        self.tally.operations.record(now - self.operation_start);
+        self.ended(now);
+        self.done(bytes);
+    }
+
+    /// Notes the latency of an operation that ended now, and starts the next one.
+    #[inline]
+    fn ended(&mut self, now: u64) {
+        let sorted = self.tally.operations.record(now - self.operation_start);
         self.operation_start = now;
         self.lap_start = now;
-        self.done(bytes);
+        if sorted {
+            self.leave_out_since(now);
+        }
     }
 
     /// Ends an operation that is one system call: its latency is that of the class.
@@ -162,10 +183,7 @@ impl<'a> Recorder<'a> {
     pub fn end_sole(&mut self, class: Syscall, bytes: u64) {
         self.tally.sole = Some(class);
         if self.detail > Detail::Off {
-            let now = now_ns();
-            self.tally.operations.record(now - self.operation_start);
-            self.operation_start = now;
-            self.lap_start = now;
+            self.ended(now_ns());
         }
         self.done(bytes);
     }
@@ -174,6 +192,13 @@ impl<'a> Recorder<'a> {
     pub fn failed(&mut self) {
         self.tally.errors += 1;
         self.begin();
+    }
+
+    /// What was recorded so far: the operations, and the classes of system call.
+    #[cfg(test)]
+    pub(crate) fn told(&mut self) -> (Option<super::histogram::Summary>, BTreeMap<Syscall, SyscallSummary>) {
+        let calls = self.tally.syscall_summaries(Detail::Syscalls).unwrap_or_default();
+        (self.tally.operations.summary(), calls)
     }
 
     #[inline]
@@ -233,5 +258,47 @@ impl Tally {
 
     pub(super) fn series_report(&self, interval_ns: u64) -> Series {
         Series { interval_seconds: seconds(interval_ns), counts: self.series.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clock::fake;
+    use super::super::histogram::NOTED;
+    use super::*;
+
+    const EACH: u64 = 700;
+
+    fn recorded(work: impl Fn(&mut Recorder<'_>)) -> Tally {
+        fake::start();
+        let cancelled = AtomicBool::new(false);
+        let measure = Measure { latency: Detail::Syscalls, interval_ns: None };
+        let mut recorder = Recorder::new(&measure, &cancelled);
+        recorder.start(now_ns());
+        for _ in 0..2 * NOTED {
+            work(&mut recorder);
+        }
+        recorder.tally
+    }
+
+    /// Whatever sorting takes, no call and no operation is longer for it.
+    #[test]
+    fn sorting_latencies_is_in_none_of_them() {
+        let sole = recorded(|recorder| {
+            fake::spend(EACH);
+            recorder.end_sole(Syscall::Stat, 0);
+        });
+        let lapped = recorded(|recorder| {
+            for class in [Syscall::Open, Syscall::Read, Syscall::Close] {
+                fake::spend(EACH);
+                recorder.lap(class);
+            }
+            recorder.end(0);
+        });
+        let longest = |mut tally: Tally| tally.operations.summary().map(|summary| summary.max);
+        assert_eq!(longest(sole), Some(EACH));
+        let open = lapped.syscalls[Syscall::Open as usize].clone();
+        assert_eq!(open.and_then(|mut open| open.summary()).map(|summary| summary.max), Some(EACH));
+        assert_eq!(longest(lapped), Some(3 * EACH));
     }
 }

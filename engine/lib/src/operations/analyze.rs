@@ -52,7 +52,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
     let phase = Phase::new("analyze", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
     let shared = Shared::new(parameters);
-    let make = |_| Analyzer { shared: &shared, counts: Counts::default() };
+    let make = |_| Ok(Analyzer { shared: &shared, counts: Counts::default() });
     let (operation, analyzers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
     let mut counts = Counts::default();
     for analyzer in analyzers {

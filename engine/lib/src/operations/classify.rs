@@ -55,7 +55,7 @@ pub struct Parameters {
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
     let phase = Phase::new("classify", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
-    let make = |_| Classifier { by: parameters.by, counts: Counts::default() };
+    let make = |_| Ok(Classifier { by: parameters.by, counts: Counts::default() });
     let (operation, classifiers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
     let mut counts = Counts::default();
     for classifier in classifiers {
@@ -113,7 +113,9 @@ fn look_into(directory: &Handle, name: &CStr, recorder: &mut Recorder<'_>) -> Vi
     recorder.lap(Syscall::Read);
     drop(file);
     recorder.lap(Syscall::Close);
-    Ok(Kind::by_content(&head[..count]))
+    let kind = Kind::by_content(&head[..count]);
+    recorder.skip();
+    Ok(kind)
 }
 
 impl FileVisitor for Classifier {

@@ -17,7 +17,7 @@ use crate::attributes::Attributes;
 use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
-use crate::measure::phase::Phase;
+use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
 use crate::walk::{Dents, Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, entries, walk};
@@ -55,14 +55,14 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(path, false)?;
     refuse_what_is_never_meant(&tree, parameters)?;
     let phase = Phase::new("delete", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
-    let finish = || {
+    let finish = |finish: &mut Finish| {
         if !parameters.keep_root {
             remove_root(path)?;
         }
-        if parameters.syncfs { sync(&tree, parameters) } else { Ok(()) }
+        if parameters.syncfs { finish.sync(|| sync(&tree, parameters)) } else { Ok(()) }
     };
     let finish = (parameters.syncfs || !parameters.keep_root).then_some(finish);
-    let make = |_| Deleter::default();
+    let make = |_| Ok(Deleter::default());
     let (operation, deleters, troubles) = walk(&phase, &tree, parameters.order, make, finish)?;
     let directories: u64 = deleters.iter().map(|deleter| deleter.directories).sum();
     let answer = json!({

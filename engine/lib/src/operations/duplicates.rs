@@ -7,6 +7,7 @@
 
 mod collect;
 mod compare;
+mod digest;
 mod heads;
 mod part;
 mod sets;
@@ -19,11 +20,16 @@ use self::collect::Collector;
 use self::heads::Heads;
 use self::sets::Scanned;
 pub use self::sets::{DuplicateSet, SetSummary};
-use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
+use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::Result;
 use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
+use crate::measure::whole::Whole;
 use crate::walk::{Order, Tree, walk};
+
+/// How much of each file is read at a time where files are compared: sixteen such pieces stay within the
+/// second-level cache.
+const PIECE: usize = 64 << 10;
 
 /// How full hashes are made, where they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -65,9 +71,10 @@ pub struct Parameters {
 /// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    let whole = Whole::begin();
     let phase = |name, bandwidth| Phase::new(name, parameters.threads, &parameters.measure, bandwidth);
     let shared = collect::Shared::new(parameters.minimum_bytes);
-    let make = |_| Collector::new(&shared);
+    let make = |_| Ok(Collector::new(&shared));
     let (walked, collectors, mut troubles) =
         walk(&phase("walk", Bandwidth::Meaningless)?, &tree, parameters.order, make, NOTHING)?;
     let parts = collectors.into_iter().map(Collector::into_parts).collect();
@@ -83,9 +90,77 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     sets.sort_unstable();
     let mut operations = vec![walked, headed];
     operations.extend(compared.operations);
-    operations.push(Operation::total("duplicates", &operations));
+    operations.push(whole.end("duplicates", &operations));
     let scanned = Scanned { files: operations[0].count, bytes: scanned_bytes, hard_links };
     let answer = SetSummary::of(&sets).to_json(&sets, parameters.list, &scanned, &troubles);
     let warnings = troubles.warning().into_iter().collect();
     Ok(Outcome { operations, answer: Some(answer), warnings })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::measure::Detail;
+    use crate::measure::clock::fake;
+    use crate::measure::recorder::{Recorder, Syscall};
+
+    const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
+
+    /// Twenty files that are alike, of this length, in a directory that goes away with it.
+    struct Alike(PathBuf, collect::Files);
+
+    impl Alike {
+        fn new(length: usize) -> Self {
+            let directory = std::env::temp_dir().join(format!("fslab-alike-{}-{length}", std::process::id()));
+            fs::create_dir(&directory).unwrap();
+            for number in 0..20 {
+                fs::write(directory.join(number.to_string()), vec![7; length]).unwrap();
+            }
+            let shared = collect::Shared::new(1);
+            let tree = Tree::open(&directory, true).unwrap();
+            let phase = Phase::new("walk", 1, &MEASURE, Bandwidth::Meaningless).unwrap();
+            let make = |_| Ok(Collector::new(&shared));
+            let (_, collectors, _) = walk(&phase, &tree, Order::Depth, make, NOTHING).unwrap();
+            let parts = collectors.into_iter().map(Collector::into_parts).collect();
+            let mut files = collect::Files::new(tree, parts, shared);
+            files.keep_same_sizes();
+            Self(directory, files)
+        }
+    }
+
+    impl Drop for Alike {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// By a clock that nothing but hashing and comparing moves: no system call takes any time, each close is
+    /// one by itself, and the operation has what was done in it.
+    fn assert_told_apart(work: impl FnOnce(&mut Recorder<'_>)) {
+        let cancelled = AtomicBool::new(false);
+        let mut recorder = Recorder::new(&MEASURE, &cancelled);
+        fake::start();
+        recorder.begin();
+        work(&mut recorder);
+        let (operation, calls) = recorder.told();
+        assert!(operation.unwrap().max >= digest::tests::LONG);
+        for (class, summary) in &calls {
+            assert_eq!(summary.latency_ns.max, 0, "{class:?}");
+        }
+        assert_eq!(calls[&Syscall::Open].count, calls[&Syscall::Close].count);
+    }
+
+    #[test]
+    fn hashing_and_comparing_are_no_system_calls() {
+        for length in [1000, 200_000] {
+            let alike = Alike::new(length);
+            assert_told_apart(|recorder| heads::hash_one(&alike.1, 0, recorder));
+            assert_told_apart(|recorder| part::hash_one(&alike.1, 0, Hash::Xxh3, recorder));
+            assert_told_apart(|recorder| part::hash_one(&alike.1, 0, Hash::Blake3, recorder));
+            assert_told_apart(|recorder| compare::compare_one(&alike.1, (0..20).collect(), recorder));
+        }
+    }
 }

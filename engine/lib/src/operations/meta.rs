@@ -10,8 +10,9 @@ pub use self::steps::Step;
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
-use crate::measure::phase::Phase;
+use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::Recorder;
+use crate::walk::Dents;
 use crate::workset::{FileOrder, Shape, WorkSet};
 
 /// The directory that is made inside the user's.
@@ -75,7 +76,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
 
 fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operation> {
     let phase = Phase::new(step.name(), parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
-    let sync = (parameters.syncfs && step.changes_the_file_system()).then_some(|| set.sync());
-    let work = |worker: usize, recorder: &mut Recorder<'_>| steps::work(set, step, worker, recorder);
-    Ok(phase.run(work, sync)?.0)
+    let sync = (parameters.syncfs && step.changes_the_file_system())
+        .then_some(|finish: &mut Finish| finish.sync(|| set.sync()));
+    let prepare = |worker| Ok((worker, set.files_of(worker)?, Dents::default()));
+    let work = |_, prepared, recorder: &mut Recorder<'_>| steps::work(set, step, prepared, recorder);
+    Ok(phase.run(prepare, work, sync)?.0)
 }

@@ -22,10 +22,10 @@ pub use self::spec::{Class, Planted, Spec};
 use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
-use crate::measure::phase::Phase;
+use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::measure::share::Share;
-use crate::sys;
+use crate::{memory, sys};
 
 /// The first of the owners that root gives files to.
 const FIRST_OWNER: u32 = 10_000;
@@ -61,15 +61,17 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let maker = Maker { path, root: &root, plan: &plan, pools: Pools::new(&plan)?, owners };
     let phase = Phase::new("populate", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
     let share = Share::new(usize::try_from(plan.directories()).unwrap_or(usize::MAX), 1);
-    let work = |_, recorder: &mut Recorder<'_>| {
-        let mut buffer = Vec::with_capacity(PIECE);
+    let prepare = |_| memory::zeroed(PIECE);
+    let work = |_, mut buffer: Vec<u8>, recorder: &mut Recorder<'_>| {
         while let Some(range) = share.take() {
             maker.directory(range.start as u64, &mut buffer, recorder)?;
         }
         Ok(())
     };
-    let finish = parameters.syncfs.then_some(|| rustix::fs::syncfs(&root).context("sync", || path));
-    let (operation, _) = phase.run(work, finish)?;
+    let finish = parameters
+        .syncfs
+        .then_some(|finish: &mut Finish| finish.sync(|| rustix::fs::syncfs(&root).context("sync", || path)));
+    let (operation, _) = phase.run(prepare, work, finish)?;
     let warning = (parameters.spec.owners > 0 && !privileged).then(|| Warning {
         kind: "owners_not_set",
         message: "only root can give files to other owners; all belong to you".to_owned(),

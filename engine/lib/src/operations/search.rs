@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
-use crate::names;
 use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Order, Tree, Tried, Visit, walk};
+use crate::{memory, names};
 
 /// What is to be done.
 #[derive(Debug, Clone, Serialize)]
@@ -61,6 +61,10 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     }
     let pattern = Pattern::new(&parameters.pattern, parameters.regex, parameters.ignore_case)?;
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    memory::need(
+        "the buffers of all threads",
+        (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64),
+    )?;
     let phase = Phase::new("search", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
     let make = |_| Searcher::new(&pattern, parameters);
     let (operation, searchers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
@@ -110,9 +114,9 @@ struct Searcher<'a> {
 }
 
 impl<'a> Searcher<'a> {
-    fn new(pattern: &'a Pattern, parameters: &Parameters) -> Self {
-        let window = Window::new(parameters.buffer_bytes);
-        Self { scanner: Scanner::new(pattern), window, list: parameters.list, found: Found::default() }
+    fn new(pattern: &'a Pattern, parameters: &Parameters) -> Result<Self> {
+        let window = Window::new(parameters.buffer_bytes)?;
+        Ok(Self { scanner: Scanner::new(pattern), window, list: parameters.list, found: Found::default() })
     }
 
     fn note(&mut self, directory: &Directory<'_, ()>, name: &CStr, lines: u64) {
@@ -163,6 +167,7 @@ impl FileVisitor for Searcher<'_> {
         recorder.lap(Syscall::Close);
         if self.scanner.lines() > 0 {
             self.note(directory, entry.name, self.scanner.lines());
+            recorder.skip();
         }
         recorder.end(length);
         Ok(())

@@ -11,11 +11,11 @@ use serde::Serialize;
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
-use crate::measure::phase::Phase;
+use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::random::{Stream, mix};
-use crate::sys;
-use crate::workset::{File, FileOrder, Shape, WorkSet};
+use crate::workset::{File, FileOrder, Files, Shape, WorkSet};
+use crate::{memory, sys};
 
 /// The directory that is made inside the user's.
 pub const WORK_DIRECTORY: &str = "fslab-small-files";
@@ -123,18 +123,17 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
 
 fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operation> {
     let phase = Phase::new(step.name(), parameters.threads, &parameters.measure, step.bandwidth())?;
-    let sync = (parameters.syncfs && step.changes_the_file_system()).then_some(|| set.sync());
+    let sync = (parameters.syncfs && step.changes_the_file_system())
+        .then_some(|finish: &mut Finish| finish.sync(|| set.sync()));
     let contents = Contents::new(parameters);
-    let work = |index: usize, recorder: &mut Recorder<'_>| match step {
-        Step::Create => set.each(index, recorder, |r, file| create(r, file, &contents, parameters)),
-        Step::Stat => set.each(index, recorder, |r, file| stat(r, file, parameters)),
-        Step::Read => {
-            let mut buffer = vec![0; contents.chunk + 1];
-            set.each(index, recorder, |r, file| read(r, file, &mut buffer, parameters))
-        }
-        Step::Delete => set.each(index, recorder, delete),
+    let prepare = |worker| Ok((set.files_of(worker)?, memory::zeroed(contents.chunk + 1)?));
+    let work = |_, (files, mut buffer): (Files, Vec<u8>), recorder: &mut Recorder<'_>| match step {
+        Step::Create => set.each(&files, recorder, |r, file| create(r, file, &contents, parameters)),
+        Step::Stat => set.each(&files, recorder, |r, file| stat(r, file, parameters)),
+        Step::Read => set.each(&files, recorder, |r, file| read(r, file, &mut buffer, parameters)),
+        Step::Delete => set.each(&files, recorder, delete),
     };
-    Ok(phase.run(work, sync)?.0)
+    Ok(phase.run(prepare, work, sync)?.0)
 }
 
 fn wrong_length(file: &File<'_>, found: u64, expected: u64) -> Error {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
+use crate::memory;
 use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
 
@@ -65,6 +66,10 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         ));
     }
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
+    memory::need(
+        "the buffers of all threads",
+        (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64),
+    )?;
     let phase = Phase::new("sync-read", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
     let make = |_| Reader::new(parameters);
     let (operation, readers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
@@ -89,8 +94,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(parameters: &'a Parameters) -> Self {
-        Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes), buffered: 0 }
+    fn new(parameters: &'a Parameters) -> Result<Self> {
+        Ok(Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes)?, buffered: 0 })
     }
 
     fn open(&mut self, directory: &Handle, name: &CStr) -> rustix::io::Result<rustix::fd::OwnedFd> {

@@ -21,7 +21,7 @@ use crate::attributes::Attributes;
 use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
-use crate::measure::phase::Phase;
+use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
 use crate::walk::{Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, walk};
@@ -92,11 +92,15 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.source, !parameters.one_file_system)?;
     let mirror = Mirror::make(parameters)?;
     let phase = Phase::new("sync-write", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
-    let make = |_| Writer { mirror: &mirror, copier: Copier::new(parameters), counts: Counts::default() };
-    let finish = || {
+    let make = |_| {
+        let copier = Copier::new(parameters)?;
+        Ok(Writer { mirror: &mirror, copier, counts: Counts::default() })
+    };
+    let finish = |finish: &mut Finish| {
         mirror.links.make_deferred(&mirror.root, &parameters.destination)?;
         if parameters.sync == Sync::Syncfs {
-            return rustix::fs::syncfs(&mirror.root).context("sync", || &parameters.destination);
+            let sync = || rustix::fs::syncfs(&mirror.root).context("sync", || &parameters.destination);
+            return finish.sync(sync);
         }
         Ok(())
     };

@@ -21,7 +21,7 @@ pub use troubles::{Tried, Trouble, Troubles, Visit};
 
 use crate::document::Operation;
 use crate::error::Result;
-use crate::measure::phase::Phase;
+use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::Recorder;
 use pool::Pool;
 use worker::{Task, Worker};
@@ -118,7 +118,8 @@ impl<V: FileVisitor> Visitor for V {
     }
 }
 
-/// Walks the tree; one visitor for each thread is made by `make` and handed back at the end.
+/// Walks the tree; one visitor for each thread is made by `make`, before anything is measured, and handed
+/// back at the end.
 pub fn walk<V, M, F>(
     phase: &Phase<'_>,
     tree: &Tree,
@@ -128,14 +129,15 @@ pub fn walk<V, M, F>(
 ) -> Result<(Operation, Vec<V>, Troubles)>
 where
     V: Visitor,
-    M: Fn(usize) -> V + Sync,
-    F: FnOnce() -> Result<()>,
+    M: Fn(usize) -> Result<V> + Sync,
+    F: FnOnce(&mut Finish) -> Result<()>,
 {
     let pool = Pool::new(phase.threads, Task::Root);
-    let work = |index: usize, recorder: &mut Recorder<'_>| {
-        Worker::new(tree, order, &pool, make(index), recorder).run()
+    let prepare = |index| Ok((make(index)?, Dents::default()));
+    let work = |_, (visitor, dents), recorder: &mut Recorder<'_>| {
+        Worker::new(tree, order, &pool, visitor, dents, recorder).run()
     };
-    let (operation, finished) = phase.run(work, finish)?;
+    let (operation, finished) = phase.run(prepare, work, finish)?;
     let mut troubles = Troubles::default();
     let mut visitors = Vec::with_capacity(finished.len());
     for (visitor, its_troubles) in finished {

@@ -47,9 +47,10 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         order: Order,
         pool: &'a Pool<Task<V::Data>>,
         visitor: V,
+        dents: Dents,
         recorder: &'a mut Recorder<'r>,
     ) -> Self {
-        let (local, troubles, dents) = (VecDeque::new(), Troubles::default(), Dents::default());
+        let (local, troubles) = (VecDeque::new(), Troubles::default());
         Self { tree, order, pool, local, visitor, recorder, troubles, dents }
     }
 

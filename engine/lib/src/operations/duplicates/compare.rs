@@ -11,17 +11,17 @@ use super::Hash;
 use super::collect::{Files, LastDirectory};
 use super::heads::{note, read_at};
 use super::part::part;
+use super::{PIECE, digest};
 use crate::document::{Bandwidth, Operation};
 use crate::error::Result;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::measure::share::Share;
+use crate::memory;
 use crate::walk::{Tried, Troubles};
 
 /// How many files are compared with the first one at once.
 const SIDE_BY_SIDE: usize = 15;
-/// How much of each is read at a time: sixteen of them stay within the second-level cache.
-pub(super) const PIECE: usize = 64 << 10;
 /// How long a stretch of a file is.
 const STRETCH: u64 = 32 << 20;
 
@@ -100,15 +100,15 @@ impl<'a> Round<'a> {
 
     fn run(&self, phase: &Phase<'_>, troubles: &mut Troubles) -> Result<Operation> {
         let share = Share::new(self.tasks.len(), 1);
-        let work = |_, recorder: &mut Recorder<'_>| {
-            let mut comparer = Comparer::new(self);
+        let prepare = |_| Comparer::new(self);
+        let work = |_, mut comparer: Comparer<'_>, recorder: &mut Recorder<'_>| {
             while let Some(range) = share.take() {
                 recorder.begin();
                 comparer.compare(&self.tasks[range.start], recorder)?;
             }
             Ok(comparer.troubles)
         };
-        let (operation, parts) = phase.run(work, NOTHING)?;
+        let (operation, parts) = phase.run(prepare, work, NOTHING)?;
         for part in parts {
             troubles.merge(part);
         }
@@ -139,9 +139,9 @@ struct Comparer<'a> {
 }
 
 impl<'a> Comparer<'a> {
-    fn new(round: &'a Round<'a>) -> Self {
-        let (first, other) = (vec![0; PIECE], vec![0; PIECE]);
-        Self { round, last: LastDirectory::default(), first, other, troubles: Troubles::default() }
+    fn new(round: &'a Round<'a>) -> Result<Self> {
+        let (first, other) = (memory::zeroed(PIECE)?, memory::zeroed(PIECE)?);
+        Ok(Self { round, last: LastDirectory::default(), first, other, troubles: Troubles::default() })
     }
 
     fn compare(&mut self, task: &Task, recorder: &mut Recorder<'_>) -> Result<()> {
@@ -170,8 +170,10 @@ impl<'a> Comparer<'a> {
             self.keep_the_same(&mut others, length, offset, recorder)?;
             offset += length as u64;
         }
-        drop((first, others));
-        recorder.lap(Syscall::Close);
+        recorder.skip();
+        for file in std::iter::once(first).chain(others.into_iter().map(|(_, file)| file)) {
+            close(file, recorder);
+        }
         recorder.end(bytes as u64);
         Ok(())
     }
@@ -211,7 +213,9 @@ impl<'a> Comparer<'a> {
             let (index, file) = &others[position];
             let fate = &self.round.fates[*index as usize];
             let read = read_at(file, &mut self.other[..length], offset, recorder);
-            if read.is_ok() && self.first[..length] == self.other[..length] {
+            let same = read.is_ok() && digest::same(&self.first[..length], &self.other[..length]);
+            recorder.skip();
+            if same {
                 position += 1;
                 continue;
             }
@@ -222,8 +226,22 @@ impl<'a> Comparer<'a> {
                     note(trouble, self.round.files, *index, &mut self.troubles, recorder)?;
                 }
             }
-            others.swap_remove(position);
+            close(others.swap_remove(position).1, recorder);
         }
         Ok(())
     }
+}
+
+/// Closes a file, which is a system call of its own.
+fn close(file: OwnedFd, recorder: &mut Recorder<'_>) {
+    drop(file);
+    recorder.lap(Syscall::Close);
+}
+
+/// Compares the files of one group, up to those of one task, for tests.
+#[cfg(test)]
+pub(super) fn compare_one(files: &Files, group: Vec<u32>, recorder: &mut Recorder<'_>) {
+    let round = Round::new(files, vec![group]);
+    let mut comparer = Comparer::new(&round).expect("two small buffers");
+    comparer.compare(&round.tasks[0], recorder).expect("all are there");
 }

@@ -2,16 +2,16 @@
 
 use std::os::fd::AsFd;
 
-use rustix::io::Errno;
-use xxhash_rust::xxh3::xxh3_128;
-
 use super::collect::{Files, LastDirectory};
+use super::digest;
 use crate::document::Operation;
 use crate::error::Result;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::measure::share::Share;
+use crate::memory;
 use crate::walk::{Tried, Trouble, Troubles, Visit};
+use rustix::io::Errno;
 
 /// How much is read at either end of a file.
 const END: usize = 4 << 10;
@@ -34,8 +34,9 @@ pub(super) struct Heads {
 /// Hashes heads and tails, and groups the files that are alike in them.
 pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation, Heads)> {
     let share = Share::new(files.list.len(), AT_ONCE);
-    let work = |_, recorder: &mut Recorder<'_>| {
-        let mut hasher = HeadHasher { files, last: LastDirectory::default(), buffer: vec![0; BUFFER] };
+    let prepare =
+        |_| Ok(HeadHasher { files, last: LastDirectory::default(), buffer: memory::zeroed(BUFFER)? });
+    let work = |_, mut hasher: HeadHasher<'_>, recorder: &mut Recorder<'_>| {
         let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
         while let Some(range) = share.take() {
             recorder.begin();
@@ -50,7 +51,7 @@ pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation,
         }
         Ok((hashes, troubles))
     };
-    let (operation, parts) = phase.run(work, NOTHING)?;
+    let (operation, parts) = phase.run(prepare, work, NOTHING)?;
     let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
     for (its_hashes, its_troubles) in parts {
         hashes.extend(its_hashes);
@@ -98,7 +99,7 @@ impl HeadHasher<'_> {
             Ok(length) if size <= SMALL => {
                 let whole = &mut self.buffer[..length];
                 read_at(&file, whole, 0, recorder)?;
-                let hash = blake3::hash(whole);
+                let hash = digest::whole(whole);
                 let half = hash.as_bytes().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
                 (half, size)
             }
@@ -107,9 +108,10 @@ impl HeadHasher<'_> {
                 let (head, tail) = both.split_at_mut(END);
                 read_at(&file, head, 0, recorder)?;
                 read_at(&file, tail, size - END as u64, recorder)?;
-                (xxh3_128(both), both.len() as u64)
+                (digest::ends(both), both.len() as u64)
             }
         };
+        recorder.skip();
         drop(file);
         recorder.lap(Syscall::Close);
         recorder.end(bytes);
@@ -134,4 +136,11 @@ pub(super) fn read_at(
     }
     recorder.lap(Syscall::Read);
     Ok(())
+}
+
+/// Hashes one file, for tests.
+#[cfg(test)]
+pub(super) fn hash_one(files: &Files, index: u32, recorder: &mut Recorder<'_>) {
+    let (last, buffer) = (LastDirectory::default(), vec![0; BUFFER]);
+    HeadHasher { files, last, buffer }.hash(index, recorder).unwrap_or_else(|_| panic!("it is there"));
 }

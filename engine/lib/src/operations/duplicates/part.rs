@@ -1,16 +1,16 @@
 //! Full hashes, to part files that differ from the first of their group.
 
-use xxhash_rust::xxh3::Xxh3;
-
 use super::Hash;
+use super::PIECE;
 use super::collect::{Files, LastDirectory};
-use super::compare::PIECE;
+use super::digest::Digest;
 use super::heads::{note, read_at};
 use crate::document::Operation;
 use crate::error::Result;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::measure::share::Share;
+use crate::memory;
 use crate::walk::{Tried, Troubles, Visit};
 
 /// Parts each group by the full hashes of its files.
@@ -27,8 +27,9 @@ pub(super) fn part(
         .flat_map(|(group, members)| members.iter().map(move |&m| (group, m)))
         .collect();
     let share = Share::new(list.len(), 1);
-    let work = |_, recorder: &mut Recorder<'_>| {
-        let (mut last, mut buffer) = (LastDirectory::default(), vec![0; 4 * PIECE]);
+    let prepare = |_| memory::zeroed(4 * PIECE);
+    let work = |_, mut buffer: Vec<u8>, recorder: &mut Recorder<'_>| {
+        let mut last = LastDirectory::default();
         let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
         while let Some(range) = share.take() {
             recorder.check()?;
@@ -41,7 +42,7 @@ pub(super) fn part(
         }
         Ok((hashes, troubles))
     };
-    let (operation, parts) = phase.run(work, NOTHING)?;
+    let (operation, parts) = phase.run(prepare, work, NOTHING)?;
     let mut hashes = Vec::new();
     for (its_hashes, its_troubles) in parts {
         hashes.extend(its_hashes);
@@ -63,26 +64,26 @@ fn hash_file(
     let file = files.open(last, index).tried("open")?;
     recorder.lap(Syscall::Open);
     let size = files.list[index as usize].size;
-    let (mut strong, mut fast) = (blake3::Hasher::new(), Xxh3::new());
-    let mut offset = 0;
+    let (mut digest, mut offset) = (Digest::new(hash), 0);
     while offset < size {
         recorder.check()?;
         let length = usize::try_from(size - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
         read_at(&file, &mut buffer[..length], offset, recorder)?;
-        match hash {
-            Hash::Blake3 => _ = strong.update(&buffer[..length]),
-            Hash::Xxh3 => fast.update(&buffer[..length]),
-        }
+        digest.update(&buffer[..length]);
         recorder.skip();
         offset += length as u64;
     }
+    let digest = digest.finish();
+    recorder.skip();
     drop(file);
     recorder.lap(Syscall::Close);
     recorder.end(size);
-    let mut result = [0; 32];
-    match hash {
-        Hash::Blake3 => result = *strong.finalize().as_bytes(),
-        Hash::Xxh3 => result[..16].copy_from_slice(&fast.digest128().to_le_bytes()),
-    }
-    Ok(result)
+    Ok(digest)
+}
+
+/// Hashes one file, for tests.
+#[cfg(test)]
+pub(super) fn hash_one(files: &Files, index: u32, hash: Hash, recorder: &mut Recorder<'_>) {
+    let (mut last, mut buffer) = (LastDirectory::default(), vec![0; PIECE]);
+    hash_file(files, index, hash, &mut last, &mut buffer, recorder).unwrap_or_else(|_| panic!("it is there"));
 }

@@ -9,7 +9,7 @@ use crate::error::{Context, Error, Result};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
 use crate::walk::{Dents, entries};
-use crate::workset::{File, WorkSet};
+use crate::workset::{File, Files, WorkSet};
 
 /// What names start with: files, hard links, symbolic links, renamed files, directories.
 pub(super) const FILE: u8 = b'f';
@@ -90,24 +90,29 @@ impl Step {
     }
 }
 
-/// Does a step on this worker's share.
-pub(super) fn work(set: &WorkSet, step: Step, worker: usize, recorder: &mut Recorder<'_>) -> Result<()> {
+/// Does a step on the share of a worker, whose number, files and room for listings these are.
+pub(super) fn work(
+    set: &WorkSet,
+    step: Step,
+    (worker, files, mut dents): (usize, Files, Dents),
+    recorder: &mut Recorder<'_>,
+) -> Result<()> {
     match step {
-        Step::Create => set.each(worker, recorder, create),
-        Step::OpenClose => set.each(worker, recorder, open_close),
-        Step::Stat => set.each(worker, recorder, stat),
-        Step::Chmod => set.each(worker, recorder, chmod),
-        Step::Truncate => set.each(worker, recorder, truncate),
+        Step::Create => set.each(&files, recorder, create),
+        Step::OpenClose => set.each(&files, recorder, open_close),
+        Step::Stat => set.each(&files, recorder, stat),
+        Step::Chmod => set.each(&files, recorder, chmod),
+        Step::Truncate => set.each(&files, recorder, truncate),
         Step::Rename => {
-            set.each(worker, recorder, |r, file| rename(r, file, FILE, RENAMED))?;
-            set.each(worker, recorder, |r, file| rename(r, file, RENAMED, FILE))
+            set.each(&files, recorder, |r, file| rename(r, file, FILE, RENAMED))?;
+            set.each(&files, recorder, |r, file| rename(r, file, RENAMED, FILE))
         }
-        Step::Link => set.each(worker, recorder, link),
-        Step::Symlink => set.each(worker, recorder, symlink),
-        Step::Readdir => readdir(set, worker, recorder),
-        Step::Mkdir => set.each(worker, recorder, mkdir),
-        Step::Rmdir => set.each(worker, recorder, rmdir),
-        Step::Unlink => set.each(worker, recorder, unlink),
+        Step::Link => set.each(&files, recorder, link),
+        Step::Symlink => set.each(&files, recorder, symlink),
+        Step::Readdir => readdir(set, worker, &mut dents, recorder),
+        Step::Mkdir => set.each(&files, recorder, mkdir),
+        Step::Rmdir => set.each(&files, recorder, rmdir),
+        Step::Unlink => set.each(&files, recorder, unlink),
     }
 }
 
@@ -201,8 +206,7 @@ fn symlink(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
     Ok(())
 }
 
-fn readdir(set: &WorkSet, worker: usize, recorder: &mut Recorder<'_>) -> Result<()> {
-    let mut dents = Dents::default();
+fn readdir(set: &WorkSet, worker: usize, dents: &mut Dents, recorder: &mut Recorder<'_>) -> Result<()> {
     for number in set.shape().share_of_directories(worker) {
         recorder.check()?;
         recorder.begin();

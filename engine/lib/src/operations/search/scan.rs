@@ -1,6 +1,8 @@
 //! Counting the lines with a match in a file that is read piece by piece.
 
 use super::Pattern;
+use crate::error::Result;
+use crate::memory;
 
 /// How much of a line that is longer than the window is kept for a regular expression: a match that
 /// is longer may be missed there.
@@ -13,8 +15,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(read_bytes: usize) -> Self {
-        Self { bytes: vec![0; read_bytes + KEPT_OF_LONG_LINE], length: 0 }
+    pub(super) fn new(read_bytes: usize) -> Result<Self> {
+        Ok(Self { bytes: memory::zeroed(read_bytes.saturating_add(KEPT_OF_LONG_LINE))?, length: 0 })
     }
 
     pub(super) fn clear(&mut self) {
@@ -116,7 +118,7 @@ mod tests {
     /// Counts as the scanner does, with this many bytes per read.
     fn scanned(text: &[u8], pattern: &Pattern, read_bytes: usize) -> u64 {
         let mut scanner = Scanner::new(pattern);
-        let mut window = Window::new(read_bytes);
+        let mut window = Window::new(read_bytes).unwrap();
         let mut rest = text;
         loop {
             let free = window.free();

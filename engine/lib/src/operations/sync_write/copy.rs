@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::{Method, Mirror, Parameters, Place, Reached, Sync};
 use crate::attributes::Attributes;
 use crate::buffer::AlignedBuffer;
+use crate::error::Result;
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
 use crate::walk::{Directory, Entry, Tried, Visit};
@@ -23,8 +24,8 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(parameters: &'a Parameters) -> Self {
-        Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes) }
+    pub(super) fn new(parameters: &'a Parameters) -> Result<Self> {
+        Ok(Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes)? })
     }
 
     /// Copies a file and returns its length; `None` if it is a further name of one copied already.
@@ -56,6 +57,7 @@ impl<'a> Copier<'a> {
             recorder.lap(Syscall::Fsync);
         }
         drop(target);
+        recorder.lap(Syscall::Close);
         drop(source);
         recorder.lap(Syscall::Close);
         Ok(Some(length))

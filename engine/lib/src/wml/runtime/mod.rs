@@ -165,12 +165,8 @@ fn gates_of(model: &Model) -> HashMap<(usize, usize), Vec<Gate>> {
 /// All of the memory that threads ask for, unless that is more than half of what is free.
 fn memory_share(model: &Model) -> f64 {
     let asked: f64 = model.threads.iter().map(|thread| thread.memory as f64 * thread.instances as f64).sum();
-    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-        line.split_whitespace().nth(1)?.parse::<f64>().ok()
-    });
-    match free {
-        Some(kibibytes) if asked > kibibytes * 512.0 => kibibytes * 512.0 / asked,
+    match crate::memory::free() {
+        Some(free) if asked > free as f64 / 2.0 => free as f64 / 2.0 / asked,
         _ => 1.0,
     }
 }
@@ -223,8 +219,8 @@ fn run_threads(shared: &Shared) -> Result<(Operation, Vec<Worked>)> {
     }
     let phase = Phase::new("workload", places.len(), &measure, Bandwidth::Counted)?;
     let result = phase.run(
-        |index, recorder| {
-            let mut worker = Worker::new(shared, index, places[index]);
+        |index| Worker::new(shared, index, places[index]),
+        |_, mut worker, recorder| {
             let result = if shared.wait_for_go() { worker.work(recorder) } else { Ok(()) };
             worker.end();
             shared.working.fetch_sub(1, Ordering::AcqRel);

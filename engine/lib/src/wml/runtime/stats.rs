@@ -98,6 +98,11 @@ impl Statistics {
         }
     }
 
+    /// Bytes that were moved by what did not come to its end.
+    pub(crate) fn moved(&self, thread: usize, flowop: usize, bytes: u64) {
+        locked(&self.notes[thread])[flowop].bytes += bytes;
+    }
+
     /// One more value of a random variable.
     pub(crate) fn drew(&self, flowop: usize, value: f64) {
         let mut total = locked(&self.totals[flowop]);

@@ -52,16 +52,16 @@ impl Worker<'_> {
     }
 
     /// A piece of the thread's memory, at random as processors' caches would see it.
-    fn piece(&mut self, length: u64, direct: bool) -> Range<usize> {
+    fn piece(&mut self, length: u64, direct: bool) -> Result<Range<usize>> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if self.memory.as_ref().len() < length {
-            self.memory = filled(length, self.index as u64);
+            self.memory = filled(length, self.index as u64)?;
         }
         let places = (self.memory.as_ref().len() / length.max(1)).max(1);
         let place = usize::try_from(self.sampler.own.below(places as u64)).unwrap_or(0);
         let start = place * length;
         let start = if direct { start - start % PAGE } else { start };
-        start..start + length
+        Ok(start..start + length)
     }
 
     /// An offset at random: a multiple of the size, so that all of the piece lies within the span.
@@ -83,7 +83,7 @@ impl Worker<'_> {
         if flowop.with.random {
             return self.read_at_random(flowop, &transfer, size);
         }
-        let piece = self.piece(size, transfer.direct);
+        let piece = self.piece(size, transfer.direct)?;
         let start = now_ns();
         let mut read = retry(|| rustix::io::read(&transfer.file, &mut self.memory.as_mut()[piece.clone()]));
         if read == Ok(0) && transfer.position > 0 || read == Ok(0) && transfer.span > 0 {
@@ -107,7 +107,7 @@ impl Worker<'_> {
         let file_size = self.slots.at(transfer.id).entry.map(|(set, file)| self.fileset(set).size(file));
         let span = file_size.filter(|size| *size > 0).map_or(transfer.span, |size| transfer.span.min(size));
         let size = if span > 0 { size.min(span) } else { size };
-        let (offset, piece) = (self.random_offset(span, size), self.piece(size, transfer.direct));
+        let (offset, piece) = (self.random_offset(span, size), self.piece(size, transfer.direct)?);
         let start = now_ns();
         let read =
             retry(|| rustix::io::pread(&transfer.file, &mut self.memory.as_mut()[piece.clone()], offset));
@@ -123,7 +123,7 @@ impl Worker<'_> {
     pub(super) fn write(&mut self, flowop: &Flowop) -> Result<Next> {
         let size = self.io_size(flowop);
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        let piece = self.piece(size, transfer.direct);
+        let piece = self.piece(size, transfer.direct)?;
         if flowop.with.random {
             let offset = self.random_offset(transfer.span, size);
             let start = now_ns();
@@ -166,7 +166,7 @@ impl Worker<'_> {
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
         let size = if asked > 0 { asked } else { transfer.span }.clamp(1, LARGEST);
         let size = if transfer.direct { size.next_multiple_of(PAGE as u64) } else { size };
-        let piece = self.piece(size, transfer.direct);
+        let piece = self.piece(size, transfer.direct)?;
         let start = now_ns();
         let mut bytes = 0;
         let mut read = rustix::fs::seek(&transfer.file, SeekFrom::Start(0)).map(|_| 1);
@@ -174,6 +174,7 @@ impl Worker<'_> {
             read = retry(|| rustix::io::read(&transfer.file, &mut self.memory.as_mut()[piece.clone()]));
             bytes += read.unwrap_or(0) as u64;
             if self.shared.over() {
+                self.unfinished(flowop, bytes);
                 return Ok(Next::On);
             }
         }
@@ -196,7 +197,7 @@ impl Worker<'_> {
         };
         let total = source.map_or(transfer.span, |(fileset, file)| self.fileset(fileset).size(file));
         let size = if asked > 0 { asked } else { total }.clamp(1, LARGEST);
-        let piece = self.piece(size, transfer.direct);
+        let piece = self.piece(size, transfer.direct)?;
         let start = now_ns();
         let mut left = total;
         while left > 0 {
@@ -209,7 +210,8 @@ impl Worker<'_> {
                 return self.failed(flowop, "write", transfer.id, errno);
             }
             left = left.saturating_sub(length as u64);
-            if self.shared.over() {
+            if left > 0 && self.shared.over() {
+                self.unfinished(flowop, total - left);
                 return Ok(Next::On);
             }
         }
@@ -222,7 +224,7 @@ impl Worker<'_> {
         let most = self.io_size(flowop);
         let size = if any { 1 + self.sampler.own.below(most) } else { most };
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        let piece = self.piece(size, transfer.direct);
+        let piece = self.piece(size, transfer.direct)?;
         let start = now_ns();
         let written = rustix::fs::seek(&transfer.file, SeekFrom::End(0))
             .and_then(|_| crate::sys::write_all(&transfer.file, &self.memory.as_ref()[piece]));
@@ -241,7 +243,7 @@ impl Worker<'_> {
         let offset = self.random_offset(transfer.span, size);
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if self.aio.as_ref().is_none_or(|aio| aio.longest() < length) {
-            self.aio = Writer::new(filled(length, self.index as u64));
+            self.aio = Writer::new(filled(length, self.index as u64)?);
         }
         let Some(aio) = &self.aio else { return Self::wrong(flowop, "no helper threads can be started") };
         let start = now_ns();

@@ -63,12 +63,12 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// A thread that is ready: its memory is there and filled.
-    pub(super) fn new(shared: &'a Shared, index: usize, place: (usize, usize)) -> Self {
+    pub(super) fn new(shared: &'a Shared, index: usize, place: (usize, usize)) -> Result<Self> {
         let spec = &shared.model.threads[place.0];
         let sampler = Sampler::new(&shared.distributions, shared.seed, index as u64);
         // A run that is over before it began shall not wait for memory.
         let memory = if shared.over() { 0 } else { shared.memory_of(spec) };
-        let memory = filled(memory, index as u64);
+        let memory = filled(memory, index as u64)?;
         let mut worker = Self {
             shared,
             spec,
@@ -84,7 +84,7 @@ impl<'a> Worker<'a> {
         };
         worker.draw_constants(&spec.flowops);
         worker.set_priority();
-        worker
+        Ok(worker)
     }
 
     fn draw_constants(&mut self, flowops: &[Flowop]) {
@@ -215,6 +215,15 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Notes what a flowop has moved that the end of the run cut short: its time counts, and so do its bytes.
+    pub(super) fn unfinished(&mut self, flowop: &Flowop, bytes: u64) {
+        self.shared.statistics.moved(self.index, flowop.info, bytes);
+        self.done[flowop.local].bytes += bytes;
+        if self.shared.model.needs_totals {
+            self.shared.totals.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// A mistake that only shows while it runs.
     pub(super) fn wrong<T>(flowop: &Flowop, message: &str) -> Result<T> {
         Err(Error::Invalid(format!("flowop {}: {message}", flowop.label)))
@@ -237,8 +246,8 @@ impl<'a> Worker<'a> {
 }
 
 /// Memory with contents that nothing can compress.
-pub(super) fn filled(length: usize, identity: u64) -> AlignedBuffer {
-    let mut memory = AlignedBuffer::new(length);
+pub(super) fn filled(length: usize, identity: u64) -> Result<AlignedBuffer> {
+    let mut memory = AlignedBuffer::new(length)?;
     Stream::new(0x57_4d_4c, identity).fill(memory.as_mut());
-    memory
+    Ok(memory)
 }

@@ -1,0 +1,72 @@
+//! What the measurements add up to, whatever the machine does meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use common::succeed;
+use common::wml::{count, files, flowop, script};
+use serde_json::Value;
+use tempfile::tempdir;
+
+fn seconds(operation: &Value, key: &str) -> f64 {
+    operation[key].as_f64().unwrap()
+}
+
+/// Work that follows the threads and is no sync is in the time, and in no sync.
+#[test]
+fn without_a_sync_there_is_no_time_of_one() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (tree, copy) = (path("tree"), path("copy"));
+    fs::create_dir(&tree).unwrap();
+    fs::write(directory.path().join("tree/a"), "a").unwrap();
+    fs::hard_link(directory.path().join("tree/a"), directory.path().join("tree/b")).unwrap();
+    symlink("a", directory.path().join("tree/c")).unwrap();
+    let copied = succeed(&["sync-write", &tree, &copy, "--sync", "none"]);
+    let deleted = succeed(&["delete", &copy, "--no-syncfs"]);
+    for document in [&copied, &deleted] {
+        let operation = &document["operations"][0];
+        assert_eq!(operation["sync_seconds"], Value::Null, "{document:#}");
+        assert!(seconds(operation, "seconds") >= seconds(operation, "last_finished_seconds"));
+    }
+    let synced = succeed(&["delete", &tree]);
+    let operation = &synced["operations"][0];
+    let parts = seconds(operation, "last_finished_seconds") + seconds(operation, "sync_seconds");
+    assert!(parts <= seconds(operation, "seconds") + 1e-9, "{synced:#}");
+}
+
+/// The whole of a duplicate search holds its phases and what lies between them.
+#[test]
+fn the_whole_is_no_less_than_its_parts() {
+    let directory = tempdir().unwrap();
+    for (name, contents) in [("a", b'x'), ("b", b'x'), ("c", b'y'), ("d", b'y')] {
+        fs::write(directory.path().join(name), vec![contents; 100_000]).unwrap();
+    }
+    let found = succeed(&["duplicates", directory.path().to_str().unwrap(), "--threads", "2"]);
+    let operations = found["operations"].as_array().unwrap();
+    let (whole, parts) = operations.split_last().unwrap();
+    let sum: f64 = parts.iter().map(|part| seconds(part, "seconds")).sum();
+    assert!(seconds(whole, "seconds") >= sum, "{found:#}");
+    for part in parts.iter().skip(1) {
+        assert_eq!(part["syscalls"]["open"]["count"], part["syscalls"]["close"]["count"], "{part:#}");
+    }
+}
+
+/// What the end of a run cuts short took time, and what it moved counts.
+#[test]
+fn an_unfinished_operation_counts_its_bytes() {
+    let directory = tempdir().unwrap();
+    let text = "define file name=long,path=/tmp,size=1g\n\
+        define process name=p { thread name=t {\n\
+          flowop createfile name=create,filesetname=long,fd=1\n\
+          flowop writewholefile name=write,fd=1,iosize=16 } }\nrun 1\n";
+    let found = script(directory.path(), text, &["--run", "0.05"]);
+    let length = files(directory.path())[0].1;
+    assert!(length > 0);
+    assert_eq!((count(&found, "write"), &flowop(&found, "write")["bytes"]), (0, &length.into()));
+    assert_eq!(found["operations"][0]["bytes"], length);
+}

@@ -1,0 +1,86 @@
+//! Several phases, one after the other, with what lies between them, as one operation.
+
+use super::clock::{now_ns, seconds};
+use super::cpu::CpuTime;
+use crate::document::Operation;
+
+/// Phases under way.
+#[derive(Debug)]
+pub struct Whole {
+    started: u64,
+    cpu: CpuTime,
+}
+
+impl Whole {
+    /// The first phase is about to start.
+    pub fn begin() -> Self {
+        Self { started: now_ns(), cpu: CpuTime::of_this_thread() }
+    }
+
+    /// All is done: as many as the first of them, with the bytes and the errors of all, and all the time that
+    /// has passed, whether it was within a phase or between two.
+    pub fn end(self, name: &'static str, parts: &[Operation]) -> Operation {
+        let sum = |part: fn(&Operation) -> f64| parts.iter().map(part).sum::<f64>();
+        let between = CpuTime::of_this_thread() - self.cpu;
+        let passed = seconds(now_ns() - self.started);
+        let waited =
+            parts.last().map_or(0.0, |last| last.last_finished_seconds - last.first_finished_seconds);
+        let count = parts.first().map_or(0, |part| part.count);
+        let bytes: u64 = parts.iter().filter_map(|part| part.bytes).sum();
+        Operation {
+            name,
+            count,
+            bytes: Some(bytes),
+            errors: parts.iter().map(|part| part.errors).sum(),
+            seconds: passed,
+            sync_seconds: None,
+            first_finished_seconds: passed - waited,
+            last_finished_seconds: passed,
+            rate_per_second: (passed > 0.0).then(|| count as f64 / passed),
+            bandwidth_bytes_per_second: (passed > 0.0).then(|| bytes as f64 / passed),
+            cpu_user_seconds: sum(|part| part.cpu_user_seconds) + seconds(between.user_ns),
+            cpu_system_seconds: sum(|part| part.cpu_system_seconds) + seconds(between.system_ns),
+            latency_ns: None,
+            syscalls: None,
+            series: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Bandwidth;
+    use crate::measure::clock::fake;
+    use crate::measure::phase::{NOTHING, Phase, unprepared};
+    use crate::measure::{Detail, Measure};
+
+    #[test]
+    fn what_lies_between_phases_is_in_the_whole() {
+        fake::start();
+        let measure = Measure { latency: Detail::Off, interval_ns: None };
+        let phase = Phase::new("part", 1, &measure, Bandwidth::Counted).unwrap();
+        let part = || {
+            phase
+                .run(
+                    unprepared,
+                    |_, (), recorder| {
+                        recorder.end(10);
+                        Ok(())
+                    },
+                    NOTHING,
+                )
+                .unwrap()
+                .0
+        };
+        let whole = Whole::begin();
+        let mut parts = vec![part()];
+        fake::spend(3_000_000_000);
+        parts.push(part());
+        fake::spend(1_000_000_000);
+        let all = whole.end("all", &parts);
+        // Four seconds, and what sorting empty lists takes by this clock.
+        assert!((4.0..4.1).contains(&all.seconds), "{}", all.seconds);
+        assert_eq!((all.count, all.bytes), (1, Some(20)));
+    }
+}
