@@ -72,7 +72,7 @@ def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) 
     blocks = [trial["block"] for trial in trials]
     assert blocks == sorted(blocks), "trials are interleaved block by block"
     assert fslab.json("results", "--json")["counts"]["stored"] == 12
-    assert "finished" in fslab("results", "--all").stdout
+    assert "finished" in fslab("results", "--list").stdout
 
 
 def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial(
@@ -90,7 +90,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     before = fslab.trials()
     assert 4 <= len(before) < 12
     assert ours(own_directories), "the kill came too late to leave anything"
-    assert "killed" in fslab("results", "--all").stdout
+    assert "killed" in fslab("results", "--list").stdout
 
     done = fslab("run", "--resume")
     assert "undone" in done.stderr
@@ -161,6 +161,16 @@ def test_a_budget_stops_in_time_and_can_be_extended(fslab: Fslab, study: Path) -
     assert 0 < found["counts"]["stored"] < 12
     fslab("run", "--resume", "--budget", "5m")
     assert fslab.json("results", "--json")["status"] == "finished"
+
+
+def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> None:
+    fslab("run", study, "--trials", "1", "--scale", "0.5")
+    (before,) = fslab.json("results", "--list", "--json")
+    fslab("run", "--resume", before["campaign"], "--trials", "2")
+    (after,) = fslab.json("results", "--list", "--json")
+    assert (before["trials"], after["trials"], after["status"]) == (4, 8, "finished")
+    refused = fslab("run", "--resume", before["campaign"], "--trials", "2", code=2)
+    assert "already" in refused.stderr
 
 
 def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> None:

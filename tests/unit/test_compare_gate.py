@@ -180,7 +180,7 @@ class TestCommand:
             )  # fmt: skip
         with pytest.raises(StoreError, match=r"the store has 1\n.*run a study twice, or .*--stack"):
             self.run(path)
-        with pytest.raises(StoreError, match="fslab results --all"):
+        with pytest.raises(StoreError, match="fslab results --list"):
             self.run(path, "last~1", "last")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from math import exp
 
@@ -223,3 +223,82 @@ def test_what_is_not_possible_here_is_never_planned_and_nothing_waits_for_it() -
         "btrfs",
     }
     assert xfs.id not in {cell.id for _, cell in schedule.trials}, "also of what is planned further"
+
+
+def invalid(of: TrialRecord) -> TrialRecord:
+    return of.model_copy(update={"status": Status.INVALID})
+
+
+def run_with_invalid(
+    bad: Callable[[Cell, int], bool],
+    *,
+    trials: int = 5,
+    known: Sequence[TrialRecord] = (),
+    most: int | None = None,
+) -> tuple[Schedule, list[TrialRecord]]:
+    """Run a fixed number of trials to its end; ``bad`` ones are invalid. ``most``: stop after so many."""
+    records = list(known)
+    schedule = Schedule(cells=CELLS, stopping=Stopping(trials=trials), seed=1)
+    schedule.catch_up(records)
+    while True:
+        stored = {(each.key.block, each.cell.id) for each in records}
+        for block, cell in schedule.trials:
+            if (block, cell.id) in stored:
+                continue
+            if len(records) == most:
+                return schedule, records
+            made = record(cell, block, 100.0)
+            records.append(invalid(made) if bad(cell, block) else made)
+        planned = len(schedule.trials)
+        schedule.look(records)
+        if len(schedule.trials) == planned:
+            return schedule, records
+
+
+def test_invalid_trials_are_replaced_with_those_beside_them() -> None:
+    schedule, records = run_with_invalid(lambda c, b: c.stack.name == "xfs" and b in {1, 3})
+    assert counts(schedule) == {"ext4": 7, "xfs": 7, "btrfs": 7}
+    usable = [each for each in records if each.cell.stack.name == "xfs" and each.status is Status.OK]
+    assert len(usable) == 5
+    assert sum(each.status is Status.INVALID for each in records) == 2  # kept
+
+
+def test_what_is_always_invalid_is_not_repeated() -> None:
+    schedule, _ = run_with_invalid(lambda c, _: c.stack.name == "xfs")
+    assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
+
+
+def test_there_are_at_most_as_many_replacements_as_trials() -> None:
+    schedule, _ = run_with_invalid(lambda c, b: c.stack.name == "xfs" and b > 0)
+    assert counts(schedule) == {"ext4": 10, "xfs": 10, "btrfs": 10}
+
+
+def test_another_workload_is_not_repeated() -> None:
+    others = tuple(
+        each.model_copy(update={"workload": WORKLOAD.model_copy(update={"name": "v"})}) for each in CELLS
+    )
+    schedule = Schedule(cells=(*CELLS, *others), stopping=Stopping(trials=5), seed=1)
+    records = [record(cell, block, 1.0) for block, cell in schedule.trials]
+    records[0] = invalid(records[0])
+    schedule.look(records)
+    more = [cell.workload.name for block, cell in schedule.trials if block == 5]
+    assert more == [records[0].cell.workload.name] * 3
+
+
+def test_replacements_are_the_same_after_a_crash() -> None:
+    def bad(cell: Cell, block: int) -> bool:
+        return (cell.stack.name, block) in {("xfs", 1), ("ext4", 1), ("btrfs", 4), ("xfs", 5)}
+
+    whole, _ = run_with_invalid(bad)
+    for stored in range(len(whole.trials) + 1):
+        _, records = run_with_invalid(bad, most=stored)
+        again, _ = run_with_invalid(bad, known=records)
+        assert [(b, c.id) for b, c in again.trials] == [(b, c.id) for b, c in whole.trials]
+
+
+def test_a_campaign_with_more_trials_keeps_what_it_has() -> None:
+    _, records = run_with_invalid(lambda c, b: c.stack.name == "xfs" and b == 1)
+    assert len(records) == 18
+    schedule, more = run_with_invalid(lambda _c, _b: False, trials=8, known=records)
+    assert counts(schedule) == {"ext4": 9, "xfs": 9, "btrfs": 9}
+    assert more[:18] == records

@@ -232,6 +232,27 @@ def test_status_can_change_and_nothing_else_does(store: Store) -> None:
         store.set_campaign_status("c", CampaignStatus.FINISHED)  # a prefix is for people
 
 
+def test_a_campaign_can_get_more_trials(store: Store) -> None:
+    store.create_campaign(campaign())
+    known = store.campaign("c1")
+    store.extend_campaign(known.extended(trials=known.trials + 3))
+    more = store.campaign("c1")
+    assert (more.trials, more.stopping.trials) == (known.trials + 3, known.trials + 3)
+    assert more.extended_from == (known.trials,)
+    assert more.cells == known.cells
+    with pytest.raises(ValueError, match="already"):
+        more.extended(trials=known.trials)
+    with pytest.raises(ValueError, match="--max-trials does not fit"):
+        more.extended(max_trials=100)
+
+
+def test_with_a_precision_only_the_most_can_grow() -> None:
+    known = campaign(settings={"stopping": {"trials": 5, "precision": 0.05, "max_trials": 20}})
+    assert known.extended(max_trials=40).stopping.most == 40
+    with pytest.raises(ValueError, match="--trials does not fit"):
+        known.extended(trials=10)
+
+
 def test_campaign_id_is_taken_once(store: Store) -> None:
     store.create_campaign(campaign())
     with pytest.raises(StoreError, match="already a campaign 'c1'"):

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Protocol
 
 from fslab.analysis.look import Look
-from fslab.analysis.soundness import GIVE_UP_AFTER
+from fslab.analysis.soundness import GIVE_UP_AFTER, is_invalid
 from fslab.campaign import impossible, preflight
 from fslab.campaign import site as sites
 from fslab.campaign.guests import Guests
@@ -51,6 +51,9 @@ class Observer(Protocol):
 
     def looked(self, look: Look, *, total: int) -> None:
         """After each look of a campaign that repeats until it is sure; ``total`` trials are planned by now."""
+
+    def replaces(self, *, invalid: int, more: int, total: int) -> None:
+        """Before a block of ``more`` trials that replaces invalid ones; ``total`` trials are planned by now."""
 
     def note(self, text: str) -> None:
         """Something that a person should know."""
@@ -165,6 +168,11 @@ def _run_trials(
         look = schedule.look(ledger.records)
         if look is not None and look.questions:
             observer.looked(look, total=len(schedule.trials))
+        elif look is None and len(schedule.trials) > planned:
+            invalid = sum(map(is_invalid, ledger.records))
+            observer.replaces(
+                invalid=invalid, more=len(schedule.trials) - planned, total=len(schedule.trials)
+            )
         elif look is not None:
             observer.note(f"nothing to compare: no two stacks have figures after {look.blocks} trials each")
         if len(schedule.trials) == planned:

@@ -1,5 +1,7 @@
 """Which trials a campaign runs: a fixed number of blocks, or blocks until the comparisons are settled.
 
+A fixed number is one of usable trials: invalid ones are replaced in further blocks, at most as many as were asked for.
+
 Derived from the stored trials alone, so that a resumed campaign goes on exactly as it would have. Runs nothing.
 """
 
@@ -8,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fslab.analysis.groups import groups
 from fslab.analysis.look import Look, Watchman
 from fslab.analysis.pairs import looks_of
-from fslab.analysis.soundness import spent_cells
+from fslab.analysis.soundness import is_failed, is_invalid, is_sound, spent_cells
 from fslab.cell import Cell
 from fslab.claims.ask import questions_of
 from fslab.claims.written import Claim
@@ -48,10 +51,12 @@ class Schedule:
     def look(self, records: Sequence[TrialRecord]) -> Look | None:
         """To be asked when all planned trials are over: what is known now; more are planned if that is not enough.
 
-        None in a campaign with a fixed number of trials.
+        None in a campaign with a fixed number of trials, where invalid ones are replaced.
         """
         looks = looks_of(self.stopping)
         if looks is None:
+            if self.blocks < 2 * self.stopping.trials:
+                self._plan(self.blocks + 1, self.to_replace(records))
             return None
         seen = self.watchman.look(records, self.blocks)
         if seen.needing and self.blocks < self.stopping.most:
@@ -66,11 +71,31 @@ class Schedule:
             spent = spent_cells([record for record in records if record.key.block < self.blocks])
             left = {(block, cell.id) for block, cell in self.trials if cell.id not in spent} - stored
             planned = len(self.trials)
-            if left or (seen := self.look(records)) is None:
+            if left:
                 return last
+            seen = self.look(records)
             if len(self.trials) == planned:  # the end; to be told when it is reached
                 return last
             last = seen
+
+    def to_replace(self, records: Sequence[TrialRecord]) -> frozenset[str]:
+        """Ids of the cells of the next block, which replaces invalid trials: of each workload that lacks some, all.
+
+        A trial is compared with those of its block, so that one alone would be compared with nothing. A cell whose
+        trials were all invalid is not repeated: the next would be invalid too.
+        """
+        counted = [record for record in records if record.key.block < self.blocks]
+        wanted: set[str] = set()
+        for group in groups(self.watchman.cells, counted):
+            if any(self._lacks(own) for own in group.trials.values()):
+                wanted |= {
+                    cell.id for stack, cell in group.cells.items() if any(map(is_sound, group.trials[stack]))
+                }
+        return frozenset(wanted) - spent_cells(counted)
+
+    def _lacks(self, own: Sequence[TrialRecord]) -> bool:
+        usable, invalid = sum(map(is_sound, own)), sum(map(is_invalid, own))
+        return bool(usable and invalid) and usable + sum(map(is_failed, own)) < self.stopping.trials
 
     def glance(self, records: Sequence[TrialRecord]) -> Look | None:
         """What is known so far, to be shown; plans nothing."""
@@ -79,6 +104,8 @@ class Schedule:
         return self.watchman.look(records, self.blocks)
 
     def _plan(self, until: int, wanted: frozenset[str]) -> None:
+        if not wanted:
+            return
         for block in range(self.blocks, until):
             # The order of a block is drawn for all cells: that some need no more changes nothing for the others.
             whole = order_block(self.cells, block, self.seed)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fslab.analysis.look import Look
 from fslab.cell import Cell
-from fslab.cli.progress import Lines, Quiet, look_lines
+from fslab.cli.progress import Lines, Quiet, look_lines, replaced_words
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix import Matrix
 from fslab.store.campaign import Campaign
@@ -84,6 +84,11 @@ class Live(Quiet):
         self.total = total
         for line in look_lines(look):
             self.note(line)
+
+    def replaces(self, *, invalid: int, more: int, total: int) -> None:
+        """How many are invalid, and what that costs; the bar grows."""
+        self.total = total
+        self.note(replaced_words(invalid, more))
 
     def note(self, text: str) -> None:
         """A line above the matrix."""

@@ -51,6 +51,14 @@ def look_lines(look: Look) -> Iterator[str]:
         yield f"    and {len(look.open) - OPEN_SHOWN} more"
 
 
+def replaced_words(invalid: int, more: int) -> str:
+    """What is said before invalid trials are replaced."""
+    what = "1 trial is" if invalid == 1 else f"{invalid} trials are"
+    return (
+        f"{what} invalid: repeated with {more} more trial{'s' * (more != 1)} (each with the stacks beside it)"
+    )
+
+
 def _figure(unit: Unit | None, *values: float) -> str:
     """``1.90 × (1.70–2.10)``; with a unit ``4.50 µs (4.32 µs–4.69 µs)``."""
     if unit is not None:
@@ -89,6 +97,9 @@ class Quiet:
         """Nothing."""
 
     def looked(self, look: Look, *, total: int) -> None:
+        """Nothing."""
+
+    def replaces(self, *, invalid: int, more: int, total: int) -> None:
         """Nothing."""
 
     def note(self, text: str) -> None:
@@ -133,6 +144,11 @@ class Lines(Quiet):
         self.total = total
         for line in look_lines(look):
             self.note(line)
+
+    def replaces(self, *, invalid: int, more: int, total: int) -> None:
+        """How many are invalid, and what that costs."""
+        self.total = total
+        self.note(replaced_words(invalid, more))
 
     def note(self, text: str) -> None:
         """One line."""

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 def results(
     campaign: CampaignArgument = "last",
-    everything: Annotated[
-        bool, typer.Option("--all", help="List all campaigns of the store instead.")
-    ] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List all campaigns of the store instead.")] = False,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -43,7 +41,7 @@ def results(
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
-        if everything:
+        if listing:
             _show_campaigns(opened, as_json=as_json)
         elif as_json:
             document = as_document(opened.campaign(campaign), opened, baseline)

@@ -87,7 +87,12 @@ def run(
     guest_memory: MemoryOption = None,
     scale: ScaleOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Finish an interrupted campaign; what is measured is kept.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Finish an interrupted campaign; what is measured is kept. With --trials N: give a campaign, also a "
+            "finished one, more trials.",
+        ),
     ] = False,
     wipe: Annotated[
         list[str] | None,
@@ -117,8 +122,9 @@ def run(
     With --until-decided they go to the claims of the study that are open; see: fslab claims.
 
     Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one
-    in flight: --resume finishes the rest. Whatever is made on the way (images, loop devices, mounts) is gone
-    afterwards, and after a crash with the next run or with: fslab clean.
+    in flight: --resume finishes the rest. Invalid trials are replaced, at most as many as were asked for. Whatever is
+    made on the way (images, loop devices, mounts) is gone afterwards, and after a crash with the next run or with:
+    fslab clean.
 
     No device is touched unless the study names it, and none that carries data unless --wipe names it too.
 
@@ -126,6 +132,8 @@ def run(
     after a signal.
     """
     limit_s = _seconds(budget)
+    more = (trials, max_trials) if resume else (None, None)
+    trials, max_trials = (None, None) if resume else (trials, max_trials)
     repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
     settings = [*(settings or []), *(f"{key}={value}" for key, value in repeats.items() if value is not None)]
     settings += _until_decided(study, settings, precision, until) if until_decided else []
@@ -141,7 +149,7 @@ def run(
 
     with Store.open(store, create=not resume) as opened:
         if resume:
-            campaign = _to_resume(opened, study)
+            campaign = _extended(opened, study, *more) if any(more) else _to_resume(opened, study)
         else:
             campaign, own_limit_s = _created(opened, _named(study), settings or [], limit_s, wipe or [])
             limit_s = limit_s or own_limit_s
@@ -192,8 +200,8 @@ def _check_together(*, resume: bool, dry_run: bool, settings: list[str] | None) 
     if resume and settings:
         raise UsageError(
             "a campaign that is resumed stays as it is",
-            where="--set, --trials, --precision",
-            hint="start a new one",
+            where="--set, --precision",
+            hint="start a new one; only --trials (or --max-trials) can give it more trials",
         )
 
 
@@ -274,6 +282,22 @@ def _to_resume(store: Store, wanted: str | None) -> Campaign:
         what = f"every campaign of '{study}' is finished" if wanted else "no campaign is unfinished"
         raise StoreError(what, where=store.path, hint=f"start one: fslab run {wanted or 'quick'}")
     return store.campaign(wanted)
+
+
+def _extended(store: Store, wanted: str | None, trials: int | None, max_trials: int | None) -> Campaign:
+    """A campaign, finished or not, that gets more trials of each cell: the one named, or the last one."""
+    of_study = [
+        campaign
+        for campaign in store.campaigns()
+        if wanted is not None and campaign.study_id == Path(wanted).stem
+    ]
+    campaign = of_study[-1] if of_study else store.campaign(wanted or "last")
+    try:
+        campaign = campaign.extended(trials=trials, max_trials=max_trials)
+    except ValueError as error:
+        raise UsageError(str(error), where=campaign.id, hint="name a larger number") from error
+    store.extend_campaign(campaign)
+    return campaign
 
 
 def _conduct(

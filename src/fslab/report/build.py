@@ -66,6 +66,7 @@ def build(
         guests=_guests(trials),
         media=_media(campaign.cells),
         scale=campaign.settings.get("scale", 1.0),
+        extended_from=campaign.extended_from,
         coverage=coverage,
         counts=_counts(campaign, trials),
         stacks=stacks,

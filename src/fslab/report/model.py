@@ -197,7 +197,8 @@ class Report(Frozen):
     """A campaign's results. ``coverage`` is what was wanted of every interval.
 
     ``kernel``, ``cpu`` and the like are the host's; trials in ``guests`` ran on those instead.
-    ``scale`` is the factor on what the study writes of sizes, counts and run times.
+    ``scale`` is the factor on what the study writes of sizes, counts and run times. ``extended_from``: how many
+    trials of each cell there were each time before it was given more, by somebody who knew the results.
     """
 
     campaign: str
@@ -212,6 +213,7 @@ class Report(Frozen):
     guests: tuple[Guest, ...] = ()
     media: tuple[str, ...]
     scale: float = 1.0
+    extended_from: tuple[int, ...] = ()
     coverage: float
     counts: Counts
     stacks: tuple[Stack, ...]

@@ -50,6 +50,34 @@ class Campaign(Frozen):
         """How often its cells are repeated."""
         return Stopping.model_validate(self.settings.get("stopping") or {"trials": self.trials})
 
+    @property
+    def extended_from(self) -> tuple[int, ...]:
+        """How many trials of each cell it had been planned with, each time that it was given more."""
+        return tuple(self.settings.get("extended_from", ()))
+
+    def extended(self, *, trials: int | None = None, max_trials: int | None = None) -> Campaign:
+        """The campaign with more trials of each cell; ValueError where that is not more.
+
+        ``trials`` is for a fixed number of them. Where a precision was asked for, they say when the first look was,
+        and only the most can grow (``max_trials``).
+        """
+        known = self.stopping
+        if (trials if known.precision is not None else max_trials) is not None:
+            option, why = (
+                ("--trials", "has a precision") if trials is not None else ("--max-trials", "has none")
+            )
+            raise ValueError(f"{option} does not fit: the campaign {why}")
+        wanted = trials if known.precision is None else max_trials
+        if wanted is None or wanted <= known.most:
+            raise ValueError(f"the campaign has {known.most} trials of each cell already")
+        stopping = known.model_copy(
+            update={"trials": wanted} if known.precision is None else {"max_trials": wanted}
+        )
+        more = {
+            "stopping": stopping.model_dump(mode="json"), "extended_from": [*self.extended_from, known.most],
+        }  # fmt: skip
+        return self.model_copy(update={"trials": stopping.trials, "settings": {**self.settings, **more}})
+
     def planned(self, impossible: int = 0) -> tuple[int, int]:
         """How many trials it has at least and at most; ``impossible`` cells are stored once, and not repeated."""
         possible = len(self.cells) - impossible

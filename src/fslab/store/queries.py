@@ -47,6 +47,13 @@ def update_status(connection: Connection, campaign_id: str, status: CampaignStat
     return connection.execute(change).rowcount > 0
 
 
+def update_plan(connection: Connection, campaign: Campaign) -> bool:
+    """How often a campaign repeats its cells; whether there was such a campaign."""
+    row = rows.campaign_row(campaign)
+    new = {name: row[name] for name in ("trials", "settings")}
+    return connection.execute(update(campaigns).where(campaigns.c.id == campaign.id).values(new)).rowcount > 0
+
+
 def select_campaigns(connection: Connection, campaign_id: str | None = None) -> list[Campaign]:
     """All campaigns with their cells, oldest first, or one."""
     wanted = select(campaigns).order_by(campaigns.c.number)

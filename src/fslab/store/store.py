@@ -70,6 +70,12 @@ class Store:
             if not queries.update_status(connection, campaign_id, status):
                 raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
 
+    def extend_campaign(self, campaign: Campaign) -> None:
+        """Keep how often a campaign repeats its cells from now on; StoreError if there is none of that id."""
+        with self._writing() as connection:
+            if not queries.update_plan(connection, campaign):
+                raise StoreError(f"no campaign '{campaign.id}'", where=self.path)
+
     def campaigns(self) -> list[Campaign]:
         """All campaigns, oldest first."""
         with self._reading() as connection:
@@ -168,7 +174,7 @@ class Store:
             if steps >= len(ids):
                 what, hint = (
                     f"no campaign '{wanted}': the store has {len(ids)}",
-                    "fslab results --all lists them",
+                    "fslab results --list lists them",
                 )
                 raise StoreError(what, where=self.path, hint=hint)
             return ids[-1 - steps]
