@@ -2,6 +2,7 @@
 #
 #   make run        compare ext4, XFS and btrfs in memory (root), or measure this directory (other users)
 #   make test       every test that fits in ten minutes     make test-all    the slow ones too
+#   make test-repeat N=20   the fast ones again and again, in random order, also under load
 #   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
 #   make bench      fslab against its peers, side by side
 #
@@ -15,18 +16,26 @@ ROOT := $(filter 0,$(shell id -u))
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 
-.PHONY: run test test-all lint format bench screenshot packages test-packages setup
+.PHONY: run test test-all test-repeat lint format bench screenshot packages test-packages setup
 
 run: setup
 	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
 
+# Most tests wait rather than compute: twice as many workers as CPUs.
+PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 2 \* $$(nproc)) --dist worksteal --durations=10
+
 test: setup test-packages
 	cargo test --release --workspace --quiet
-	$(VENV)/bin/pytest -q -m "not slow"
+	$(PYTEST) -p no:randomly -m "not slow"
 
 test-all: setup test-packages
 	cargo test --release --workspace --quiet -- --include-ignored
-	$(VENV)/bin/pytest -q
+	$(PYTEST) -p no:randomly
+
+# Looks for tests that depend on order, load or luck: N rounds in random order, a quarter of them under load.
+N ?= 20
+test-repeat: setup test-packages
+	$(VENV)/bin/python tests/repeat.py $(N) --loaded $(shell expr $(N) / 4)
 
 lint: setup
 	$(VENV)/bin/ruff check .

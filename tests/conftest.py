@@ -1,36 +1,118 @@
-"""Fixtures for every test: a state and data directory of its own, so that nothing of the user's is touched."""
+"""Fixtures for every test: a state and data directory of its own, so that nothing of the user's is touched.
+
+All files of a session lie in memory: on a file system of its own with a bound as root, else below /dev/shm.
+Tests neither wait for the disk nor depend on how quick it is.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests import leaks
+
+GIB = 1 << 30
+SESSION = "fslab-test-"
+ROOT = os.geteuid() == 0
+WITH_DEVICES = {"root", "e2e", "guest"}
 
 # How long one example takes says nothing on a busy machine.
-settings.register_profile("fslab", deadline=None)
+settings.register_profile("fslab", deadline=None, derandomize=True)
 settings.load_profile("fslab")
 
 
+def _available_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+
+
+def _session_directory() -> Path | None:
+    """A directory in memory: its own tmpfs, which bounds what a test can write; None where there is no room."""
+    size = min(_available_bytes() // 3, 8 * GIB)
+    if size < GIB:
+        return None
+    if ROOT:
+        made = Path(tempfile.mkdtemp(prefix=SESSION, dir="/var/tmp"))
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "fslab-test", str(made)]
+        if subprocess.run(mount, check=False, capture_output=True).returncode == 0:
+            return made
+        made.rmdir()  # a container may not mount
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK) or shutil.disk_usage(shared).free < GIB:
+        return None
+    return Path(tempfile.mkdtemp(prefix=SESSION, dir=shared))
+
+
+def _remove(directory: Path) -> None:
+    if directory.is_mount():
+        # Lazily: a test that left something busy has failed already and said so.
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+    shutil.rmtree(directory)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers of xdist are given a directory below the one made here."""
+    if hasattr(config, "workerinput") or config.option.basetemp:
+        return
+    made = _session_directory()
+    if made is not None:
+        config.option.basetemp = str(made / "t")
+        config.add_cleanup(lambda: _remove(made))
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What fslab finds out about a machine once, it finds out once for all tests of a process."""
+    return tmp_path_factory.mktemp("cache")
+
+
+_numbers = itertools.count()
+
+
 @pytest.fixture(autouse=True)
-def own_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """XDG directories of this test only; also where subprocesses of the test look."""
-    home = tmp_path_factory.mktemp("fslab-xdg")
+def own_directories(
+    tmp_path_factory: pytest.TempPathFactory, session_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Directories of this test only; also where its subprocesses look. Short, since sockets' names are."""
+    home = tmp_path_factory.getbasetemp() / f"x{next(_numbers)}"
+    home.mkdir()
     for variable, name in (
         ("XDG_STATE_HOME", "state"),
         ("XDG_DATA_HOME", "data"),
         ("XDG_RUNTIME_DIR", "run"),
-        ("XDG_CACHE_HOME", "cache"),
+        ("FSLAB_RUNTIME_DIR", "fslab"),
     ):
         monkeypatch.setenv(variable, str(home / name))
-    monkeypatch.delenv("FSLAB_STORE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_cache))
+    for variable in ("FSLAB_STORE", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
     return home
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing(request: pytest.FixtureRequest, own_directories: Path) -> Iterator[None]:
+    """Whatever a test with devices, campaigns or guests leaves behind fails it."""
+    if request.path.parent.name not in WITH_DEVICES:
+        yield
+        return
+    directories = [own_directories]
+    if "tmp_path" in request.fixturenames:
+        directories.append(request.getfixturevalue("tmp_path"))
+    yield
+    assert leaks.settled(*directories) == set(), "left behind"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `root` are skipped for other users, and say so."""
-    if os.geteuid() != 0:
+    if not ROOT:
         for item in items:
             if item.get_closest_marker("root"):
                 item.add_marker(pytest.mark.skip(reason="needs root: sudo make test"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import Fslab, end, wait_for
 
-from fslab.system import loops, mounts, proc
+from fslab.system import loops, mounts, paths, proc
 
 pytestmark = pytest.mark.root
 
@@ -35,19 +35,6 @@ def study(tmp_path: Path) -> Path:
 def ours(own: Path) -> list[str]:
     """Journals and images of the test's campaigns that are still there."""
     return [str(path) for pattern in ("*.img", "*.jsonl") for path in own.rglob(pattern)]
-
-
-def campaigns() -> set[str]:
-    """Campaigns that have mount points on this machine."""
-    return {path.name for path in Path("/run/fslab").glob("*")}
-
-
-@pytest.fixture(autouse=True)
-def leaves_nothing(own_directories: Path) -> Any:
-    before = campaigns()
-    yield
-    assert campaigns() <= before
-    assert not ours(own_directories)
 
 
 def identities(trials: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
@@ -105,7 +92,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
 
 
 def loops_of(campaign: str) -> list[Path]:
-    image = Path("/run/fslab") / campaign / "ram-memory" / f"fslab-{campaign}-memory.img"
+    image = paths.runtime() / campaign / "ram-memory" / f"fslab-{campaign}-memory.img"
     return loops.attached_to(image)
 
 
@@ -124,7 +111,7 @@ def is_mounted(own: Path) -> bool:
     """Whether the test's campaign has its file system mounted."""
     journals = {path.stem for path in (own / "state").rglob("*.jsonl")}
     return any(
-        mount.target == Path("/run/fslab") / name / "mnt" for mount in mounts.mounted() for name in journals
+        mount.target == paths.runtime() / name / "mnt" for mount in mounts.mounted() for name in journals
     )
 
 

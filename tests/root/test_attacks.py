@@ -14,6 +14,7 @@ import pytest
 
 from fslab.campaign import site as sites
 from fslab.campaign import undo
+from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import BusyError, FslabError, UnsafeError, UsageError
@@ -79,14 +80,14 @@ class TestDevicesInUse:
         path, same = stable(device), stable(device)
         options, others = DEVICE.parse_options({"path": path}), DEVICE.parse_options({"path": same})
         with (
-            sites.opened("test-0001", frozenset({path})) as first,
-            sites.opened("test-0002", frozenset({same})) as second,
+            sites.opened(new_id(), frozenset({path})) as first,
+            sites.opened(new_id(), frozenset({same})) as second,
             ExitStack() as undone,
         ):
             DEVICE.provide(options, first, "slot", undone)
             with pytest.raises(BusyError):
                 DEVICE.provide(others, second, "slot", undone)
-        with sites.opened("test-0002", frozenset({same})) as second, ExitStack() as undone:
+        with sites.opened(new_id(), frozenset({same})) as second, ExitStack() as undone:
             DEVICE.provide(others, second, "slot", undone)
 
 
@@ -108,7 +109,7 @@ class TestHostileDirectories:
             own_directories / "elsewhere"
         ).mkdir()
         real.symlink_to(own_directories / "elsewhere")
-        with sites.opened("test-0003", frozenset()) as site, ExitStack() as undone:
+        with sites.opened(new_id(), frozenset()) as site, ExitStack() as undone:
             up = stack.build(spec(medium="loop"), site, undone, slot="m", make=True)
             assert up.device is not None
             assert up.device.facts["backing_filesystem"]

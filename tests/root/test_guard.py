@@ -15,6 +15,7 @@ from unittest.mock import ANY
 import pytest
 
 from fslab.campaign import site as sites
+from fslab.campaign.campaign import new_id
 from fslab.errors import FslabError, UnsafeError
 from fslab.storage import BlockDevice, guard
 from fslab.storage.media import REGISTRY as MEDIA
@@ -36,7 +37,7 @@ def untouched(device: Path) -> Iterator[None]:
 def refused(path: str, wipe: frozenset[str] = frozenset()) -> str:
     """Try to use the device as a medium; it must be refused. Returns what was said."""
     options = DEVICE.parse_options({"path": path})
-    with sites.opened("test-0002", wipe) as site, ExitStack() as undo:
+    with sites.opened(new_id(), wipe) as site, ExitStack() as undo:
         with pytest.raises(UnsafeError):
             DEVICE.check(options, site, disks=1)
         with pytest.raises(UnsafeError) as caught:
@@ -201,7 +202,7 @@ def test_named_with_wipe_it_is_used_and_left_blank(loop: Make, stable: Stable, s
     device = loop()
     shell("mkfs.ext4", "-q", device)
     path = stable(device)
-    with sites.opened("test-0003", frozenset({path})) as site, ExitStack() as undo:
+    with sites.opened(new_id(), frozenset({path})) as site, ExitStack() as undo:
         options = DEVICE.parse_options({"path": path})
         DEVICE.check(options, site, disks=1)
         provided = DEVICE.provide(options, site, "slot", undo)
@@ -215,7 +216,7 @@ def test_named_with_wipe_it_is_used_and_left_blank(loop: Make, stable: Stable, s
 def test_another_disk_under_the_same_name_is_refused(loop: Make, stable: Stable, tmp_path: Path) -> None:
     first, second = loop(), loop()
     path = stable(first)
-    with sites.opened("test-0004", frozenset({path})) as site, ExitStack() as undo:
+    with sites.opened(new_id(), frozenset({path})) as site, ExitStack() as undo:
         options = DEVICE.parse_options({"path": path})
         DEVICE.provide(options, site, "slot", undo)
         link = Path(path)

@@ -11,6 +11,7 @@ import pytest
 
 from fslab.campaign import site as sites
 from fslab.campaign import undo as undoing
+from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -52,7 +53,7 @@ def written(wanted: Cell, site: Site, block: int = 0) -> float:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with sites.opened("test-joined", frozenset()) as opened:
+    with sites.opened(new_id(), frozenset()) as opened:
         yield opened
 
 
@@ -136,7 +137,7 @@ class TestSeveralDisks:
     def test_all_are_used_and_left_without_a_signature(self, disks: Disks, shell: Any) -> None:
         paths = disks(3)
         wanted = spec("btrfs-raid1", medium=several(paths), disks=2)
-        with sites.opened("test-joined-5", frozenset(paths)) as site:
+        with sites.opened(new_id(), frozenset(paths)) as site:
             stack.check(wanted, site)
             for make in (True, False, True):
                 with ExitStack() as undo:
@@ -159,7 +160,7 @@ class TestSeveralDisks:
         paths = disks(3)
         options = DEVICE.parse_options({"path": " ".join(paths)})
         named = frozenset(path for path in paths if path != paths[number])
-        with sites.opened("test-joined-6", named) as site:
+        with sites.opened(new_id(), named) as site:
             # A loop device that somebody set up counts as carrying data.
             with pytest.raises(UnsafeError, match="somebody else set up") as caught:
                 DEVICE.check(options, site, disks=3)
@@ -179,7 +180,7 @@ class TestSeveralDisks:
         shell("mount", paths[1], target)
         try:
             with (
-                sites.opened("test-joined-7", frozenset(paths)) as site,
+                sites.opened(new_id(), frozenset(paths)) as site,
                 pytest.raises(UnsafeError, match="is mounted"),
             ):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), site, disks=2)
@@ -192,7 +193,7 @@ class TestSeveralDisks:
         monkeypatch.setattr("fslab.storage.guard.CLAIM_DEADLINE_S", 0.1)
         device = loop()
         paths = [stable(device), stable(device)]
-        with sites.opened("test-joined-8", frozenset(paths)) as site:
+        with sites.opened(new_id(), frozenset(paths)) as site:
             with pytest.raises(UnsafeError, match="is the same disk as"):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), site, disks=2)
             with pytest.raises(BusyError), ExitStack() as undo:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign import site as sites
+from fslab.campaign.campaign import new_id
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.seen import Seen
@@ -135,7 +136,7 @@ def test_a_trial_on_it_says_less_and_nothing_wrong(uncounted: Path, stable: Call
     medium = MediumSpec(name="m", type="device", options={"path": path})
     of = cell("ext4", "data=ordered", {**SYNCED, "size": "8m", "io_size": "512k"})
     of = of.model_copy(update={"stack": of.stack.model_copy(update={"medium": medium})})
-    with sites.opened("test-0001", frozenset({path})) as site:
+    with sites.opened(new_id(), frozenset({path})) as site:
         timed, traced = run(site, of, traced=False), run(site, of, traced=True)
     assert not [name for name in timed.probes if name.startswith("device_")]
     assert any("iostats is 0" in why for why in traced.provenance.observed["trace_withdrawn"])

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 from fslab.errors import BusyError
-from fslab.system import proc
+from fslab.system import paths, proc
 
 DISMISSED = b"."
 BUSY_LIMIT_S = 10.0
@@ -40,10 +40,9 @@ def start(campaign: str) -> Warden:
     """Start the warden of a campaign. It has its own session, and not the campaign's mark."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     quiet = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    places = {name: value for name, value in os.environ.items() if name.startswith("XDG_")}
     try:
         argv = [sys.executable, "-P", "-m", "fslab.campaign.warden", campaign]
-        child = proc.start(argv, output=quiet, stdin=reading, env=places)
+        child = proc.start(argv, output=quiet, stdin=reading, env=paths.environment())
     except BaseException:
         os.close(writing)
         raise

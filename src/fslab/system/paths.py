@@ -8,10 +8,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+RUNTIME = "FSLAB_RUNTIME_DIR"
+
 
 def _xdg(variable: str, fallback: str) -> Path:
     value = os.environ.get(variable, "")
     return Path(value) if value.startswith("/") else Path.home() / fallback
+
+
+def environment() -> dict[str, str]:
+    """The variables that choose these directories, for a child that is to find the same ones."""
+    return {name: value for name, value in os.environ.items() if name.startswith("XDG_") or name == RUNTIME}
 
 
 def data() -> Path:
@@ -35,7 +42,13 @@ def cache() -> Path:
 
 
 def runtime() -> Path:
-    """Mount points and report files of running campaigns: /run/fslab for root."""
+    """Mount points and report files of running campaigns: FSLAB_RUNTIME_DIR, else /run/fslab for root.
+
+    Campaigns that share this directory take turns, trial by trial; with another one they run side by side.
+    """
+    chosen = os.environ.get(RUNTIME, "")
+    if chosen.startswith("/"):
+        return Path(chosen)
     if os.geteuid() == 0:
         return Path("/run/fslab")
     return _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run") / "fslab"

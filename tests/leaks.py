@@ -1,0 +1,68 @@
+"""What a test leaves behind on the machine: loop devices, mounts, links, memory files, processes of its own.
+
+Only what lies below the test's own directories or carries their name counts, so that tests run side by side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+from fslab.system import memory, mounts, sysfs
+
+LIMIT_S = 60.0  # on a busy machine; only a test that fails waits so long
+
+
+def of(*directories: Path) -> set[str]:
+    """Every loop device, mount, runtime directory, journal, image and process that belongs to ``directories``."""
+    return _devices(directories) | _files(directories) | _processes(directories)
+
+
+def settled(*directories: Path) -> set[str]:
+    """The same, when what is on its way out is gone: a watchdog of a killed campaign needs a moment."""
+    deadline = time.monotonic() + LIMIT_S
+    while (found := of(*directories)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def _devices(directories: tuple[Path, ...]) -> set[str]:
+    found = {
+        f"loop {entry.parent.parent.name} on {sysfs.text(entry)}"
+        for entry in sysfs.SYS.glob("block/loop*/loop/backing_file")
+        if _below(Path(sysfs.text(entry) or "/"), directories)
+    }
+    found |= {f"mount {mount.target}" for mount in mounts.mounted() if _below(mount.target, directories)}
+    names = {directory.name for directory in directories}
+    links = Path("/dev/disk").glob("by-*/fslab-*")
+    return found | {f"link {link}" for link in links if any(name in link.name for name in names)}
+
+
+def _files(directories: tuple[Path, ...]) -> set[str]:
+    """Runtime directories, journals, images; memory of guests whose campaigns these directories know."""
+    runtimes = [entry for each in directories for entry in (each / "fslab").glob("*")]
+    found = {f"runtime {entry}" for entry in runtimes}
+    for directory in directories:
+        state = [path for path in (directory / "state").rglob("*") if path.is_file()]
+        found |= {f"state {path}" for path in state}
+        campaigns = {path.stem for path in state if path.suffix == ".jsonl"}
+        found |= {f"memory {path}" for each in campaigns for path in memory.SHARED.glob(f"fslab-{each}-*")}
+    return found
+
+
+def _processes(directories: tuple[Path, ...]) -> set[str]:
+    """Processes that were started with these directories in their environment, and live."""
+    names = [str(directory).encode() + b"/" for directory in directories]
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            environment = (process / "environ").read_bytes()
+            if any(name in environment for name in names):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found.add(f"process {process.name} {command}")
+    return found
+
+
+def _below(path: Path, directories: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(directory) for directory in directories)
