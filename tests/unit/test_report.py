@@ -204,6 +204,19 @@ campaign 20261120-k3f · 2026-11-20 21:49 UTC · 20 trials: 20 sound"""
     )
 
 
+@pytest.mark.parametrize("width", [80, 250])
+def test_names_with_brackets_are_shown_as_they_are(width: int) -> None:
+    """Rich takes ``[chunk=64k]`` for a colour, and fails at ``[/x]``."""
+    medium = MediumSpec(name="m", type="ram")
+    stacks = [StackSpec(name=f"[{chunk}k] [/x]", medium=medium, filesystem="xfs", mkfs_options=f"-d [su={chunk}k]")
+              for chunk in (4, 64)]  # fmt: skip
+    named = RANDOM.model_copy(update={"name": "rand[bs=4k] [/x]"})
+    planned = cells(stacks, named)
+    text = shown(report(planned, [one for cell in planned for one in five(cell, {IOPS: 100.0})]), width)
+    for name in ("[su=4k]", "[su=64k]", "rand[bs=4k] [/x]"):
+        assert name in text
+
+
 def test_unfinished_campaign_says_so_and_how_to_finish_it() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     trials = [*five(planned[0], {IOPS: 2000})[:3], trial(planned[1], 0, {IOPS: 1000})]

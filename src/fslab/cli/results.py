@@ -88,6 +88,7 @@ def _done(row: dict[str, Any]) -> str:
 
 def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     rows: list[dict[str, Any]] = [
         {
@@ -109,8 +110,8 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
         table.add_column(title, no_wrap=title == "campaign", overflow="fold")
     for row in rows:
         table.add_row(
-            *(str(row[key]) for key in ("campaign", "study", "status")),
+            *(Text(str(row[key])) for key in ("campaign", "study", "status")),
             _done(row),
-            f"[dim]{row['title']}[/dim]",
+            Text(row["title"], style="dim"),
         )
     console().print(table)

@@ -27,12 +27,15 @@ def seen_of(campaign: Campaign, store: Store) -> list[Seen]:
 
 def show(everything: Sequence[Seen]) -> None:
     """All statements, cell by cell, each with its counters below it."""
+    from rich.text import Text
+
     from fslab.explain import statements
 
     screen = console()
     for seen in everything:
         found = statements.said(seen)
-        screen.print(f"[bold]{seen.workload}, {seen.stack}[/bold]" + ("" if found else ": nothing to notice"))
+        about = Text(f"{seen.workload}, {seen.stack}", style="bold")
+        screen.print(about if found else about.append(": nothing to notice", style="not bold"))
         for statement in found:
             _show(statement)
         for why in _withdrawn(seen):

@@ -82,7 +82,7 @@ def _table(
         justify: Literal["left", "right"] = "left" if last or number == 0 else "right"
         table.add_column(justify=justify, no_wrap=not last, min_width=None if last else wide)
     for row, verdict_style in zip_longest(rows, styles, fillvalue=""):
-        table.add_row(*row[:-1], Text(row[-1], style=verdict_style))
+        table.add_row(*map(Text, row[:-1]), Text(row[-1], style=verdict_style))
     return table
 
 

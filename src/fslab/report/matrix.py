@@ -65,7 +65,7 @@ class Matrix:
         table.add_column("")
         shown = self._shown_stacks(width)
         for stack in shown:
-            table.add_column(self.labels[stack], justify="right", no_wrap=True)
+            table.add_column(Text(self.labels[stack]), justify="right", no_wrap=True)
         hidden = len(self.labels) - len(shown)
         if hidden:
             table.add_column(f"+{hidden}", style="dim")

@@ -48,7 +48,7 @@ def wide_table(report: Report) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
     for stack in report.stacks:
-        table.add_column("\n".join(stack.lines), justify="right", vertical="top", no_wrap=True)
+        table.add_column(Text("\n".join(stack.lines)), justify="right", vertical="top", no_wrap=True)
     previous = None
     for row in report.rows:
         name = Text(row.workload if row.workload != previous else "")
@@ -65,9 +65,9 @@ def tall_tables(report: Report) -> Iterator[tuple[list[Row], Table]]:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column(Text(workload, style="bold"), overflow="fold")
         for row in rows:
-            table.add_column(cells.metric_label(row), overflow="fold")
+            table.add_column(Text(cells.metric_label(row)), overflow="fold")
         for index, stack in enumerate(report.stacks):
-            table.add_row(stack.label, *(cells.one_line(row, row.summaries[index]) for row in rows))
+            table.add_row(Text(stack.label), *(cells.one_line(row, row.summaries[index]) for row in rows))
         yield rows, table
 
 
