@@ -14,6 +14,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from fslab.names import Word
+
 Scalar = str | int | float | bool
 
 
@@ -42,9 +44,9 @@ class Fresh(StrEnum):
 
 
 class MediumSpec(Frozen):
-    """A named medium of a study: its type (a registered medium) and that type's options."""
+    """A named medium of a study: its type (a registered medium) and that type's options. Images carry its name."""
 
-    name: str
+    name: Word
     type: str
     options: dict[str, Scalar] = {}
 
@@ -145,7 +147,7 @@ class Cell(Frozen):
 class TrialKey(Frozen):
     """Which repetition of which campaign a trial is; ``seed`` feeds the tool's random generator."""
 
-    campaign: str
+    campaign: Word
     block: int
     seed: int
 

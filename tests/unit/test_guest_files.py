@@ -17,10 +17,10 @@ import pytest
 from fslab.campaign import guests
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError
-from fslab.machine import _shared
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.record import Provenance, Status, TrialRecord
+from fslab.system import foreign
 
 
 class Alive:
@@ -146,8 +146,8 @@ def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
     (directory / "link").symlink_to(kept)
     (directory / "closed/inner").mkdir(parents=True)
     (directory / "closed").chmod(0)
-    _shared.remove(directory)
-    _shared.remove(directory)
+    foreign.remove(directory)
+    foreign.remove(directory)
     assert not directory.exists()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o500
     kept.chmod(0o700)
@@ -155,10 +155,10 @@ def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
 
 def test_a_device_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no regular file") as raised:
-        _shared.read(Path("/dev/zero"), limit_bytes=10)
+        foreign.read(Path("/dev/zero"), limit_bytes=10)
     assert raised.value.errno == errno.EINVAL
     (tmp_path / "small").write_bytes(b"0123456789")
-    assert _shared.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
+    assert foreign.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
 
 
 CELL = Cell(

@@ -324,3 +324,26 @@ def test_a_workload_that_would_be_ended_in_every_trial_is_a_mistake() -> None:
     (line,) = str(caught.value).splitlines()[1:]
     assert "t.yaml:6: workloads.long" in line
     assert "ended after 20 s" in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        "{a: " * 200_000,
+        *("title: " + "[" * depth + "]" * depth for depth in (50, 100, 200, 300, 500, 1000)),
+        "- " * 5000,
+        "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 25)),
+        "&a [*a]",
+        "title: " + "9" * 5000,
+    ],
+    ids=lambda text: f"{text[:10]}-{len(text)}",
+)
+def test_a_hostile_study_is_a_mistake(text: str) -> None:
+    with pytest.raises(StudyError):
+        load_text(text, "study")
+
+
+def test_a_file_without_end_is_no_study() -> None:
+    with pytest.raises(UsageError, match="too large"):
+        load("/dev/zero")

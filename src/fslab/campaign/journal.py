@@ -17,7 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from fslab import texts
 from fslab.errors import BusyError, UnsafeError
+from fslab.names import is_word
 from fslab.system import paths, sysfs
 
 
@@ -39,7 +41,7 @@ class CampaignJournal:
     """
 
     def __init__(self, campaign: str, directory: Path | None = None) -> None:
-        if "/" in campaign or campaign in {"", ".", ".."}:
+        if not is_word(campaign):
             raise UnsafeError("is no name of a campaign", where=repr(campaign))
         self.campaign = campaign
         self.path = (directory or default_directory()) / f"{campaign}.jsonl"
@@ -104,8 +106,8 @@ def parse(text: str) -> list[Entry]:
     entries: dict[str, Entry] = {}
     for line in text.splitlines():
         try:
-            item = json.loads(line)
-        except json.JSONDecodeError:
+            item = texts.json_of(line)
+        except ValueError:
             continue
         match item:
             case {"undone": str(entry)}:
@@ -117,11 +119,14 @@ def parse(text: str) -> list[Entry]:
 
 def leftover(directory: Path | None = None) -> Iterator[str]:
     """Ids of the campaigns that have a journal: running, or ended without undoing everything."""
-    yield from sorted(path.stem for path in (directory or default_directory()).glob("*.jsonl"))
+    names = (path.stem for path in (directory or default_directory()).glob("*.jsonl"))
+    yield from sorted(name for name in names if is_word(name))
 
 
 def is_running(campaign: str, directory: Path | None = None) -> bool:
     """Whether a process of this user conducts the campaign now; one that was killed does not."""
+    if not is_word(campaign):
+        return False
     path = (directory or default_directory()) / f"{campaign}.jsonl"
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

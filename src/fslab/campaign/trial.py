@@ -7,7 +7,7 @@ becomes part of the record; only interruptions and dangers to data leave as exce
 from __future__ import annotations
 
 import errno
-import shutil
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fslab.campaign import outcome
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
 from fslab.errors import (
@@ -36,12 +37,12 @@ from fslab.storage import Site, stack, tries
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, proc, throttle, tools
+from fslab.system import cache, foreign, proc, throttle, tools
 from fslab.system.signals import Teardown
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
 from fslab.workloads import REGISTRY as WORKLOADS
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Job, Reading
 
 ABORT = (InterruptedBySignal, UnsafeError, BusyError, NeedsRootError)
 SCRATCH = "scratch"
@@ -123,6 +124,8 @@ def _measure(
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, site.journal))
     evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     scratch = _emptied(site.runtime / SCRATCH / "tool")
+    left = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    undo.callback(os.close, left)
     cold = cell.cache is Cache.COLD
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=evidence.traced)
     commands = workload.commands(parameters, job)
@@ -132,16 +135,14 @@ def _measure(
     for tool in workload.tools:
         tools.page_in(tool)  # dropping the caches dropped the tool as well
     undo.enter_context(_emulated(cell, site, evidence))
-    watch = Watch(
-        up, traced=evidence.traced, log=scratch / commands.operations if commands.operations else None
-    )
+    watch = Watch(up, traced=evidence.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
     watch.snapshot(Moment.BEFORE)
     done = site.run("run", commands.run, cwd=up.work, timeout_s=cell.time_limit_s, check=False)
     watch.snapshot(Moment.END)
-    output = _output(done, commands, job.scratch)
+    output = outcome.output(done, commands, left)
     evidence.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
-    reading = _read(workload, parameters, done, output)
+    reading = outcome.reading(workload, parameters, done, output)
     up.flush()
     watch.snapshot(Moment.SYNCED)
     remount = up.unmount()  # what the last snapshot sees is all that the run caused
@@ -189,8 +190,7 @@ def _emulated(cell: Cell, site: Site, evidence: Evidence) -> Iterator[None]:
 
 def _forget_files(up: stack.Stack) -> None:
     """On a file system that lives on, the next trial starts with an empty directory and a used disk."""
-    if up.work.is_dir():
-        shutil.rmtree(up.work)
+    foreign.clear(up.work)
 
 
 def _settle(wanted: Cache, up: stack.Stack) -> bool:
@@ -209,28 +209,6 @@ def _settle(wanted: Cache, up: stack.Stack) -> bool:
     if remount:
         up.mount()
     return dropped
-
-
-def _output(done: proc.Completed, commands: Commands, scratch: Path) -> ToolOutput:
-    files = {
-        name: (scratch / name).read_text("utf-8", "replace")
-        for name in commands.outputs
-        if (scratch / name).is_file()
-    }
-    return ToolOutput(stdout=done.stdout, stderr=done.stderr, files=files, duration_s=done.duration_s)
-
-
-def _read(workload: Workload[Any], parameters: Any, done: proc.Completed, output: ToolOutput) -> Reading:
-    """The tool's figures. Of a tool that failed, the workload may know better than its exit code why."""
-    if done.returncode == 0:
-        return workload.read(parameters, output)
-    try:
-        workload.read(parameters, output)
-    except NoSpaceError:
-        raise
-    except FslabError as error:
-        raise proc.failed(done) from error
-    raise proc.failed(done)
 
 
 def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
@@ -300,7 +278,6 @@ def _versions(cell: Cell) -> dict[str, str | None]:
 
 
 def _emptied(directory: Path) -> Path:
-    if directory.exists():
-        shutil.rmtree(directory)
+    foreign.clear(directory)
     directory.mkdir(mode=0o700)
     return directory

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from fslab.campaign import outcome
+from fslab.errors import ToolOutputError
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Moment, Snapshot, Target, Work
 from fslab.record import Value
@@ -16,6 +17,8 @@ from fslab.storage.stack import Stack
 from fslab.tracing import Trace, figures, slow
 from fslab.tracing.tracer import Tracer
 from fslab.validity.facts import ProbeFailure
+
+LOG_LIMIT_BYTES = 256 << 20  # some six million operations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,11 +33,12 @@ class Findings:
 @dataclass(slots=True)
 class Watch:
     """The probes that watch one stack; ``traced``: the kernel is traced as well, which costs speed, and ``log`` is
-    where the tool then logs every operation."""
+    the file in the directory ``scratch`` (a descriptor) where the tool then logs every operation."""
 
     stack: Stack
     traced: bool = False
-    log: Path | None = None
+    scratch: int | None = None
+    log: str | None = None
     taken: dict[str, dict[Moment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
     failures: list[ProbeFailure] = field(default_factory=list)
     tracer: Tracer | None = None
@@ -86,7 +90,12 @@ class Watch:
 
     def _operations(self, trace: Trace) -> slow.Operations | None:
         """Of a journal that committed; None where the tool has logged nothing."""
-        if self.log is None or trace.ring is None or not trace.ring.commits_s or not self.log.is_file():
+        if self.log is None or self.scratch is None or trace.ring is None or not trace.ring.commits_s:
             return None
-        with self.log.open(encoding="ascii") as lines:
-            return slow.coincidence(trace.ring.commits_s, [*slow.logged(lines)])
+        text = outcome.report(self.log, self.scratch, limit_bytes=LOG_LIMIT_BYTES)
+        if text is None:
+            return None
+        try:
+            return slow.coincidence(trace.ring.commits_s, [*slow.logged(text.splitlines())])
+        except ValueError as error:
+            raise ToolOutputError("is no log of operations", where=self.log) from error

@@ -174,11 +174,23 @@ def _figures(study: Study, name: str, scope: Scope) -> Figures | None:
         return Figures(printed=())
     beside = Path(name).parent / file
     ours = name in shipped.ids() or not beside.is_file()
-    text = shipped.figures(file) if ours else beside.read_text("utf-8")
+    text = shipped.figures(file) if ours else _printed(beside)
     if text is None:
         hint = "'figures' of 'published' names a file beside the study"
         raise UsageError("there is no such file of published figures", where=str(beside), hint=hint)
     return read_figures(text, file, study.published, scope)
+
+
+def _printed(file: Path) -> str:
+    from fslab import texts
+    from fslab.study.load import STUDY_LIMIT_BYTES
+
+    try:
+        return texts.of_file(file, limit_bytes=STUDY_LIMIT_BYTES)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("is not UTF-8 text", where=str(file)) from error
 
 
 def _conditions(campaign: Campaign, judge: Judge) -> str:

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fslab import texts
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError
-from fslab.machine import _shared
+from fslab.system import foreign
 from fslab.system.proc import Child
+from fslab.units import format_size
 
 BOOT_LIMIT_S = 120.0
 CONSOLE = "console"
@@ -33,6 +35,7 @@ PINGS = 3
 REPLY_LIMIT_BYTES = 64 << 20
 LINE_LIMIT_BYTES = 4 << 10
 LOG_LIMIT_BYTES = 256 << 10
+CONSOLE_LIMIT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +88,7 @@ class Guest(ABC):
         self.count += 1
         path = self.directory / f"request-{self.count}.json"
         try:
-            _shared.write_new(path, json.dumps(request).encode())
+            foreign.write_new(path, json.dumps(request).encode())
         except FileExistsError as error:
             raise self._broke(
                 GuestError("the guest made a file of the host's name", where=str(path))
@@ -97,8 +100,8 @@ class Guest(ABC):
         self._expect(f"done {self.count}", time.monotonic() + timeout_s)
         answer = self.directory / f"reply-{self.count}.json"
         try:
-            reply = json.loads(_shared.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
-        except (OSError, ValueError, RecursionError) as error:
+            reply = texts.json_of(foreign.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
+        except (OSError, ValueError) as error:
             raise self._broke(GuestError(f"the guest's reply cannot be read: {error}")) from error
         if not isinstance(reply, dict):
             raise self._broke(GuestError("the guest's reply is none"))
@@ -116,12 +119,12 @@ class Guest(ABC):
     def log_text(self, since: int = 0) -> str:
         """The kernel log from a place on, its end where it is long; empty when it is gone, or a log no more."""
         try:
-            descriptor = _shared.open_regular(self.directory / CONSOLE)
+            descriptor = foreign.open_regular(self.directory / CONSOLE)
         except OSError:
             return ""
         try:
             start = max(since, os.fstat(descriptor).st_size - LOG_LIMIT_BYTES)
-            said = _shared.read_at(descriptor, start, LOG_LIMIT_BYTES)
+            said = foreign.read_at(descriptor, start, LOG_LIMIT_BYTES)
         finally:
             os.close(descriptor)
         return said.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -130,7 +133,7 @@ class Guest(ABC):
         """End it at once, whatever it does, and remove what it had. Can be called twice."""
         self.child.end()
         self.line.close()
-        _shared.remove(self.directory)
+        foreign.remove(self.directory)
 
     def _expect(self, wanted: str, deadline: float) -> None:
         """Wait for a line; lines of earlier requests are passed over."""
@@ -151,8 +154,7 @@ class Guest(ABC):
                 return None
             ready, _, _ = select.select([self.line], [], [], min(left, 1.0))
             if not ready:
-                if self.child.exit_code() is not None:
-                    raise self._ended()
+                self._check()
                 continue
             try:
                 data = self.line.recv(4096)
@@ -165,6 +167,15 @@ class Guest(ABC):
                 raise self._broke(GuestError("what the guest says is no line"))
         found, _, self._rest = self._rest.partition(b"\n")
         return found.decode("ascii", "replace").strip()
+
+    def _check(self) -> None:
+        """Raises when it has ended, or fills the host's disk with what its kernel says."""
+        if self.child.exit_code() is not None:
+            raise self._ended()
+        if self.console_end() > CONSOLE_LIMIT_BYTES:
+            raise self._broke(
+                GuestError(f"the guest's kernel log has more than {format_size(CONSOLE_LIMIT_BYTES)}")
+            )
 
     def _ended(self) -> FslabError:
         """Why it is no longer there. Its exit says little: a panic leaves by SIGABRT or by 0."""

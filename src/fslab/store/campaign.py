@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 
 from fslab.cell import Cell, Frozen
 from fslab.claims.written import Claim
+from fslab.names import Word
 from fslab.stopping import Stopping
 
 
@@ -33,7 +34,7 @@ class Campaign(Frozen):
     the machine. Devices that the user named for wiping are not kept: a resumed campaign must be told again.
     """
 
-    id: str
+    id: Word
     study_id: str
     study_title: str
     study_source: str

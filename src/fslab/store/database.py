@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import ValidationError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, table, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql import column
 
 from fslab.errors import StoreError
+from fslab.store import readonly
 from fslab.store.schema import REVISIONS, VERSION_TABLE
 from fslab.system import paths
 
@@ -55,12 +58,14 @@ def place_of(url: URL) -> str:
 def open_engine(url: URL, *, create: bool = True) -> Engine:
     """An engine whose schema is this program's; migrates the store where needed, and makes it if ``create``."""
     place = place_of(url)
+    reading = None
     if url.get_backend_name() == "sqlite":
         if not create:
             _check_there(url)
+            reading = _connector(url)
         _make_directory(url)
     try:
-        engine = create_engine(url)
+        engine = create_engine(url, pool_pre_ping=True, **({"creator": reading} if reading else {}))
     except NoSuchModuleError as error:
         raise StoreError(
             f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT
@@ -71,8 +76,10 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
             f"the database driver '{error.name}' is not installed", where=place, hint=hint
         ) from error
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    if isinstance(reading, readonly.CopyConnector):
+        event.listen(engine, "engine_disposed", reading.close)
     try:
         with translated(place):
             _bring_up_to_date(engine, place)
@@ -93,6 +100,23 @@ def translated(place: str) -> Iterator[None]:
         raise StoreError(str(error), where=place) from error
 
 
+@contextmanager
+def believed(place: str) -> Iterator[None]:
+    """What a store holds may be anybody's: content that is no campaign or trial of ours becomes a StoreError."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error) as error:
+        what = str(error) or type(error).__name__
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise StoreError(
+            f"holds what fslab does not write: {what[:300]}",
+            where=place,
+            hint="give another store with --store",
+        ) from error
+
+
 def _said(error: DBAPIError) -> str:
     return f"the database says: {' '.join(str(error.orig).split())}"
 
@@ -102,7 +126,7 @@ def _hint(said: str) -> str | None:
         "disk is full": "make room on the disk that holds the store, then: fslab run --resume",
         "not a database": "this file is no fslab store; give another path with --store",
         "locked": "another process has held the store for too long",
-        "readonly": "the store or its directory cannot be written by this user",
+        "readonly": "the store or its directory cannot be written; copy it to where it can",
         "unable to open": "the store or its directory cannot be opened by this user",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
@@ -118,6 +142,13 @@ def _check_there(url: URL) -> None:
         raise StoreError(
             "there is no store", where=place_of(url), hint="fslab run quick makes one; or name it: --store"
         )
+
+
+def _connector(url: URL) -> readonly.Connector | None:
+    try:
+        return readonly.connector(url.database)
+    except OSError as error:
+        raise StoreError(f"cannot be read: {error.strerror}", where=place_of(url)) from error
 
 
 def _make_directory(url: URL) -> None:
@@ -138,6 +169,12 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _configure_reading(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
+    connection.execute("PRAGMA query_only = ON")  # what would be written to a copy would be lost
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

@@ -5,23 +5,24 @@ The tools' own output is not in an export, and so not in what is read here.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from fslab import texts
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError
 from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
 
+LIMIT_BYTES = 4 << 30  # some hundred thousand trials
 HINT = "make one with: fslab export CAMPAIGN --output trials.json"
 
 
 def read(path: Path) -> list[TrialRecord]:
     """The trials of an export in its order; StoreError for a file that is none, or is of a newer fslab."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = texts.json_of(texts.of_file(path, limit_bytes=LIMIT_BYTES))
     except OSError as error:
         raise StoreError(f"cannot be read: {error.strerror}", where=str(path), hint=HINT) from error
     except ValueError as error:

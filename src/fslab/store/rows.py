@@ -14,10 +14,12 @@ from sqlalchemy import RowMapping
 from fslab.cell import Cell, TrialKey
 from fslab.record import Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.units import Unit
+from fslab.units import Unit, format_size
 
 Row = dict[str, Any]
 _NO_PROVENANCE = Provenance()
+# Of one output: what a trial reads of it at most, where each byte that is no text became three.
+RAW_LIMIT_BYTES = 256 << 20
 
 
 def plain(model: BaseModel) -> Row:
@@ -110,8 +112,17 @@ def raw_rows(raw: Mapping[str, str], trial: int) -> list[Row]:
 
 
 def to_raw(rows: Iterable[RowMapping]) -> dict[str, str]:
-    """The tools' output by name."""
-    return {row["name"]: zlib.decompress(row["zlib"]).decode("utf-8", "surrogatepass") for row in rows}
+    """The tools' output by name; ValueError for more than can have been stored."""
+    return {row["name"]: _inflated(row["zlib"]).decode("utf-8", "surrogatepass") for row in rows}
+
+
+def _inflated(compressed: bytes) -> bytes:
+    """A few kilobytes of a hostile store could stand for gigabytes."""
+    whole = zlib.decompressobj()
+    content = whole.decompress(compressed, RAW_LIMIT_BYTES)
+    if whole.unconsumed_tail:
+        raise ValueError(f"a tool's output of more than {format_size(RAW_LIMIT_BYTES)}")
+    return content
 
 
 def to_figures(rows: Iterable[RowMapping]) -> dict[str, Value]:

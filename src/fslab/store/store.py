@@ -18,7 +18,7 @@ from fslab.errors import StoreError, nearest
 from fslab.record import TrialRecord
 from fslab.store import queries
 from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.store.database import WRITING, open_engine, place_of, store_url, translated
+from fslab.store.database import WRITING, believed, open_engine, place_of, store_url, translated
 
 LAST = "last"
 _BACK = re.compile(r"last(?:~(\d{1,6}))?")
@@ -156,7 +156,7 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with translated(self.path), self._reader.begin() as connection:
+        with translated(self.path), believed(self.path), self._reader.begin() as connection:
             yield connection
 
     @contextmanager

@@ -5,9 +5,11 @@ Reads the study's file and nothing else: no device, no mount, no other process.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 
+from fslab import texts
 from fslab.errors import StudyError, UsageError, nearest
 from fslab.study import shipped
 from fslab.study.check import check
@@ -17,6 +19,9 @@ from fslab.study.overrides import NAMED, apply
 from fslab.study.read import read_study
 from fslab.study.scale import scale
 from fslab.study.source import parse
+from fslab.units import format_size
+
+STUDY_LIMIT_BYTES = 4 << 20
 
 
 def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
@@ -54,9 +59,13 @@ def load_text(text: str, name: str, overrides: Sequence[str] = ()) -> Study:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return texts.of_file(path, limit_bytes=STUDY_LIMIT_BYTES)
     except UnicodeDecodeError as error:
         raise StudyError("is not UTF-8 text", where=str(path)) from error
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UsageError(
+                f"too large for a study: more than {format_size(STUDY_LIMIT_BYTES)}", where=str(path)
+            ) from error
         hint = "see the shipped studies: fslab list studies"
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error

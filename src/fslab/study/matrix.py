@@ -13,6 +13,7 @@ from itertools import product
 from math import prod
 
 from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec
+from fslab.names import short_word
 from fslab.study.model import Layout, Medium, Stack, Workload
 
 Axes = Mapping[str, Sequence[Scalar]]
@@ -66,7 +67,7 @@ def medium_specs(name: str, medium: Medium) -> list[MediumSpec]:
         values = values_at(medium.options, point)
         varied = [text(value) for key, value in values.items() if len(medium.options[key]) > 1]
         label = ".".join([name, *(UNSAFE.sub("_", value) for value in varied)])
-        found.append(MediumSpec(name=label, type=medium.type, options=values))
+        found.append(MediumSpec(name=short_word(label), type=medium.type, options=values))
     return found
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolTimeoutError
+from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
 
 log = logging.getLogger("fslab.proc")
 
@@ -27,6 +27,8 @@ MARK = "FSLAB_CAMPAIGN"
 DEFAULT_TIMEOUT_S = 120.0
 STDERR_LINES = 8
 GROUP_DEADLINE_S = 2.0
+OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest that a tool of ours prints has some KiB
+LOOK_EVERY_S = 1.0  # at how much a child has printed: often enough for memory, too seldom to be measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +80,7 @@ def run(
 
     ``check`` raises ``failure`` (with the end of stderr) on a non-zero exit, NoSpaceError when stderr
     says that a disk was full; ToolTimeoutError after ``timeout_s``, ToolMissingError if there is no such
-    program.
+    program, ToolOutputError when it prints more than ``OUTPUT_LIMIT_BYTES`` on one stream: it is ended then.
     """
     line = shell_line(argv)
     log.info("+ %s", line)
@@ -94,8 +96,9 @@ def run(
             raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
         except ValueError as error:  # a NUL character
             raise failure(f"cannot be run: {error}", where=line) from error
-        usage = _wait(child, timeout_s, line)
+        usage = _wait(child, timeout_s, line, (out, err))
         duration_s = time.monotonic() - started
+        _check_length((out, err), line)
         done = Completed(
             argv=tuple(argv), returncode=child.returncode, stdout=_contents(out), stderr=_contents(err),
             duration_s=duration_s, usage=usage,
@@ -227,17 +230,27 @@ def _contents(descriptor: int) -> str:
     return os.pread(descriptor, size, 0).decode("utf-8", "replace")
 
 
-def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str) -> Usage:
+def _check_length(captured: Sequence[int], line: str) -> None:
+    """What a tool prints is in memory, and all of it would be in the store."""
+    for descriptor in captured:
+        if os.fstat(descriptor).st_size > OUTPUT_LIMIT_BYTES:
+            raise ToolOutputError(f"printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB, ended", where=line)
+
+
+def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, captured: Sequence[int]) -> Usage:
     pidfd = os.pidfd_open(child.pid)
     ended = False
+    deadline = time.monotonic() + timeout_s
     try:
         poller = select.poll()
         poller.register(pidfd, select.POLLIN)
-        if not poller.poll(timeout_s * 1000):
-            raise ToolTimeoutError(
-                f"still running after {timeout_s:.0f} s, ended", where=line,
-                hint="raise 'time_limit' in the study if the workload needs longer",
-            )  # fmt: skip
+        while not poller.poll(max(0.0, min(deadline - time.monotonic(), LOOK_EVERY_S)) * 1000):
+            _check_length(captured, line)
+            if time.monotonic() >= deadline:
+                raise ToolTimeoutError(
+                    f"still running after {timeout_s:.0f} s, ended", where=line,
+                    hint="raise 'time_limit' in the study if the workload needs longer",
+                )  # fmt: skip
         _, status, resources = os.wait4(child.pid, 0)
         ended = True
     finally:

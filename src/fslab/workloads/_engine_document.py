@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from fslab import texts
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.validity.facts import Rate
 from fslab.workloads import ToolOutput
@@ -26,7 +26,7 @@ def metric_name(operation: str, figure: str) -> str:
 
 def document_of(output: ToolOutput) -> dict[str, Any]:
     """The engine's document; an ``error`` document becomes the error of its kind."""
-    document: dict[str, Any] = json.loads(output.stdout)
+    document: dict[str, Any] = texts.json_of(output.stdout)
     if document["protocol"] != PROTOCOL:
         raise ToolOutputError(
             f"fslab-engine speaks protocol {document['protocol']}, this fslab protocol {PROTOCOL}",

@@ -6,10 +6,10 @@ Pure functions. What fio does not say is None; what it says about jobs that fail
 from __future__ import annotations
 
 import errno
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from fslab import texts
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
@@ -33,7 +33,7 @@ def job_of(text: str) -> Mapping[str, Any]:
     """
     start = 0 if text.startswith("{") else text.find("\n{") + 1
     try:
-        document, _ = json.JSONDecoder().raw_decode(text, start)
+        document = texts.first_json(text, start)
         job: Mapping[str, Any] = document["jobs"][0]
         error = int(job["error"])
     except (ValueError, LookupError, TypeError) as problem:

@@ -5,11 +5,10 @@ Says which ``fslab-engine`` commands to run and reads its versioned JSON (engine
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fslab import scaling
+from fslab import scaling, texts
 from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
@@ -178,7 +177,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         for name, entry in done.items()
         if documents.metric_name(name, "rate") in engine.headline(parameters)
     }
-    manifest: dict[str, Any] | None = json.loads(output.files.get(tree.MANIFEST, "null"))
+    manifest: dict[str, Any] | None = texts.json_of(output.files.get(tree.MANIFEST, "null"))
     wrong = tree.differences(parameters, document["answer"], manifest) if manifest else {}
     return Reading(
         metrics=metrics,

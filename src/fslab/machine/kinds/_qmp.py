@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from fslab import texts
 from fslab.errors import GuestError
 
 TIMEOUT_S = 60.0
@@ -80,5 +81,8 @@ class Monitor:
                 raise GuestError("QEMU has ended", where=command)
             self._rest += data
         text, _, self._rest = self._rest.partition(b"\n")
-        message: dict[str, Any] = json.loads(text)
+        try:
+            message: dict[str, Any] = texts.json_of(text)
+        except ValueError as error:
+            raise GuestError(f"QEMU's answer cannot be read: {error}", where=command) from error
         return message

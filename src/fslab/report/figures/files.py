@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fslab.errors import UsageError
+from fslab.names import file_name
 from fslab.report.figures import Figure, palette
 
 VEGA_LITE = "6.4"
@@ -30,7 +31,8 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
             "background": palette.LIGHT["paper"],
             "title": figure.title,
         }
-        svg, png = directory / f"{figure.id}.svg", directory / f"{figure.id}.png"
+        name = file_name(figure.id)
+        svg, png = directory / f"{name}.svg", directory / f"{name}.png"
         svg.write_text(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
         png.write_bytes(vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
         written += [svg, png]

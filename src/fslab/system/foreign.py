@@ -1,6 +1,6 @@
-"""Files in the directory that a guest shares with the host: whoever is root in the guest can put anything there.
+"""Files that others make where we read them: a tool in its scratch directory, a guest in the one that it shares.
 
-A link would lead us to a file of the host's, a pipe would keep us waiting, an endless file would take all memory:
+A link would lead us to another file, a pipe would keep us waiting, an endless file would take all memory:
 nothing is written but new files, and nothing read but regular ones, so far and no further.
 """
 
@@ -19,9 +19,12 @@ def write_new(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def read(path: Path, *, limit_bytes: int) -> bytes:
-    """A regular file's content; OSError for anything else, and for one beyond the limit (EFBIG)."""
-    descriptor = open_regular(path)
+def read(path: Path | str, *, limit_bytes: int, beneath: int | None = None) -> bytes:
+    """A regular file's content; OSError for anything else, and for one beyond the limit (EFBIG).
+
+    ``beneath``: a directory's descriptor, where the file has one of its names.
+    """
+    descriptor = open_regular(path, beneath)
     try:
         size = os.fstat(descriptor).st_size
         if size > limit_bytes:
@@ -40,14 +43,28 @@ def read_at(descriptor: int, offset: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-def open_regular(path: Path) -> int:
-    """A descriptor of a regular file, for reading; OSError for a link, a pipe, a device."""
+def open_regular(path: Path | str, beneath: int | None = None) -> int:
+    """A descriptor of a regular file, for reading; OSError for a link, a pipe, a device.
+
+    ``beneath`` as for ``read``: OSError too for a name that leads out of that directory.
+    """
+    if beneath is not None and ("/" in str(path) or str(path) in {"", ".", ".."}):
+        raise OSError(errno.EXDEV, "leads out of its directory", str(path))
     # O_NONBLOCK: to open a pipe that nobody writes to would wait.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, dir_fd=beneath)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "is no regular file", str(path))
     return descriptor
+
+
+def clear(path: Path) -> None:
+    """Remove what is there; of a link the link alone."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 def remove(directory: Path) -> None:

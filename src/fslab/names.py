@@ -1,0 +1,49 @@
+"""Names that become paths, process environments, locks and file names: checked wherever they are read.
+
+A store, an export, a journal's directory or a guest may be anybody's. Touches nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+# One component of a path that is neither hidden nor an option, and short enough for a file name around it.
+_ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+_NOT_IN_A_FILE_NAME = re.compile(r"[/\x00-\x1f\x7f\\\ud800-\udfff]|^[.-]")
+LONGEST_FILE_NAME = 160  # bytes; with an extension well below the 255 of most file systems
+
+
+def is_word(name: str) -> bool:
+    """Whether a name may stand in a path as it is."""
+    return _ONE_WORD.fullmatch(name) is not None
+
+
+def word(name: str) -> str:
+    """The name; ValueError if it may not stand in a path."""
+    if not is_word(name):
+        raise ValueError(f"{name[:200]!r} is no name: 1 to 128 letters, digits, '.', '_', '+' and '-'")
+    return name
+
+
+def short_word(name: str) -> str:
+    """The name, or where it is too long its beginning and a digest of the whole."""
+    return name if len(name) <= 128 else f"{name[:100]}.{_digest(name)}"
+
+
+def file_name(text: str) -> str:
+    """A file's name made of any text: the text itself where it can be one, else what is left and a digest of all."""
+    safe = (_NOT_IN_A_FILE_NAME.sub("_", text) or "_").encode("utf-8", "replace")
+    if safe == text.encode("utf-8", "replace") and len(safe) <= LONGEST_FILE_NAME:
+        return text
+    return f"{safe[: LONGEST_FILE_NAME - 13].decode('utf-8', 'ignore')}-{_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+Word = Annotated[str, AfterValidator(word)]

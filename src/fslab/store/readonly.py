@@ -1,0 +1,68 @@
+"""Opens an SQLite store that cannot be written: on a read-only file system, or another user's.
+
+SQLite keeps what was committed last in a file beside the database (WAL), with an index of it in a third. Where it
+can make neither, it opens the database only if told that nobody writes to it (sqlite.org/wal.html, "Read-Only
+Databases").
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+Connector = Callable[[], sqlite3.Connection]
+
+
+def connector(database: str | None) -> Connector | None:
+    """How to connect to read only; None where the store can be written, so that nothing special is needed.
+
+    OSError if it cannot be read.
+    """
+    if database in {None, "", ":memory:"}:
+        return None
+    path = Path(str(database))
+    if path.is_dir() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return None
+    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
+    if not _has_content(log):
+        return partial(_connect, path, "mode=ro&immutable=1")
+    if index.exists():
+        return partial(_connect, path, "mode=ro")
+    return CopyConnector(path, log)
+
+
+class CopyConnector:
+    """Of a store that was copied or cut off with its log and without the index: SQLite reads it where it can make
+    one. The copy goes with the engine."""
+
+    def __init__(self, path: Path, log: Path) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="fslab-store-")
+        self._path = Path(self._directory.name) / path.name
+        for file in (path, log):
+            shutil.copyfile(file, self._path.with_name(file.name))
+
+    def __call__(self) -> sqlite3.Connection:
+        """A connection to the copy."""
+        return _connect(self._path, "mode=rw")
+
+    def close(self, _engine: object = None) -> None:
+        """Remove the copy. Can be called twice."""
+        self._directory.cleanup()
+
+
+def _connect(path: Path, how: str) -> sqlite3.Connection:
+    # As SQLAlchemy itself connects: a pool hands connections from thread to thread.
+    return sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, check_same_thread=False)
+
+
+def _has_content(log: Path) -> bool:
+    try:
+        return log.stat().st_size > 0
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,150 @@
+"""Names that become paths, environments and locks: one rule, wherever they are read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.campaign.journal import CampaignJournal, is_running, leftover
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import FslabError, StoreError
+from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
+from fslab.record import Status, TrialRecord
+from fslab.report.figures import Figure, files
+from fslab.store import exported, rows
+from fslab.store.campaign import Campaign
+from fslab.store.export import Format, render
+from fslab.store.store import Store
+from fslab.study.matrix import medium_specs
+from fslab.study.model import Medium
+
+STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
+CELL = Cell(
+    stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
+    workload=WorkloadSpec(name="rand", tool="fio"),
+)
+HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "a\nb", "a b", "x" * 129, "ä"]
+
+
+def campaign(name: str) -> Campaign:
+    return Campaign(
+        id=name,
+        study_id="s",
+        study_title="S",
+        study_source="",
+        seed=1,
+        cells=(CELL,),
+        trials=5,
+        created=STARTED,
+    )
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_leads_elsewhere_is_none(name: str, tmp_path: Path) -> None:
+    assert not is_word(name)
+    with pytest.raises(ValidationError, match="is no name"):
+        campaign(name)
+    with pytest.raises(ValidationError, match="is no name"):
+        TrialKey(campaign=name, block=0, seed=1)
+    with pytest.raises(ValidationError, match="is no name"):
+        MediumSpec(name=name, type="ram")
+    with pytest.raises(FslabError, match="no name"):
+        CampaignJournal(name, tmp_path / "journal")
+    assert not is_running(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["20261121-010203-ab12", "c", "a.b_c+d-e", "x" * 128])
+def test_names_of_ours(name: str) -> None:
+    assert campaign(name).id == TrialKey(campaign=name, block=0, seed=1).campaign == name
+
+
+@pytest.mark.parametrize("column", ["id", "cells", "machine"])
+def test_a_hostile_store_is_an_error_and_not_a_path(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store.open(str(path)) as store:
+        store.create_campaign(campaign("c1"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if column == "id":
+            connection.execute("UPDATE campaigns SET id = '../ESC'")
+        elif column == "cells":
+            hostile = json.dumps({**CELL.model_dump(mode="json"), "cache": "elsewhere"})
+            connection.execute("UPDATE cells SET spec = ?", [hostile])
+        else:
+            connection.execute("UPDATE campaigns SET machine = ?", ["[" * 200_000])
+    with Store.open(str(path)) as store:
+        for read in (store.campaign, store.campaigns):
+            with pytest.raises(StoreError, match="holds what fslab does not write"):
+                read()
+
+
+def test_compressed_output_that_stands_for_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "RAW_LIMIT_BYTES", 1000)
+    assert rows._inflated(zlib.compress(b"x" * 1000)) == b"x" * 1000
+    with pytest.raises(ValueError, match="more than"):
+        rows._inflated(zlib.compress(b"x" * 1001))
+
+
+@pytest.mark.parametrize("change", [{"campaign": "../ESC"}, {"seed": "[" * 50}, {"spec": 5}, {"metrics": 5}])
+def test_a_hostile_export(tmp_path: Path, change: dict[str, object]) -> None:
+    key = TrialKey(campaign="c1", block=0, seed=7)
+    record = TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0)
+    (trial,) = json.loads(render([record], Format.JSON))
+    file = tmp_path / "trials.json"
+    file.write_text(json.dumps([{**trial, **change}]))
+    with pytest.raises(StoreError, match="is no exported trial"):
+        exported.read(file)
+
+
+def test_an_export_nested_without_end(tmp_path: Path) -> None:
+    file = tmp_path / "trials.json"
+    file.write_text("[" * 200_000)
+    with pytest.raises(StoreError, match="is no JSON"):
+        exported.read(file)
+
+
+def test_journals_of_other_names_are_none_of_ours(tmp_path: Path) -> None:
+    for name in ("c1.jsonl", "-rf.jsonl", "a b.jsonl", ".jsonl"):
+        (tmp_path / name).touch()
+    assert [*leftover(tmp_path)] == ["c1"]
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "x" * 5000, "ä" * 5000, "a\\b", "\ud800"])
+def test_any_text_makes_a_file_name_that_stays_in_its_directory(text: str, tmp_path: Path) -> None:
+    name = file_name(text)
+    assert (tmp_path / name).parent == tmp_path
+    assert not name.startswith((".", "-"))
+    assert 0 < len(name.encode()) <= LONGEST_FILE_NAME
+    (tmp_path / name).touch(exist_ok=False)
+
+
+def test_file_names_of_different_texts_differ() -> None:
+    texts = ["a/b", "a_b", "a\0b", "x" * 300, "x" * 301]
+    assert len({file_name(text) for text in texts}) == len(texts)
+    assert file_name("randwrite[bs=4k]") == "randwrite[bs=4k]"
+
+
+def test_figures_stay_in_their_directory(tmp_path: Path) -> None:
+    spec = {"mark": "point", "data": {"values": [{"x": 1}]}, "encoding": {"x": {"field": "x"}}}
+    figures = [
+        Figure(id=key, title="t", caption="", alt="", spec=spec, marks={})
+        for key in ("../../escaped\0", "x" * 400)
+    ]
+    written = files.write(figures, tmp_path / "in")
+    assert len(written) == 4
+    assert {path.parent for path in written} == {tmp_path / "in"}
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_medium_that_varies_in_long_values_has_a_short_name() -> None:
+    medium = Medium(type="loop", options={"path": ["/" + "d" * 200 + end for end in "ab"]})
+    names = {spec.name for spec in medium_specs("m", medium)}
+    assert len(names) == 2
+    assert all(map(is_word, names))
+    assert short_word("x" * 128) == "x" * 128
