@@ -189,15 +189,6 @@ def test_wiping_another_device_does_not_help(loop: Make, stable: Stable, shell: 
         refused(stable(device), frozenset({stable(other)}))
 
 
-def test_data_that_nobody_recognises_is_seen(loop: Make) -> None:
-    device = loop()
-    assert not guard._has_bytes(device)
-    with device.open("r+b") as node:
-        node.seek(-4096, os.SEEK_END)
-        node.write(b"encrypted?")
-    assert guard._has_bytes(device)
-
-
 def test_named_with_wipe_it_is_used_and_left_blank(loop: Make, stable: Stable, shell: Any) -> None:
     device = loop()
     shell("mkfs.ext4", "-q", device)

@@ -109,7 +109,7 @@ def conduct(
     _same_machine(campaign)
     # None until it is ours: another process may run it, and then what becomes of it is that one's to say.
     status: CampaignStatus | None = None
-    reasons = preflight.check(campaign.id, campaign.cells, wipe)
+    reasons = preflight.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
         with sites.opened(campaign.id, wipe) as site:
             status = CampaignStatus.FAILED

@@ -5,7 +5,7 @@ Looks only. What is wrong here is wrong for the user, not for a trial: nothing i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fslab.campaign import impossible
@@ -15,7 +15,7 @@ from fslab.machine import tuning
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
-from fslab.storage import Site, images
+from fslab.storage import Site, images, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
 from fslab.units import parse_size
@@ -33,8 +33,10 @@ class NoJournal:
         raise AssertionError(f"a check undid {entry}")
 
 
-def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> impossible.Reasons:
-    """Raise what keeps these cells from being measured safely; changes nothing.
+def check(
+    campaign: str, cells: Sequence[Cell], wipe: frozenset[str], tell: Callable[[str], None] = print_nothing
+) -> impossible.Reasons:
+    """Raise what keeps these cells from being measured safely; changes nothing. ``tell`` is told what takes long.
 
     Cells that are not possible here do not keep the others from being measured: they are returned with the
     reason, unless they are all that there is.
@@ -45,6 +47,7 @@ def check(campaign: str, cells: Sequence[Cell], wipe: frozenset[str]) -> impossi
         images=paths.images(),
         journal=NoJournal(),
         wipe=wipe,
+        tell=tell,
     )
     _check_wipe(cells, wipe)
     for cell in {str(cell.tuning): cell for cell in cells}.values():

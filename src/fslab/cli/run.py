@@ -98,7 +98,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="DEVICE",
-            help="This very device of the study may be overwritten although it carries data. Repeatable.",
+            help="This very device of the study may be overwritten although it carries data, or is too large to be "
+            "read whole within a minute and so not known to be blank. Repeatable.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
@@ -126,7 +127,8 @@ def run(
     made on the way (images, loop devices, mounts) is gone afterwards, and after a crash with the next run or with:
     fslab clean.
 
-    No device is touched unless the study names it, and none that carries data unless --wipe names it too.
+    No device is touched unless the study names it, and none that carries data unless --wipe names it too. A device
+    counts as blank only when every byte of it was read; what cannot be read within a minute needs --wipe.
 
     Exits 0 when trials came off (whether they are sound stands in the table), 6 when each failed, 130 and the like
     after a signal.
@@ -263,9 +265,13 @@ def _created(
         machine=facts.gather(),
         created=datetime.now(UTC),
     )
-    preflight.check(campaign.id, campaign.cells, frozenset(wipe))
+    preflight.check(campaign.id, campaign.cells, frozenset(wipe), _tell)
     store.create_campaign(campaign)
     return campaign, study.limit_s
+
+
+def _tell(text: str) -> None:
+    console(stderr=True).print(text, markup=False)
 
 
 def _to_resume(store: Store, wanted: str | None) -> Campaign:

@@ -5,7 +5,7 @@ This module holds the values that the parts hand to each other and the journal t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,10 @@ from typing import Any, Protocol
 from fslab.errors import ToolFailedError
 from fslab.record import Command
 from fslab.system import proc
+
+
+def print_nothing(text: str) -> None:
+    """Where nobody is there to be told."""
 
 
 class Journal(Protocol):
@@ -63,7 +67,7 @@ class Site:
     ``wipe`` are the devices that the user named with --wipe. ``exit`` undoes what lives as long as the
     campaign; ``media`` is what media remember between trials; ``made`` are the slots that carry a file system.
     ``attached``, inside a guest, are the disks that the machine plugged in for the trial, by slot: they are the
-    media there. None on the host.
+    media there. None on the host. ``tell`` is told what takes long.
     """
 
     campaign: str
@@ -76,6 +80,7 @@ class Site:
     media: dict[str, Any] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     attached: Mapping[str, BlockDevice] | None = None
+    tell: Callable[[str], None] = print_nothing
 
     def run(
         self,

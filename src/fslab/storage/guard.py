@@ -10,19 +10,17 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
-from fslab.system import mounts, proc, sysfs
+from fslab.storage import blank
+from fslab.system import descriptors, loops, mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
 # Names of the disk, its place or its partition. Those of its content (by-uuid, by-label) a copy of the disk has
 # too, and mkfs takes them away; by-diskseq counts anew at each boot.
 STABLE = ("/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/disk/by-partuuid/", "/dev/mapper/", "/dev/md/")
-SAMPLES = 1024
-EDGE_BYTES = 1 << 20
-SAMPLE_BYTES = 16 << 10
 CLAIM_DEADLINE_S = 5.0
 WIPEFS = Tool(program="wipefs", package="util-linux")
 
@@ -43,12 +41,11 @@ def check_unused(path: str) -> Path:
     somebody. No --wipe overrides it."""
     device = _block_device(path)
     block = sysfs.block_directory(device)
-    whole = {sysfs.device_number(device), *(_number(part) for part in _partitions(block))}
-    if (block / "partition").exists():
-        whole.add(_number(block.parent))
+    sharing = list(_sharing(block))
+    whole = {_number(each) for each in sharing}
     _check_mounts(whole, path)
-    for part in (block, *_partitions(block)):
-        if holders := [holder.name for holder in sorted((part / "holders").glob("*"))]:
+    for each in sharing:
+        if holders := [holder.name for holder in sorted((each / "holders").glob("*"))]:
             raise UnsafeError(
                 f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device"
             )
@@ -73,16 +70,24 @@ def claim(path: str) -> int:
         except BlockingIOError as error:
             if time.monotonic() > deadline:
                 os.close(descriptor)
+                holder = descriptors.locker(_block_device(path))
                 raise BusyError(
-                    "another campaign uses this device", where=path, hint="wait for it, or end it"
-                ) from error
+                    f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
+                    where=path, hint="wait for it, or end it",
+                ) from error  # fmt: skip
             time.sleep(0.05)
         else:
             return descriptor
 
 
-def check_blank(path: str, wipe: Iterable[str]) -> None:
-    """UnsafeError if the device carries a partition table, a signature or any data, unless --wipe names it."""
+def check_unclaimed(path: str) -> None:
+    """BusyError if somebody else has claimed it, or holds a lock on it. Keeps nothing."""
+    os.close(claim(path))
+
+
+def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
+    """UnsafeError unless the device is proved to be blank, or --wipe names it: no partitions, no signature, and every
+    byte read. ``tell`` is told how far that is when it takes long."""
     device = _block_device(path)
     if sysfs.device_number(device) in {_source_number(named) for named in wipe}:
         return
@@ -90,12 +95,12 @@ def check_blank(path: str, wipe: Iterable[str]) -> None:
     reason = None
     if partitions := [part.name for part in _partitions(block)]:
         reason = f"has partitions: {', '.join(partitions)}"
-    elif sysfs.text(block / "loop/backing_file") is not None:
-        reason = f"is a loop device that somebody else set up, on {sysfs.text(block / 'loop/backing_file')}"
+    elif image := sysfs.text(_disk(block) / "loop/backing_file"):
+        reason = f"is a loop device that somebody else set up, on {image}"
     elif signatures := _signatures(device):
         reason = f"carries data: {', '.join(signatures)}"
-    elif _has_bytes(device):
-        reason = "is not blank: it holds data of a kind that nobody recognises (encrypted, perhaps)"
+    else:
+        reason = blank.reason_not_blank(device, tell)
     if reason:
         raise UnsafeError(
             reason, where=path, hint=f"if all of it may be destroyed: fslab run … --wipe {path}"
@@ -103,12 +108,14 @@ def check_blank(path: str, wipe: Iterable[str]) -> None:
 
 
 def _block_device(path: str) -> Path:
-    real = Path(path).resolve()
+    real = Path(os.path.realpath(path))
     try:
         mode = real.stat().st_mode
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise UnsafeError(
-            f"no such device ({error.strerror})", where=path, hint="ls -l /dev/disk/by-id"
+            f"no such device ({getattr(error, 'strerror', None) or error})",
+            where=path,
+            hint="ls -l /dev/disk/by-id",
         ) from error
     if not stat.S_ISBLK(mode):
         raise UnsafeError("is not a block device", where=path, hint="use a 'loop' medium for an image file")
@@ -124,10 +131,23 @@ def _check_mounts(numbers: set[str], path: str) -> None:
     for swap in _swaps():
         if _source_number(swap) in numbers:
             raise UnsafeError("is in use as swap", where=path, hint="choose another device")
+    for user in _loops_on(numbers):
+        raise UnsafeError(f"is in use: {user} lies on it", where=path, hint="choose another device")
+    for namespace in sorted(sysfs.SYS.glob("kernel/config/nvmet/subsystems/*/namespaces/*/device_path")):
+        if _source_number(sysfs.text(namespace) or "") in numbers:  # the kernel opens it, and not exclusively
+            raise UnsafeError("is exported (NVMe target)", where=path, hint="choose another device")
+
+
+def _loops_on(numbers: set[str]) -> Iterator[str]:
+    """Names of the loop devices that lie on one of the devices. By number: what losetup was told can be any name."""
     for backing in sorted(sysfs.SYS.glob("block/loop*/loop/backing_file")):
-        if _source_number(sysfs.text(backing) or "") in numbers:
-            user = backing.parent.parent.name
-            raise UnsafeError(f"is in use: {user} lies on it", where=path, hint="choose another device")
+        name = backing.parent.parent.name
+        try:
+            number = loops.backing_device(Path("/dev") / name)
+        except OSError:  # detached meanwhile, or without a node
+            number = _source_number((sysfs.text(backing) or "").removesuffix(" (deleted)"))
+        if number in numbers:
+            yield name
 
 
 def _check_exclusive(device: Path, path: str) -> None:
@@ -143,27 +163,34 @@ def _check_exclusive(device: Path, path: str) -> None:
 
 def _check_writers(numbers: set[str], path: str) -> None:
     # Not all that write to a device ask for it exclusively.
-    if writers := _writers(numbers):
+    if writers := descriptors.writers(numbers):
         raise UnsafeError(
-            f"is written by process {', '.join(writers)} (a virtual machine, a database?)", where=path,
+            f"is written by process {', '.join(map(str, writers))}: a virtual machine, a database?", where=path,
             hint="choose another device, or end what uses it",
         )  # fmt: skip
 
 
-def _writers(numbers: set[str], root: Path = Path("/proc")) -> list[str]:
-    """Ids of the processes that have one of the devices open for writing."""
-    found = set()
-    for entry in root.glob("[0-9]*/fd/*"):
-        try:
-            name = os.readlink(entry)  # noqa: PTH115 - its name only: a stat of any file can hang
-            if not name.startswith("/dev/") or _source_number(name) not in numbers:
-                continue
-            flags = (entry.parent.parent / "fdinfo" / entry.name).read_text().partition("flags:")[2]
-        except OSError:
-            continue  # ended meanwhile
-        if int(flags.split()[0], 8) & os.O_ACCMODE != os.O_RDONLY:
-            found.add(entry.parent.parent.name)
-    return sorted(found)
+def _sharing(block: Path) -> Iterator[Path]:
+    """Every device that shares bytes with this one: itself and its partitions; of a partition the whole disk, and
+    partitions that overlap it. Who writes to the disk writes to its partitions; beside them is no matter."""
+    yield block
+    yield from _partitions(block)
+    if (block / "partition").exists():
+        yield block.parent
+        first, last = _extent(block)
+        for part in _partitions(block.parent):
+            begin, end = _extent(part)
+            if part != block and begin < last and first < end:
+                yield part
+
+
+def _extent(block: Path) -> tuple[int, int]:
+    start = sysfs.number(block / "start") or 0
+    return start, start + (sysfs.number(block / "size") or 0)
+
+
+def _disk(block: Path) -> Path:
+    return block.parent if (block / "partition").exists() else block
 
 
 def _partitions(block: Path) -> list[Path]:
@@ -194,33 +221,11 @@ def _signatures(device: Path) -> list[str]:
     return [line.split()[0] for line in done.stdout.splitlines() if line.split()]
 
 
-def _has_bytes(device: Path) -> bool:
-    """Whether the device's first and last MiB, and samples spread evenly between, hold anything.
-
-    Erased flash reads as 00 or ff. Sparse data between the samples is not seen: a blank look is no proof.
-    """
-    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        last = max(0, size - EDGE_BYTES)
-        places = [(0, EDGE_BYTES), (last, EDGE_BYTES)]
-        places += [(last * index // SAMPLES, SAMPLE_BYTES) for index in range(1, SAMPLES)]
-        for offset, length in places:
-            sample = os.pread(descriptor, length, offset)
-            if sample.strip(b"\0") and sample.strip(b"\xff"):
-                return True
-    finally:
-        os.close(descriptor)
-    return False
-
-
 def _stable_hint(path: str) -> str:
-    try:
-        real = Path(path).resolve()
-        links = sorted(str(link) for link in Path("/dev/disk").glob("by-*/*") if link.resolve() == real)
-        links = [link for link in links if link.startswith(STABLE)]
-    except OSError:
-        links = []
+    # realpath, not resolve: a link that leads nowhere or to itself is no error, just not this device.
+    real = os.path.realpath(path)
+    links = sorted(str(link) for link in Path("/dev/disk").glob("by-*/*") if os.path.realpath(link) == real)
+    links = [link for link in links if link.startswith(STABLE)]
     if links:
         return f"name it as {links[0]}"
     return "use a name below /dev/disk/by-id (ls -l /dev/disk/by-id)"

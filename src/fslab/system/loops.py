@@ -17,7 +17,7 @@ from fslab.system import proc, sysfs
 
 DETACH_DEADLINE_S = 10.0
 CONTROL = Path("/dev/loop-control")
-# include/uapi/linux/loop.h; struct loop_info64 begins with lo_device and lo_inode.
+# include/uapi/linux/loop.h; struct loop_info64 begins with lo_device, lo_inode and lo_rdevice.
 LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES = 232
 
@@ -59,13 +59,24 @@ def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
 
 def backing(device: Path) -> tuple[int, int]:
     """Device and inode number of the file behind a loop device, as of stat(2): of the file, not of its name."""
+    number, inode, _ = _status(device)
+    return number, inode
+
+
+def backing_device(device: Path) -> str | None:
+    """``major:minor`` of the block device that a loop device lies on, None if it lies on a file."""
+    *_, number = _status(device)
+    return f"{os.major(number)}:{os.minor(number)}" if number else None
+
+
+def _status(device: Path) -> tuple[int, int, int]:
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         status = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
     finally:
         os.close(descriptor)
-    number, inode = struct.unpack_from("=QQ", status)
-    return number, inode
+    number, inode, block_device = struct.unpack_from("=QQQ", status)
+    return number, inode, block_device
 
 
 def uses_direct_io(device: Path) -> bool:

@@ -10,6 +10,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import stat
 import struct
 from dataclasses import dataclass
 from enum import IntFlag
@@ -36,7 +37,9 @@ NILFS_IOCTL_CHANGE_CPMODE, NILFS_IOCTL_SYNC = 0x40106E80, 0x80086E8A
 COMPRESS_FLAG, CASEFOLD_FLAG = 0x4, 0x40000000
 FIEMAP_EXTENT_ENCODED = 0x8
 MAP_SHARED_VALIDATE, MAP_SYNC = 0x3, 0x80000
-_STATX_DIOALIGN = 0x2000
+_STATX_TYPE, _STATX_DIOALIGN = 0x1, 0x2000
+_AT_STATX_DONT_SYNC = 0x4000
+_KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
 _STATX_BYTES = 256
 _NAME_BYTES = 4088
 
@@ -97,6 +100,25 @@ def direct_alignment(path: Path) -> DirectAlignment | None:
         return None
     memory, offset = struct.unpack_from("=II", buffer, 0x98)
     return DirectAlignment(memory_bytes=memory, offset_bytes=offset)
+
+
+def block_device_number(path: Path) -> str | None:
+    """``major:minor`` of the block device that a path leads to, None for any other file.
+
+    With what the kernel knows already (AT_STATX_DONT_SYNC): a stat(2) of a file on a network that is gone hangs.
+    """
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    arguments = (AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, ctypes.c_uint(_STATX_TYPE), buffer)
+    _checked(_libc.statx(*arguments), path)
+    (mode,) = struct.unpack_from("=H", buffer, 0x1C)
+    major, minor = struct.unpack_from("=II", buffer, 0x80)
+    return f"{major}:{minor}" if stat.S_ISBLK(mode) else None
+
+
+def same_descriptors(one: int, other: int) -> bool:
+    """kcmp(2): whether two threads share their table of open files; False where the kernel does not say."""
+    number = _KCMP.get(os.uname().machine)
+    return number is not None and _libc.syscall(number, one, other, _KCMP_FILES, 0, 0) == 0
 
 
 def cached_pages(path: Path) -> int:

@@ -70,12 +70,14 @@ class Device(media.Medium[DeviceOptions]):
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 
     def check(self, options: DeviceOptions, site: Site, *, disks: int) -> None:
-        """Each unused, and blank unless named with --wipe; and no two names of the same disk."""
+        """Each unused and unlocked, and blank unless named with --wipe; and no two names of the same disk."""
         _loop.check_root(os.geteuid(), self.name)
         seen: dict[str, str] = {}
         for each in self.each(options, disks):
             device = guard.check_unused(each.path)
-            guard.check_blank(each.path, site.wipe)
+            if f"claim {each.path}" not in site.media:
+                guard.check_unclaimed(each.path)
+            guard.check_blank(each.path, site.wipe, site.tell)
             number = sysfs.device_number(device)
             if number in seen:
                 raise UnsafeError(f"is the same disk as {seen[number]}", where=each.path)
@@ -89,7 +91,7 @@ class Device(media.Medium[DeviceOptions]):
         device = guard.check_unused(options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
         if options.path not in site.media:
-            guard.check_blank(options.path, site.wipe)
+            guard.check_blank(options.path, site.wipe, site.tell)
             site.media[options.path] = identity
             site.exit.callback(_leave_blank, options.path, site, identity)
         elif site.media[options.path] != identity:

@@ -1,0 +1,126 @@
+"""Whether a block device holds anything at all: read whole, or not proved.
+
+A look at samples is no proof: 62 of 100 MiB of data can lie between them. Reads only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.errors import UnsafeError
+from fslab.system import sysfs
+from fslab.units import format_size
+
+LIMIT_S = 60.0
+TELL_EVERY_S = 5.0
+CHUNK_BYTES = 4 << 20
+PIECE_BYTES = 16 << 10
+SAMPLES = 1024
+# Erased flash reads as 00 or as ff.
+BLANKS = (bytes(CHUNK_BYTES), b"\xff" * CHUNK_BYTES)
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _State:
+    """Which disk it was, and how much had been written to it."""
+
+    number: str
+    sequence: str | None
+    written: tuple[str, ...]
+
+
+_proved: dict[str, _State] = {}
+"""Devices that this process has read whole, and their state before."""
+
+
+def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) -> str | None:
+    """Why the device is not known to be blank, None if every byte of it was read and none held data.
+
+    Reading is given up after ``limit_s`` (LIMIT_S), which is no proof. What this process has read before, and what
+    nobody has written since by the kernel's own count, is only sampled.
+    """
+    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        os.fsync(descriptor)  # what is still in memory only, the kernel does not count as written
+        before = _state(device)
+        if before is not None and _proved.get(before.number) == before:
+            return _read(descriptor, _samples(size))
+        begun = time.monotonic()
+        spend_s = LIMIT_S if limit_s is None else limit_s
+        places = _everything(device, size, tell, begun, spend_s)
+        if reason := _read(descriptor, places):
+            return reason
+        if before is not None and before == _state(device):
+            _proved[before.number] = before
+    except _NotReadError as error:
+        return str(error)
+    except OSError as error:
+        raise UnsafeError(
+            f"cannot be read, so it is not known to be blank ({error.strerror})", where=str(device),
+            hint="choose another device",
+        ) from error  # fmt: skip
+    finally:
+        os.close(descriptor)
+    return None
+
+
+class _NotReadError(Exception):
+    """The time was over before all was read."""
+
+
+def _everything(
+    device: Path, size: int, tell: Tell, begun: float, limit_s: float
+) -> Iterator[tuple[int, int]]:
+    told = begun
+    for offset in range(0, size, CHUNK_BYTES):
+        now = time.monotonic()
+        if now - begun >= limit_s:
+            raise _NotReadError(
+                f"is not known to be blank: {format_size(offset)} of {format_size(size)} were read in "
+                f"{limit_s:.0f} s and held nothing, the rest may"
+            )
+        if now - told >= TELL_EVERY_S:
+            told = now
+            tell(f"reading {device} to see whether it is blank: {offset / size:.0%}")
+        yield offset, min(CHUNK_BYTES, size - offset)
+
+
+def _samples(size: int) -> Iterator[tuple[int, int]]:
+    last = max(0, size - PIECE_BYTES)
+    yield from ((last * index // SAMPLES, PIECE_BYTES) for index in range(SAMPLES + 1))
+
+
+def _read(descriptor: int, places: Iterator[tuple[int, int]]) -> str | None:
+    for offset, length in places:
+        content = os.pread(descriptor, length, offset)
+        # What is read once and never again need not push others' files out of memory.
+        os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
+        if not _blank(content):
+            return "is not blank: it holds data of a kind that nobody recognises (encrypted, perhaps)"
+    return None
+
+
+def _blank(content: bytes) -> bool:
+    if any(content == blank[: len(content)] for blank in BLANKS):
+        return True
+    pieces = (content[at : at + PIECE_BYTES] for at in range(0, len(content), PIECE_BYTES))
+    return all(any(piece == blank[: len(piece)] for blank in BLANKS) for piece in pieces)
+
+
+def _state(device: Path) -> _State | None:
+    """None where the kernel does not count what is written, or does not tell which disk it is."""
+    block = sysfs.block_directory(device)
+    disk = block.parent if (block / "partition").exists() else block
+    sequence, counts = sysfs.text(disk / "diskseq"), (sysfs.text(disk / "stat") or "").split()
+    if sequence is None or len(counts) < 15 or sysfs.text(disk / "queue/iostats") != "1":
+        return None
+    # Documentation/block/stat.rst: sectors written, sectors discarded. Not the requests: a flush is one of them.
+    written = (counts[6], counts[13])
+    return _State(number=sysfs.device_number(device), sequence=sequence, written=written)

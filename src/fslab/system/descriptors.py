@@ -1,0 +1,81 @@
+"""Which processes can write to a block device: by the numbers of what they have open, never by names.
+
+A node can lie anywhere, in any mount namespace, and can be gone. Looks only. What is not seen: processes of a PID
+namespace beside or above ours, and descriptors that lie in a socket's queue or in an io_uring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.system import syscalls, sysfs
+
+PROC = Path("/proc")
+# Mapped shared: the file may be written through the mapping long after its descriptor was closed.
+_SHARED = re.compile(r"^([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ \S+ [1-9]", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Writer:
+    """A process, and what it calls itself."""
+
+    pid: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.pid} ({self.name})"
+
+
+def writers(numbers: Collection[str], root: Path = PROC) -> list[Writer]:
+    """The processes that have a block device of one of these numbers (``major:minor``) open or mapped for writing."""
+    found = set()
+    for process in root.glob("[0-9]*"):
+        if any(_writes(link, numbers) for link in _links(process)):
+            found.add(Writer(pid=int(process.name), name=sysfs.text(process / "comm") or "?"))
+    return sorted(found)
+
+
+def _links(process: Path) -> Iterator[Path]:
+    """The links to everything that the process has open or mapped, also where its first thread is gone."""
+    seen: list[int] = []
+    for task in _listed(process / "task"):
+        pid = int(task.name)
+        if not any(syscalls.same_descriptors(pid, other) for other in seen):
+            seen.append(pid)
+            yield from _listed(task / "fd")
+    for place in _SHARED.findall(sysfs.text(process / "maps") or ""):
+        yield process / "map_files" / place
+
+
+def _listed(directory: Path) -> list[Path]:
+    try:
+        return list(directory.iterdir())
+    except OSError:  # ended meanwhile, or not ours to read
+        return []
+
+
+def _writes(link: Path, numbers: Collection[str]) -> bool:
+    try:
+        # proc_pid_fd(5): the link's own mode tells how the file was opened.
+        if not link.lstat().st_mode & stat.S_IWUSR:
+            return False
+        return syscalls.block_device_number(link) in numbers
+    except OSError:
+        return False  # closed meanwhile
+
+
+def locker(path: Path, table: Path = PROC / "locks") -> Writer | None:
+    """Who holds the flock(2) on a file, as far as the kernel tells: None for nobody, or one of another namespace."""
+    about = os.stat(path)  # noqa: PTH116 - follows links on purpose: the lock is the file's, not its name's
+    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+    for line in (sysfs.text(table) or "").splitlines():
+        words = line.split()
+        if words[1:2] == ["FLOCK"] and words[3] == "WRITE" and place in words and int(words[4]) > 0:
+            pid = int(words[4])
+            return Writer(pid=pid, name=sysfs.text(PROC / str(pid) / "comm") or "?")
+    return None

@@ -1,0 +1,250 @@
+"""A device that somebody writes to, or that is not proved blank, is refused: whatever its names, wherever its nodes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.cli import run as run_command
+from fslab.errors import BusyError, UnsafeError
+from fslab.storage import blank, guard
+from fslab.store.store import Store
+from fslab.system import loops, sysfs
+
+Make = Callable[[], Path]
+Stable = Callable[[Path], str]
+MIB = 1 << 20
+
+HOLD = """
+import ctypes, mmap, os, sys, threading
+how, node, major, minor = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+def hold(flags):
+    os.mknod(node, 0o60600, os.makedev(major, minor))
+    held = os.open(node, flags)
+    os.unlink(node)
+    return held
+def ready():
+    print("ready", flush=True)
+    sys.stdin.read()
+if how == "mapped":
+    held = hold(os.O_RDWR)
+    mapped = mmap.mmap(held, 4096)
+    os.close(held)
+    mapped.flush()
+elif how == "own table":
+    def thread():
+        assert ctypes.CDLL(None).unshare(0x400) == 0
+        hold(os.O_WRONLY)
+        ready()
+    threading.Thread(target=thread).start()
+    sys.exit()
+else:
+    hold({"read": os.O_RDONLY, "write": os.O_WRONLY, "both": os.O_RDWR}[how])
+ready()
+"""
+
+
+@contextmanager
+def held(device: Path, tmp_path: Path, how: str, *before: str) -> Iterator[int]:
+    """Another process has the device open by a node of its own, which has no name any more."""
+    number = device.stat().st_rdev
+    argv = [
+        *before, sys.executable, "-c", HOLD, how, str(tmp_path / "n"), str(os.major(number)), str(os.minor(number)),
+    ]  # fmt: skip
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def parted(tmp_path: Path, shell: Any) -> Iterator[Path]:
+    """A loop device with two partitions."""
+    image = tmp_path / "parted.img"
+    image.write_bytes(bytes(64 * MIB))
+    device = Path(shell("losetup", "--find", "--show", image).stdout.strip())
+    made = []
+    try:
+        for number, start, length in ((1, 2048, 32768), (2, 40960, 32768)):
+            shell("addpart", device, number, start, length)
+            made.append(number)
+        yield device
+    finally:
+        for number in made:
+            shell("delpart", device, number)
+        loops.detach(image)
+
+
+class TestWriters:
+    @pytest.mark.parametrize("how", ["write", "both", "mapped", "own table"])
+    def test_one_by_a_node_elsewhere_that_is_gone(
+        self, how: str, loop: Make, stable: Stable, tmp_path: Path
+    ) -> None:
+        device = loop()
+        path = stable(device)
+        with held(device, tmp_path, how) as pid, pytest.raises(UnsafeError, match=f"by process {pid} "):
+            guard.check_unused(path)
+        assert guard.check_unused(path) == device
+
+    def test_one_in_another_mount_namespace(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
+        device = loop()
+        script = 'mount -t tmpfs fslab-test "$1" && shift && exec "$@"'
+        own = ("unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path))
+        with held(device, tmp_path, "write", *own):
+            assert not (tmp_path / "n").exists()
+            with pytest.raises(UnsafeError, match="is written by process"):
+                guard.check_unused(stable(device))
+
+    def test_who_only_reads_is_no_matter(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
+        device = loop()
+        with held(device, tmp_path, "read"):
+            assert guard.check_unused(stable(device)) == device
+
+    def test_a_loop_device_on_it_by_a_name_that_is_gone(
+        self, loop: Make, stable: Stable, tmp_path: Path, shell: Any
+    ) -> None:
+        device, node = loop(), tmp_path / "n"
+        os.mknod(node, 0o60600, device.stat().st_rdev)
+        upper = shell("losetup", "--find", "--show", node).stdout.strip()
+        try:
+            node.unlink()
+            with pytest.raises(UnsafeError, match=f"{Path(upper).name} lies on it"):
+                guard.check_unused(stable(device))
+        finally:
+            shell("losetup", "--detach", upper)
+
+    def test_a_disk_and_its_partitions_share_their_writers(
+        self, parted: Path, stable: Stable, tmp_path: Path
+    ) -> None:
+        first, second = Path(f"{parted}p1"), Path(f"{parted}p2")
+        with held(first, tmp_path, "write"):
+            for each in (parted, first):
+                with pytest.raises(UnsafeError, match="is written by process"):
+                    guard.check_unused(stable(each))
+            assert guard.check_unused(stable(second)) == second
+        with held(parted, tmp_path, "write"):
+            for each in (parted, first, second):
+                with pytest.raises(UnsafeError, match="is written by process"):
+                    guard.check_unused(stable(each))
+
+
+class TestBlank:
+    def test_data_between_all_samples_is_found(self, loop: Make) -> None:
+        """40 of each 64 KiB: where the sampling of before never looked."""
+        device = loop()
+        with device.open("r+b") as node:
+            for offset in range(2 * MIB, 62 * MIB, 64 << 10):
+                node.seek(offset + (20 << 10))
+                node.write(os.urandom(40 << 10))
+        assert "not blank" in (blank.reason_not_blank(device, print) or "")
+
+    def test_one_byte_is_enough_and_erased_flash_is_blank(self, loop: Make) -> None:
+        device = loop()
+        assert blank.reason_not_blank(device, print) is None
+        with device.open("r+b") as node:
+            node.write(b"\xff" * (3 * MIB))
+        assert blank.reason_not_blank(device, print) is None
+        with device.open("r+b") as node:
+            node.seek(33 * MIB + 12345)
+            node.write(b"x")
+        assert "not blank" in (blank.reason_not_blank(device, print) or "")
+
+    def test_what_is_not_read_in_time_needs_wipe(
+        self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        device = loop()
+        path = stable(device)
+        monkeypatch.setattr(
+            guard, "_disk", lambda _: Path("/nothing")
+        )  # else it is refused as somebody's image
+        guard.check_blank(path, [], print)
+        monkeypatch.setattr(blank, "LIMIT_S", 0.0)
+        blank._proved.clear()
+        with pytest.raises(UnsafeError, match=r"not known to be blank: 0 B of 64 MiB") as caught:
+            guard.check_blank(path, [], print)
+        assert f"--wipe {path}" in (caught.value.hint or "")
+        guard.check_blank(path, [path], print)
+
+    def test_how_far_it_is_is_told(self, loop: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
+        told: list[str] = []
+        blank.reason_not_blank(device := loop(), told.append)
+        assert f"reading {device} to see whether it is blank: 50%" in told
+
+    def test_a_proof_holds_until_something_is_written(
+        self, loop: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        device = loop()
+        assert blank.reason_not_blank(device, print) is None
+        with monkeypatch.context() as patched:
+            patched.setattr(blank, "LIMIT_S", 0.0)
+            assert blank.reason_not_blank(device, print) is None
+        with device.open("r+b") as node:
+            node.seek(20 * MIB + (20 << 10))
+            node.write(b"x")
+            node.flush()
+            os.fsync(node.fileno())
+        assert "not blank" in (blank.reason_not_blank(device, print) or "")
+
+    def test_one_that_cannot_be_read_is_refused(self, loop: Make) -> None:
+        device = loop()
+        os.truncate(Path(sysfs.text(sysfs.block_directory(device) / "loop/backing_file") or ""), 32 * MIB)
+        with pytest.raises(UnsafeError, match="cannot be read"):
+            blank.reason_not_blank(device, print)
+
+
+class TestNames:
+    @pytest.fixture
+    def cyclic(self, stable: Stable) -> str:
+        """A link in /dev/disk/by-id that leads to itself."""
+        path = stable(Path("/nothing"))
+        Path(path).unlink()
+        Path(path).symlink_to(path)
+        return path
+
+    def test_a_link_to_itself_stops_nothing(self, cyclic: str, loop: Make, stable: Stable) -> None:
+        device = loop()
+        path = stable(device)
+        with pytest.raises(UnsafeError) as caught:
+            guard.check_name(str(device))
+        assert caught.value.hint == f"name it as {path}"
+        assert guard.check_unused(path) == device
+        with pytest.raises(UnsafeError, match="no such device"):
+            guard.check_unused(cyclic)
+
+
+STUDY = """
+title: one device
+media: {disk: {type: device, path: PATH}}
+stacks: {fs: {medium: disk, filesystem: ext4}}
+workloads: {write: {tool: fio, rw: write, size: 1m}}
+"""
+
+
+def test_a_lock_of_somebody_else_leaves_nothing_stored(
+    loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
+    device = loop()
+    path, study = stable(device), tmp_path / "one.yaml"
+    study.write_text(STUDY.replace("PATH", path))
+    foreign = os.open(device, os.O_RDONLY)
+    try:
+        fcntl.flock(foreign, fcntl.LOCK_EX)
+        with Store.open(str(tmp_path / "store.db"), create=True) as store:
+            with pytest.raises(BusyError, match=f"locked this device: process {os.getpid()} "):
+                run_command._created(store, str(study), [], None, [path])
+            assert store.campaigns() == []
+    finally:
+        os.close(foreign)
