@@ -15,11 +15,28 @@ from fslab.serve.guard import Access, host_of
         ("[::1]:80", "::1"),
         ("[::1]", "::1"),
         ("evil.example:8765", "evil.example"),
-        ("", ""),
+        ("127.0.0.1:", "127.0.0.1"),
+        ("[0:0:0:0:0:0:0:1]:1", "::1"),
     ],
 )
 def test_the_host_of_a_header(header: str, host: str) -> None:
     assert host_of(header) == host
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "", " ", ":80", "127.0.0.1:1@evil.com", "localhost:evil.com", "[::1]evil.com", "[::1]:evil", "[::1", "::1",
+        "[127.0.0.1]", "[localhost]", "[::1%lo]", "[::1%25lo]", "user@localhost", "localhost@evil.com", "localhost/",
+        "localhost\\@evil.com", "localhost?", "localhost#", "localhost:80:80", "localhost:-1", "localhost:123456",
+        "localhost\n", "localhost evil.com", "localhost,evil.com", "localhost.", "localhost..x", ".localhost",
+        "lo%63alhost", "\uff4cocalhost", "localhost:\uff18\uff10", "http://localhost",
+    ],
+)  # fmt: skip
+def test_what_is_no_host_header_is_refused(header: str) -> None:
+    assert host_of(header) is None
+    assert not Access.of("127.0.0.1").allows_host(header)
+    assert not Access.of("0.0.0.0").allows_host(header)
 
 
 @pytest.mark.parametrize("bound", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])

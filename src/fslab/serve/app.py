@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.report import sources
 from fslab.report.page import render
+from fslab.serve.bounds import Bounded
 from fslab.serve.guard import Access, Guard
 from fslab.serve.news import events, state_of
 from fslab.store.store import Store
@@ -33,6 +35,7 @@ class Pages:
     kept: Path
     voices: sources.Voices
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    making: Lock = field(default_factory=Lock)
 
     def listing(self, _request: Request) -> Response:
         """All campaigns, the newest first."""
@@ -74,13 +77,18 @@ class Pages:
             campaigns = sorted((store.campaign(name) for name in names), key=lambda each: each.created)
             states = [state_of(self.url, each.id, self.is_running) for each in campaigns]
             key = (*(each.id for each in campaigns), *states)
-            if key not in self.made:
-                while len(self.made) >= KEPT:
-                    self.made.pop(next(iter(self.made)))
-                alone = len(campaigns) == 1 and states[0].running
-                live = render.Live(home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None)
-                self.made[key] = render.html(sources.page(campaigns, store, self.voices), live, self.kept)
-        return self.made[key]
+            with self.making:  # a page that many ask for at once is made once
+                found = self.made.get(key)
+                if found is None:
+                    alone = len(campaigns) == 1 and states[0].running
+                    live = render.Live(
+                        home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None
+                    )
+                    found = render.html(sources.page(campaigns, store, self.voices), live, self.kept)
+                    while len(self.made) >= KEPT:
+                        self.made.pop(next(iter(self.made)))
+                    self.made[key] = found
+        return found
 
 
 def application(
@@ -95,7 +103,7 @@ def application(
             Route("/campaign/{campaign}", pages.campaign),
             Route("/campaign/{campaign}/events", pages.news),
         ],
-        middleware=[Middleware(Guard)],
+        middleware=[Middleware(Bounded), Middleware(Guard)],
         exception_handlers={FslabError: _failed},
     )
     app.state.access = access

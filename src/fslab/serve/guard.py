@@ -7,6 +7,7 @@ rebinding): the Host header tells these apart. Pure but for the answers that it 
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 COOKIE = "fslab_token"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+# Of a registered name only what DNS and IPv4 addresses are made of; fullmatch, for $ would allow a line's end.
+_NAME = r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
+_HOST = re.compile(rf"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?P<name>{_NAME}))(?::[0-9]{{0,5}})?", re.ASCII)
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -38,14 +42,16 @@ class Access:
     def of(cls, host: str, more_names: Collection[str] = ()) -> Access:
         """For a server bound to a host: an address or a name."""
         if is_loopback(host):
-            return cls(names=LOOPBACK_NAMES | {host.lower()} | {name.lower() for name in more_names})
+            return cls(names=LOOPBACK_NAMES | {_canonical(name) for name in (host, *more_names)})
         everywhere = host in {"0.0.0.0", "::", ""}  # noqa: S104 - asked for by the user, and guarded by a token
-        names = {name.lower() for name in (host, *more_names)} | LOOPBACK_NAMES
+        names = {_canonical(name) for name in (host, *more_names)} | LOOPBACK_NAMES
         return cls(names=names, any_address=everywhere, token=secrets.token_urlsafe(24))
 
     def allows_host(self, header: str | None) -> bool:
         """Whether a Host header names this server."""
         name = host_of(header or "")
+        if name is None:
+            return False
         return name in self.names or (self.any_address and _address(name) is not None)
 
     def allows_token(self, given: str | None) -> bool:
@@ -61,11 +67,24 @@ def is_loopback(host: str) -> bool:
     return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def host_of(header: str) -> str:
-    """The host of ``name:port``, ``[::1]:port`` or ``name``, in lower case."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.rpartition(":")[0].lower() if header.count(":") == 1 else header.lower()
+def host_of(header: str) -> str | None:
+    """The host of ``name:port``, ``[::1]:port`` or ``name``, in lower case; None for what is no Host header.
+
+    RFC 9110, section 7.2: ``uri-host [ ":" port ]``, as in RFC 3986, section 3.2.2. User information is no part of it.
+    """
+    found = _HOST.fullmatch(header)
+    if found is None:
+        return None
+    if found["literal"] is not None:
+        address = _address(found["literal"])
+        return str(address) if isinstance(address, ipaddress.IPv6Address) and not address.scope_id else None
+    return found["name"].lower()
+
+
+def _canonical(name: str) -> str:
+    """An address in its shortest form, a name in lower case."""
+    address = _address(name)
+    return name.lower() if address is None else str(address)
 
 
 class Guard(BaseHTTPMiddleware):
@@ -84,14 +103,16 @@ class Guard(BaseHTTPMiddleware):
 
 
 def _refusal(access: Access, request: Request) -> Response | None:
-    if not access.allows_host(request.headers.get("host")):
+    hosts = request.headers.getlist("host")
+    if len(hosts) != 1 or not access.allows_host(hosts[0]):
         return PlainTextResponse("this server is not called that\n", status_code=400)
     if access.token is None:
         return None
     given = request.query_params.get("token")
     if given is not None and access.allows_token(given):
         # The token leaves the address bar, and with it the history.
-        clean = RedirectResponse(str(request.url.replace(query="").path), status_code=303)
+        # One slash: two would name another server.
+        clean = RedirectResponse("/" + request.url.path.lstrip("/\\"), status_code=303)
         clean.set_cookie(COOKIE, given, httponly=True, samesite="strict")
         return clean
     if access.allows_token(request.cookies.get(COOKIE)):

@@ -6,11 +6,15 @@ import socket
 from collections.abc import Callable, Sequence
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from fslab.report.sources import Voices
+from fslab.serve import bounds
 from fslab.serve.app import application
 from fslab.serve.guard import Access
 from fslab.system import paths
+
+BACKLOG = 2048
 
 
 def run(
@@ -22,13 +26,22 @@ def run(
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Who asks and does not read the answer is let go (tcp(7)); accepted sockets inherit it.
+        not_read_ms = int(bounds.NOT_READ_LIMIT_S * 1000)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, not_read_ms)
         listening.bind((host, port))
-        listening.listen(128)  # from here on nobody is refused, even while we are still starting
+        listening.listen(BACKLOG)  # from here on nobody is refused, even while we are still starting
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
-        config = uvicorn.Config(
-            application(url, access, is_running, paths.cache(), voices), log_level="warning", server_header=False,
-            timeout_graceful_shutdown=1, lifespan="off",
-        )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[listening])
+        server(application(url, access, is_running, paths.cache(), voices)).run(sockets=[listening])
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """What answers for an application, within the bounds."""
+    bounds.make_room()
+    config = uvicorn.Config(
+        app, log_level="error", server_header=False, timeout_graceful_shutdown=1, lifespan="off", backlog=BACKLOG,
+        **bounds.settings(),
+    )  # fmt: skip
+    return uvicorn.Server(config)

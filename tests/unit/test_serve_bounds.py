@@ -1,0 +1,143 @@
+"""A server under a thousand requests, half requests and listeners, over real sockets; nothing here is timed."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fslab.report.sources import Voices
+from fslab.serve import bounds, server
+from fslab.serve.app import application
+from fslab.serve.guard import Access
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+GIVE_UP_S = 120.0  # a failure, not a measure
+
+Connect = Callable[[], socket.socket]
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Until it is set, campaigns seem to run: what listens to them listens on."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
+    """Connections to a server of its own, with a store of one campaign."""
+    url = str(tmp_path / "store.sqlite")
+    with Store.open(url) as store:
+        store.create_campaign(
+            Campaign(
+                id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(), trials=1,
+                created=datetime(2026, 11, 20, tzinfo=UTC),
+            )
+        )  # fmt: skip
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    voices = Voices(statements=lambda *_: (), claims=lambda *_: ())
+    app = application(url, Access.of("localhost"), lambda _: not released.is_set(), tmp_path, voices)
+    with ExitStack() as undo:
+        listening = undo.enter_context(
+            closing(socket.create_server(("127.0.0.1", 0), backlog=server.BACKLOG))
+        )
+        made = server.server(app)
+        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
+        thread.start()
+
+        def end() -> None:
+            released.set()
+            made.should_exit = True
+            thread.join(GIVE_UP_S)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            assert not thread.is_alive()
+
+        undo.callback(end)
+
+        def one() -> socket.socket:
+            made_socket = socket.create_connection(listening.getsockname(), timeout=GIVE_UP_S)
+            return undo.enter_context(closing(made_socket))
+
+        yield one
+
+
+def answer(connection: socket.socket) -> bytes:
+    """All that is said until it is closed."""
+    parts = []
+    while part := connection.recv(1 << 16):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def code(connection: socket.socket) -> int:
+    return int(answer(connection).split(None, 2)[1])
+
+
+def answered(connect: Connect) -> int:
+    """The code of one request more; what came before may be in the way for a moment."""
+    for _ in range(1000):
+        connection = connect()
+        connection.sendall(GET)
+        if (found := code(connection)) != 503:
+            return found
+    return 503
+
+
+def test_a_thousand_requests_at_once_are_all_answered(connect: Connect) -> None:
+    connections = [connect() for _ in range(1000)]
+    for connection in connections:
+        connection.sendall(GET)
+    codes = Counter(map(code, connections))
+    assert set(codes) <= {200, 503}
+    assert codes.total() == 1000
+    assert codes[200] >= 1
+    assert answered(connect) == 200
+
+
+def test_what_never_becomes_a_request_is_ended(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what comes byte by byte, on a connection that had an answer, or with a body that never ends."""
+    monkeypatch.setattr(bounds, "HEADER_LIMIT_S", 0.2)
+    silent, begun, second, body = (connect() for _ in range(4))
+    begun.sendall(b"GET / HTTP/1.1\r\nHost:")
+    second.sendall(GET.replace(b"close", b"keep-alive") + b"GET /")
+    body.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+    for connection in (silent, begun, second, body):
+        answer(connection)  # returns: it was closed
+    dripping = connect()
+    with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
+        for _ in range(5000):  # it is closed whatever still comes, long before the header is too large
+            dripping.sendall(b"x")
+            time.sleep(0.01)
+    assert answered(connect) == 200
+
+
+def test_listeners_leave_room_for_readers(connect: Connect, released: threading.Event) -> None:
+    listeners = [connect() for _ in range(bounds.MOST_REQUESTS + 10)]
+    for connection in listeners:
+        connection.sendall(GET.replace(b"GET /", b"GET /campaign/c1/events"))
+    first = [connection.recv(12) for connection in listeners]
+    assert Counter(first) == {
+        b"HTTP/1.1 200": bounds.MOST_LISTENERS,
+        b"HTTP/1.1 503": len(listeners) - bounds.MOST_LISTENERS,
+    }
+    assert answered(connect) == 200
+    released.set()
+
+
+def test_two_hosts_are_none(connect: Connect) -> None:
+    for head in (b"Host: localhost\r\nHost: localhost", b"Host: 127.0.0.1:1@evil.com", b"X: y"):
+        connection = connect()
+        connection.sendall(b"GET / HTTP/1.1\r\n" + head + b"\r\nConnection: close\r\n\r\n")
+        assert code(connection) == 400
