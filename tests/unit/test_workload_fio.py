@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +292,53 @@ def test_all_percentiles_that_fio_tells() -> None:
     assert set(found) == {"write", "fsync"}
     assert (found["write"][50.0], found["write"][99.99]) == (7136.0, 250880.0)
     assert (found["fsync"][1.0], found["fsync"][99.9], len(found["fsync"])) == (207872.0, 2867200.0, 17)
+
+
+VERSIONS = GOLDEN.with_name("fio-versions")
+
+
+@pytest.mark.parametrize("version", ["3.1", "3.16", "3.28", "3.36", "3.41"])
+def test_documents_of_other_versions(version: str) -> None:
+    """Their form differs (see the README beside them); their figures are the same."""
+    parameters = FIO.parse_parameters(
+        {"rw": "randrw", "size": "4000k", "iodepth": 4, "direct": True, "fsync": 100, "ioengine": "libaio"}
+    )
+    found = FIO.read(parameters, output((VERSIONS / f"fio-{version}.json").read_text()))
+    known = {name: value for name, value in found.metrics.items() if value is not None}
+    synced = {"fsync_mean": 400000.0, "fsync_p99": 602112.0} if version != "3.1" else {}
+    assert known == {
+        "write_iops": 2000.0,
+        "write_bandwidth": 8192000.0,  # 1000 x 4096 bytes in 0.5 s
+        "write_lat_mean": 405000.0,
+        "write_slat_mean": 5000.0,
+        "write_clat_mean": 400000.0,
+        "write_clat_p50": 382976.0,
+        "write_clat_p90": 561152.0,
+        "write_clat_p99": 905216.0,
+        "write_clat_p99_9": 1253376.0,
+        "write_clat_max": 1900000.0,
+        "cpu_user": 2.0,
+        "cpu_system": 8.0,
+        "achieved_depth": pytest.approx(3.993),  # 0.1 % of 1, 0.2 % of 2, 99.7 % of 4
+        **synced,
+    }
+    assert set(found.latencies) == ({"write", "fsync"} if synced else {"write"})
+    assert min(found.latencies["write"]) == 1.0
+    assert (found.written_bytes, found.measured_s) == (4096000, 0.5)
+
+
+def test_a_synchronous_engine_submits_in_no_time_of_its_own() -> None:
+    """Old versions write zeros, and count no samples."""
+    document = json.loads((VERSIONS / "fio-3.1.json").read_text())
+    document["jobs"][0]["write"]["slat_ns"] = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0}
+    found = FIO.read(FIO.parse_parameters({"rw": "randwrite", "size": "4000k"}), output(json.dumps(document)))
+    assert found.metrics["write_slat_mean"] is None
+    assert found.metrics["write_lat_mean"] == 405000.0
+
+
+def test_a_version_that_counts_in_microseconds_is_told_of() -> None:
+    text = (VERSIONS / "fio-3.1.json").read_text().replace("fio-3.1", "fio-2.20")
+    with pytest.raises(ToolOutputError, match=r"fio-2.20 .*needs fio 3"):
+        FIO.read(
+            FIO.parse_parameters({"rw": "randwrite", "size": "1m"}), output(text.replace("lat_ns", "lat"))
+        )

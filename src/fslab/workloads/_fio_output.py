@@ -42,6 +42,11 @@ def job_of(text: str) -> Mapping[str, Any]:
         ) from problem
     if error:
         raise _failure(error, text[:start].strip())
+    if any("clat" in job.get(direction, {}) for direction in ("read", "write")):
+        what = (
+            f"{document.get('fio version', 'this fio')} tells latencies in µs: fslab needs fio 3.0 or newer"
+        )
+        raise ToolOutputError(what, where="fio.json", hint="install a newer fio")
     return job
 
 
@@ -53,46 +58,57 @@ def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float
     and the time of submission (slat, of asynchronous engines only) shows it.
     """
     part = job[direction]
-    whole, submission = part.get("lat_ns", {}), part.get("slat_ns", {})
-    latency = part.get("clat_ns", {})
+    whole, submission = _measured(part, "lat_ns"), _measured(part, "slat_ns")
+    latency = _measured(part, "clat_ns")
     percentiles = latency.get("percentile", {})
-    # fio writes zeros where it measured nothing, and leaves out the percentiles.
-    seen = bool(latency.get("N"))
     return {
         f"{direction}_iops": float(part["iops"]) if part["total_ios"] else None,
-        f"{direction}_bandwidth": float(part["bw_bytes"]) if part["total_ios"] else None,
-        f"{direction}_lat_mean": float(whole["mean"]) if whole.get("N") else None,
-        f"{direction}_slat_mean": float(submission["mean"]) if submission.get("N") else None,
-        f"{direction}_clat_mean": float(latency["mean"]) if seen else None,
-        **{
-            f"{direction}_clat_{name}": _number(percentiles.get(key)) if seen else None
-            for name, key in PERCENTILES.items()
-        },
-        f"{direction}_clat_max": float(latency["max"]) if seen else None,
+        f"{direction}_bandwidth": _bytes_per_s(part) if part["total_ios"] else None,
+        f"{direction}_lat_mean": _number(whole.get("mean")),
+        f"{direction}_slat_mean": _number(submission.get("mean")),
+        f"{direction}_clat_mean": _number(latency.get("mean")),
+        **{f"{direction}_clat_{name}": _number(percentiles.get(key)) for name, key in PERCENTILES.items()},
+        f"{direction}_clat_max": _number(latency.get("max")),
     }
+
+
+def _measured(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Latencies of one kind; empty where none was measured.
+
+    fio writes zeros then. 3.19 tells the number of samples (N), 3.16 does not: there were some if there was any
+    I/O and the longest took more than nothing (of synchronous engines the submission does not).
+    """
+    found: Mapping[str, Any] = part.get(name, {})
+    count = found.get("N", part.get("total_ios", 0) if found.get("max") else 0)
+    return found if count else {}
+
+
+def _bytes_per_s(part: Mapping[str, Any]) -> float:
+    """fio 3.1 and older tell KiB/s alone."""
+    return float(part["bw_bytes"]) if "bw_bytes" in part else float(part["bw"]) * 1024
 
 
 def sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
     """Latency of fsync and fdatasync, which fio keeps apart from that of the writes."""
-    latency = job.get("sync", {}).get("lat_ns", {})
-    seen = bool(latency.get("N"))
+    latency = _measured(job.get("sync", {}), "lat_ns")
     return {
-        "fsync_mean": float(latency["mean"]) if seen else None,
-        "fsync_p99": _number(latency.get("percentile", {}).get(PERCENTILES["p99"])) if seen else None,
+        "fsync_mean": _number(latency.get("mean")),
+        "fsync_p99": _number(latency.get("percentile", {}).get(PERCENTILES["p99"])),
     }
 
 
 def latencies(job: Mapping[str, Any]) -> dict[str, dict[float, float]]:
     """All percentiles that fio tells, by operation; those of fsync and fdatasync stand apart from the writes'."""
     parts = {
-        "read": job["read"].get("clat_ns", {}),
-        "write": job["write"].get("clat_ns", {}),
-        "fsync": job.get("sync", {}).get("lat_ns", {}),
+        "read": _measured(job["read"], "clat_ns"),
+        "write": _measured(job["write"], "clat_ns"),
+        "fsync": _measured(job.get("sync", {}), "lat_ns"),
     }
+    # Old versions fill their list of percentiles up with zeros.
     return {
-        name: {float(percent): float(ns) for percent, ns in part["percentile"].items()}
+        name: {float(percent): float(ns) for percent, ns in part["percentile"].items() if float(percent) > 0}
         for name, part in parts.items()
-        if part.get("N") and part.get("percentile")
+        if part.get("percentile")
     }
 
 
