@@ -5,13 +5,10 @@ Decides which trial is next and when to stop. How one trial is measured is ``tri
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
@@ -19,7 +16,7 @@ from typing import Protocol
 
 from fslab.analysis.look import Look
 from fslab.analysis.soundness import GIVE_UP_AFTER, is_invalid
-from fslab.campaign import impossible, preflight
+from fslab.campaign import impossible, preflight, turn
 from fslab.campaign import site as sites
 from fslab.campaign.guests import Guests
 from fslab.campaign.impossible import Reasons
@@ -54,6 +51,12 @@ class Observer(Protocol):
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
         """Before a block of ``more`` trials that replaces invalid ones; ``total`` trials are planned by now."""
+
+    def waits(self, whom: str, waited_s: float) -> None:
+        """Again and again, from another thread, while ``whom`` has the turn."""
+
+    def goes_on(self, waited_s: float) -> None:
+        """When the turn is ours; nobody's budget and no trial's time has these seconds."""
 
     def note(self, text: str) -> None:
         """Something that a person should know."""
@@ -193,14 +196,14 @@ class _Course:
     finished: set[tuple[str, int]]
     guests: Guests
     begun: float
-    waited: bool = False
+    waited_s: float = 0.0
 
     def run_planned(self) -> CampaignStatus:
         """Run what is planned and not stored yet: ``finished``, or ``budget_spent`` if that came first."""
         for block, cell in self.schedule.trials:
             if (cell.id, block) in self.finished or self.ledger.given_up(cell):
                 continue
-            elapsed_s = time.monotonic() - self.begun
+            elapsed_s = time.monotonic() - self.begun - self.waited_s
             if self.budget_s is not None and elapsed_s + self.ledger.expected_s(cell) > self.budget_s:
                 self.observer.note(
                     f"the budget of {format_duration(self.budget_s)} is spent; the rest with: "
@@ -213,7 +216,8 @@ class _Course:
     def _run(self, cell: Cell, block: int) -> None:
         self.observer.trial_begins(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
-        with self._turn():
+        with turn.taken(self.site, self.observer) as waited_s:
+            self.waited_s += waited_s
             record = self.guests.run(cell, key)
         self.store.add_trial(record)
         self.finished.add((cell.id, block))
@@ -223,24 +227,6 @@ class _Course:
             self.observer.note(
                 f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
             )
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One trial at a time on this machine: two campaigns would measure each other. What waits says so once."""
-        directory = os.open(self.site.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            try:
-                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if not self.waited:
-                    self.observer.note(
-                        "another campaign runs on this machine: trials take turns with its own"
-                    )
-                self.waited = True
-                fcntl.flock(directory, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(directory)
 
 
 def _same_machine(campaign: Campaign) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
-from fslab.campaign import preflight
+from fslab.campaign import preflight, turn
 from fslab.campaign import site as sites
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
@@ -16,14 +14,18 @@ from fslab.errors import NeedsRootError, UnsupportedError
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
 from fslab.record import TrialRecord
-from fslab.storage import Site
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import detached
 
 
 def trace(
-    campaign: Campaign, cells: Sequence[Cell], store: Store, *, wipe: frozenset[str] = frozenset()
+    campaign: Campaign,
+    cells: Sequence[Cell],
+    store: Store,
+    waiter: turn.Waiter,
+    *,
+    wipe: frozenset[str] = frozenset(),
 ) -> Iterator[TrialRecord]:
     """Run each cell once, traced, with the seed of the first block; stored when it is over.
 
@@ -43,7 +45,7 @@ def trace(
     with sites.opened(name, wipe) as site:
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
-            with _turn(site):
+            with turn.taken(site, waiter):
                 record = run_trial(cell, key, site, machine=machine, traced=True)
             store.add_traced(record)
             yield record
@@ -61,14 +63,3 @@ def _check_tracing() -> None:
             f"this kernel cannot be traced: {error.strerror or error}",
             hint="explain without --trace, from the counters there are; fslab doctor lists what is missing",
         ) from error
-
-
-@contextmanager
-def _turn(site: Site) -> Iterator[None]:
-    """As campaigns do: one trial at a time on this machine."""
-    directory = os.open(site.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(directory)

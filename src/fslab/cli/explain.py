@@ -102,9 +102,10 @@ def _stack(everything: list[Seen], wanted: str) -> Seen:
 
 def _trace(campaign: Campaign, everything: list[Seen], store: Store) -> None:
     from fslab.campaign.traced import trace
+    from fslab.cli.progress import Lines
 
     screen = console(stderr=True)
-    for record in trace(campaign, [seen.cell for seen in everything], store):
+    for record in trace(campaign, [seen.cell for seen in everything], store, Lines(screen)):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
         screen.print(f"traced {what}" if record.error is None else f"{what}: {record.error}", markup=False)
 

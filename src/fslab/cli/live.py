@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fslab.analysis.look import Look
 from fslab.cell import Cell
-from fslab.cli.progress import Lines, Quiet, look_lines, replaced_words
+from fslab.cli.progress import Lines, Quiet, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix import Matrix
 from fslab.store.campaign import Campaign
@@ -43,7 +43,7 @@ class Live(Quiet):
         self.matrix: Matrix | None = None
         self.done = self.total = self.measured = 0
         self.begun = time.monotonic()
-        self.current = ""
+        self.current = self.waiting = ""
         self.screen = Screen(console=console, transient=True, refresh_per_second=4, get_renderable=self._view)
 
     def __enter__(self) -> Self:
@@ -90,6 +90,15 @@ class Live(Quiet):
         self.total = total
         self.note(replaced_words(invalid, more))
 
+    def waits(self, whom: str, waited_s: float) -> None:
+        """Below the bar."""
+        self.waiting = waiting(whom, waited_s)
+
+    def goes_on(self, waited_s: float) -> None:
+        """The time that was waited is none of the campaign's."""
+        self.waiting = ""
+        self.begun += waited_s
+
     def note(self, text: str) -> None:
         """A line above the matrix."""
         self.console.print(text, markup=False)
@@ -100,7 +109,12 @@ class Live(Quiet):
         if self.matrix is None:
             return Text("")
         size = self.console.size
-        return Pile(self.matrix.table(size.width, size.height), Text(""), self._bar(size.width))
+        shown: list[RenderableType] = [
+            self.matrix.table(size.width, size.height),
+            Text(""),
+            self._bar(size.width),
+        ]
+        return Pile(*shown, *([Text(self.waiting)] if self.waiting else []))
 
     def _bar(self, width: int) -> Text:
         elapsed_s = time.monotonic() - self.begun

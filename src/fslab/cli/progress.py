@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OPEN_SHOWN = 6
+WAITING_TOLD_S = 30.0
 
 
 def result_of(record: TrialRecord) -> str:
@@ -57,6 +58,11 @@ def replaced_words(invalid: int, more: int) -> str:
     return (
         f"{what} invalid: repeated with {more} more trial{'s' * (more != 1)} (each with the stacks beside it)"
     )
+
+
+def waiting(whom: str, waited_s: float) -> str:
+    """``waiting 12 s for campaign … (process 4711), which …``."""
+    return f"waiting {format_duration(waited_s)} for {whom}: trials on one machine take turns"
 
 
 def _figure(unit: Unit | None, *values: float) -> str:
@@ -102,6 +108,12 @@ class Quiet:
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
         """Nothing."""
 
+    def waits(self, whom: str, waited_s: float) -> None:
+        """Nothing."""
+
+    def goes_on(self, waited_s: float) -> None:
+        """Nothing."""
+
     def note(self, text: str) -> None:
         """Nothing."""
 
@@ -112,6 +124,7 @@ class Lines(Quiet):
     def __init__(self, console: Console) -> None:
         self.console = console
         self.done = self.total = self.blocks = 0
+        self.told_after_s = 0.0
 
     def campaign_begins(
         self,
@@ -149,6 +162,16 @@ class Lines(Quiet):
         """How many are invalid, and what that costs."""
         self.total = total
         self.note(replaced_words(invalid, more))
+
+    def waits(self, whom: str, waited_s: float) -> None:
+        """A line at the first wait, and then one for each half minute of any: two campaigns wait at every trial."""
+        if waited_s >= self.told_after_s:
+            self.told_after_s = waited_s + WAITING_TOLD_S
+            self.note(waiting(whom, waited_s))
+
+    def goes_on(self, waited_s: float) -> None:  # noqa: ARG002
+        """Nothing; the next wait is told of when it takes long."""
+        self.told_after_s = WAITING_TOLD_S
 
     def note(self, text: str) -> None:
         """One line."""
