@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import StrEnum
 
+NEAR = 0.6  # of two equal names 1: below it, names share letters by chance ("data", "diratime": 0.5)
+
 
 class FailureClass(StrEnum):
     """Why a trial yielded no sound figure; stored with it as ``failed:<class>``."""
@@ -185,7 +187,7 @@ class InterruptedBySignal(FslabError):  # noqa: N818 - it is an interruption, no
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say what a mistyped name may have meant and which names there are."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    close = get_close_matches(name, names, n=1, cutoff=NEAR)
     meant = f"did you mean '{close[0]}'? " if close else ""
     listed = ", ".join(names) if len(names) <= 24 else f"{', '.join(names[:24])}, …"
     return f"{meant}known: {listed}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fslab.cell import Frozen, Scalar
-from fslab.units import SIZE_SUFFIXES, parse_duration, parse_size
+from fslab.units import SIZE_SUFFIXES, parse_duration, parse_size, shown_size
 
 _KIB, _MIB = SIZE_SUFFIXES["k"], SIZE_SUFFIXES["m"]
 _PAGE = 4 * _KIB
@@ -85,11 +85,3 @@ def number(written: float, factor: float) -> Change:
     """Any number, to four significant digits."""
     after = float(f"{written * factor:.4g}")
     return Change(value=after, share=after / written)
-
-
-def shown_size(size_bytes: int) -> str:
-    """``26m``: in the largest unit of which it is a whole number."""
-    for suffix in ("t", "g", "m", "k"):
-        if size_bytes % SIZE_SUFFIXES[suffix] == 0:
-            return f"{size_bytes // SIZE_SUFFIXES[suffix]}{suffix}"
-    return str(size_bytes)

@@ -1,6 +1,7 @@
 """Quantities with units: parse what people write (``4k``, ``1g``, ``10m``), print what people read.
 
-Sizes are powers of 1024, as in fio and mkfs; rates are printed in powers of 1000, as in fio's own SI figures.
+One grammar for every size that a study, an option or a claim holds (``parse_size``, ``Size``). Sizes are powers of
+1024, as in fio and mkfs; rates are printed in powers of 1000, as in fio's own SI figures.
 Pure functions; imports nothing of ours.
 """
 
@@ -8,10 +9,15 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$", re.IGNORECASE)
+_SIZE_GRAMMAR = "write a number with k, m, g or t, such as 4k or 1g"
+_PLAIN_SIZE = re.compile(r"\d+[kmgt]?", re.IGNORECASE | re.ASCII)
+_SIZE = re.compile(r" *(\d+(?:\.\d+)?) *(?:([kmgt])i?)?b? *", re.IGNORECASE | re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|[smhd]?)", re.IGNORECASE)
 
 
@@ -39,14 +45,45 @@ class Direction(StrEnum):
 
 
 def parse_size(text: str | int) -> int:
-    """Bytes from ``4k``, ``1.5g``, ``64MiB`` or a plain number; ValueError says what is accepted."""
-    match = _SIZE.match(str(text))
+    """Bytes from ``4k``, ``4K``, ``4kb``, ``4KiB``, ``1.5g`` or a plain number; ValueError says what is accepted."""
+    match = _SIZE.fullmatch(str(text))
     if match is None:
-        raise ValueError(f"'{text}' is not a size: write a number with k, m, g or t, such as 4k or 1g")
-    size = float(match[1]) * SIZE_SUFFIXES[match[2].lower()]
+        raise ValueError(f"'{text}' is not a size: {_SIZE_GRAMMAR}")
+    size = float(match[1]) * SIZE_SUFFIXES[(match[2] or "").lower()]
     if size != int(size):
         raise ValueError(f"'{text}' is not a whole number of bytes")
     return int(size)
+
+
+def plain_size(text: object) -> str:
+    """A size as every tool reads it: ``8k`` of ``8kb``, ``8KiB`` or 8192; ``64M`` stays ``64M``.
+
+    fio 3.33 takes ``1MiB`` for 1,000,000 bytes and cuts ``1.5m`` to ``1m`` without a word.
+    """
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise ValueError(f"{text} is not a size: {_SIZE_GRAMMAR}")  # noqa: TRY004 - for pydantic
+    size_bytes = parse_size(str(text))
+    return str(text).strip() if _PLAIN_SIZE.fullmatch(str(text).strip()) else shown_size(size_bytes)
+
+
+def shown_size(size_bytes: int) -> str:
+    """``26m``: in the largest unit of which it is a whole number."""
+    for suffix in ("t", "g", "m", "k"):
+        if size_bytes and size_bytes % SIZE_SUFFIXES[suffix] == 0:
+            return f"{size_bytes // SIZE_SUFFIXES[suffix]}{suffix}"
+    return str(size_bytes)
+
+
+def _some_size(text: object) -> str:
+    plain = plain_size(text)
+    if not parse_size(plain):
+        raise ValueError(f"'{text}' is not a size: it must be greater than zero")
+    return plain
+
+
+_SIZE_SCHEMA = WithJsonSchema({"title": "size", "type": "string"})
+Size = Annotated[str, BeforeValidator(plain_size), _SIZE_SCHEMA]
+SomeSize = Annotated[str, BeforeValidator(_some_size), _SIZE_SCHEMA]  # not 0
 
 
 def parse_duration(text: str | float) -> float:

@@ -48,8 +48,8 @@ def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None
     wrong = STUDY.replace("rises with bs", "rises wiht bs").replace("falls with bs", "falls with bss")
     (tmp_path / "wrong.yaml").write_text(wrong)
     said = fslab("plan", "wrong.yaml", code=2).stderr
-    assert "wrong.yaml:7: claims.0.that: column 7 of" in said
-    assert "wrong.yaml:8: claims.1.that: column 1: no key 'bss' — did you mean 'bs'?" in said
+    assert "wrong.yaml:7: claims.1.that: column 7 of" in said
+    assert "wrong.yaml:8: claims.2.that: column 1: no key 'bss' — did you mean 'bs'?" in said
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ def test_two_kernels_and_two_machines_are_factors_with_names() -> None:
     ("keys", "own", "said"),
     [
         ("on: umm", "", "s.yaml:3: on: no machine 'umm' — did you mean 'uml'?"),
-        ("", ", on: [uml, uml]", "stacks.fs.on.1: 'uml' is listed twice"),
+        ("", ", on: [uml, uml]", "stacks.fs.on.2: 'uml' is listed twice"),
         ("kernel: /x", "", "s.yaml:3: kernel: has no effect: only a guest has it"),
         ("on: uml\nguest_memory: lots", "", "s.yaml:4: guest_memory: 'lots' is not a size"),
         ("on: uml\nkernel: /x\nmodules: [/a, /b]", "", "names 2 directories for 1 kernels"),

@@ -64,7 +64,7 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
         ("medium: disks, layout: {type: lvm-stripe, disks: 1}, filesystem: ext4",
          "stacks.s.layout.disks: must be at least 2, not 1"),
         ("medium: disks, layout: {type: md-raid0, chunk: [64k, 48k]}, filesystem: ext4",
-         "stacks.s.layout.chunk.1: chunk '48k' is not a power of two of at least 4 KiB"),
+         "stacks.s.layout.chunk.2: chunk '48k' is not a power of two of at least 4 KiB"),
         ("medium: disks, layout: {type: lvm-stripe, chunk: 8m}, filesystem: ext4",
          "stacks.s.layout.chunk: chunk '8m' is larger than an LVM extent (4 MiB)"),
         ("medium: disks, layout: {type: md-raid1, chunk: 64k}, filesystem: ext4",

@@ -99,9 +99,9 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
     size, medium, filesystem, mount, key = mistakes(text)
     assert size.startswith("3: media.fast.size: '1q' is not a size")
     assert medium == "6: stacks.fs.medium: no medium 'fats' — did you mean 'fast'?"
-    assert filesystem == "9: stacks.fs.filesystem.1: no file system 'xsf' — did you mean 'xfs'?"
+    assert filesystem == "9: stacks.fs.filesystem.2: no file system 'xsf' — did you mean 'xfs'?"
     assert (
-        mount == "10: stacks.fs.mount_options.1: ext4 has no mount option 'noatme' — did you mean 'noatime'?"
+        mount == "10: stacks.fs.mount_options.2: ext4 has no mount option 'noatme' — did you mean 'noatime'?"
     )
     assert key == "13: trails: unknown key — did you mean 'trials'?"
 
@@ -136,25 +136,25 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("size: 1g", "size: 100m"),
          "7: stacks.fs.filesystem: xfs needs at least 300 MiB, and medium 'fast' of stack 'fs' has 100 MiB"),
         (("size: 1g", "size: {a: 1}"), "3: media.fast.size: is a mapping, but takes a value or a list of values"),
-        (("size: 1g", "size: [1g, 1g]"), "3: media.fast.size.1: '1g' means the same as '1g'"),
-        (("bs: [4k, 64k]", "bs: [4k, 64k, 4096]"), "12: workloads.rw.bs.2: '4096' means the same as '4k'"),
+        (("size: 1g", "size: [1g, 1g]"), "3: media.fast.size.2: '1g' means the same as '1g'"),
+        (("bs: [4k, 64k]", "bs: [4k, 64k, 4096]"), "12: workloads.rw.bs.3: '4096' means the same as '4k'"),
         (("  fs:\n", "  f s:\n"), "5: stacks.f s: 'f s' is no name: letters, digits, '_', '+' and '-'"),
         (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
         (("medium: fast", "medium: fast\n    layout: singel"),
          "7: stacks.fs.layout: no layout 'singel' — did you mean 'single'?"),
         (("filesystem: [ext4, xfs]", "filesystem: []"), "7: stacks.fs.filesystem: the list is empty"),
-        (("[ext4, xfs]", "[ext4, xfs, ext4]"), "7: stacks.fs.filesystem.2: 'ext4' is listed twice"),
+        (("[ext4, xfs]", "[ext4, xfs, ext4]"), "7: stacks.fs.filesystem.3: 'ext4' is listed twice"),
         (("    filesystem: [ext4, xfs]\n", ""),
          "5: stacks.fs: 'filesystem' is missing: a 'ram' medium is formatted — known: " + KNOWN),
         (("[ext4, xfs]", "[xfs]\n    mkfs_options: -Z 1"),
          ("8: stacks.fs.mkfs_options: mkfs of xfs has no option '-Z' that fslab lets through"
-          " — did you mean '-s'? known: -L, -b, -d, -i, -l, -m, -n, -s")),
-        (("[ext4, xfs]", "[ext4]\n    workloads: [wr]"), "8: stacks.fs.workloads.0: no workload 'wr' — known: rw"),
+          ": known: -L, -b, -d, -i, -l, -m, -n, -s")),
+        (("[ext4, xfs]", "[ext4]\n    workloads: [wr]"), "8: stacks.fs.workloads.1: no workload 'wr' — known: rw"),
         (("{type: ram, size: 1g}", "{type: directory, path: /tmp}"),
          "7: stacks.fs.filesystem: has no effect: a 'directory' medium is never formatted or mounted; leave it out"),
         (("tool: fio", "tool: fia"), "10: workloads.rw.tool: no workload 'fia' — did you mean 'fio'?"),
         (("    tool: fio\n", ""), "9: workloads.rw: 'tool' is missing (tool that makes the load)"),
-        (("bs: [4k, 64k]", "bs: [4k, [64k]]"), "12: workloads.rw.bs.1: is not a single value"),
+        (("bs: [4k, 64k]", "bs: [4k, [64k]]"), "12: workloads.rw.bs.2: is not a single value"),
         (("size: 64m", "size: 3g"),
          "9: workloads.rw: 'rw[bs=4k]' needs 3 GiB, and medium 'fast' of stack 'fs' has 1 GiB"),
         (("tool: fio", "extends: rw\n    tool: fio"), "10: workloads.rw.extends: extends itself: rw → rw"),
@@ -169,7 +169,7 @@ def test_a_misspelt_key_is_read_as_the_one_that_was_meant() -> None:
     found = mistakes(changed(("filesystem: [ext4, xfs]", "filesytem: [ext4, xsf]")))
     assert found == [
         "7: stacks.fs.filesytem: unknown key — did you mean 'filesystem'?",
-        "7: stacks.fs.filesytem.1: no file system 'xsf' — did you mean 'xfs'?",
+        "7: stacks.fs.filesytem.2: no file system 'xsf' — did you mean 'xfs'?",
     ]
 
 
@@ -250,7 +250,7 @@ def test_a_device_may_keep_the_only_file_system_that_is_made_on_it() -> None:
         ("media.fats.size=2g", "--set media.fats.size=2g: there is no 'fats' in media — did you mean 'fast'?"),
         ("trials.x=2", "--set trials.x=2: 'trials' has no keys of its own that could be set"),
         ("stacks.fs.filesystem=[xfs, xfz]",
-         "--set stacks.fs.filesystem=[xfs, xfz]: stacks.fs.filesystem.1: no file system 'xfz' — did you mean 'xfs'?"),
+         "--set stacks.fs.filesystem=[xfs, xfz]: stacks.fs.filesystem.2: no file system 'xfz' — did you mean 'xfs'?"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_an_override_is_shown_with_it(override: str, expected: str) -> None:

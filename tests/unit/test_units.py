@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.study.fields import adapter_of
+from fslab.study.load import load
 from fslab.units import (
     Unit,
     format_duration,
@@ -14,6 +20,7 @@ from fslab.units import (
     parse_duration,
     parse_size,
 )
+from fslab.workloads import REGISTRY as WORKLOADS
 
 
 @pytest.mark.parametrize(
@@ -115,3 +122,39 @@ def test_every_value_of_every_unit_prints(value: float, unit: Unit) -> None:
     shown = format_value(value, unit)
     assert shown[0].isdigit()
     assert "e" not in shown.split(" ", maxsplit=1)[0]
+
+
+def test_one_grammar_for_every_size() -> None:
+    """Every key of a registered entry that holds a size takes what any other takes."""
+    sized = [
+        (entry.name, key, entry.Options if hasattr(entry, "Options") else entry.Parameters)
+        for registry in (MEDIA, LAYOUTS, WORKLOADS)
+        for _, entry in registry
+        for key, info in (
+            entry.Options if hasattr(entry, "Options") else entry.Parameters
+        ).model_fields.items()
+        if adapter_of(info).json_schema().get("title") == "size"
+        or any(each.get("title") == "size" for each in adapter_of(info).json_schema().get("anyOf", ()))
+    ]
+    assert len(sized) > 20
+    for name, key, model in sized:
+        adapter = adapter_of(model.model_fields[key])
+        for written in ("64kb", "64KB", "64K", "64KiB", 65536, "65536", "0.0625m"):
+            assert parse_size(adapter.validate_python(written)) == 65536, (name, key, written)
+        with pytest.raises(ValidationError, match="is not a size: write a number with k, m, g or t"):
+            adapter.validate_python("64q")
+
+
+@pytest.mark.parametrize("key", ["media.memory.size", "workloads.random-write.size", "guest_memory"])
+def test_a_size_on_the_command_line_may_be_a_plain_number(key: str) -> None:
+    on = ["on=uml"] if key == "guest_memory" else []
+    study = load("quick", [*on, f"{key}=2147483648", "media.memory.size=3gb"])
+    assert study.media["memory"].options["size"] == ("3gb",)
+
+
+def test_a_name_that_only_shares_letters_is_not_suggested() -> None:
+    with pytest.raises(ValueError, match="no mount option 'data': known: async") as caught:
+        FILESYSTEMS.get("zfs").check_mount_options("data=ordered")
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(ValueError, match="did you mean 'noatime'"):
+        FILESYSTEMS.get("zfs").check_mount_options("noatme")

@@ -96,7 +96,7 @@ def test_commands_of_a_read() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("bs", "1MB"),
+        ("bs", "1xB"),
         ("bs", "0"),
         ("oflag", "fast"),
         ("conv", "sparse"),

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from fslab.workloads import REGISTRY, Job
 from fslab.workloads._fio_options import ALIASES, KNOWN, REFUSED
 from fslab.workloads._fio_parameters import FioParameters
 
+FIO = REGISTRY.get("fio")
 LEAST = {"rw": "read", "size": "1g"}
 
 
@@ -103,7 +106,7 @@ def test_an_unknown_option_far_from_all_others_points_to_fio() -> None:
 
 
 def test_all_mistakes_are_found_at_once() -> None:
-    found = mistakes(rw="raed", size="64MiB", bs="4kx", iodept=3, filename="/dev/sda", direct="perhaps")
+    found = mistakes(rw="raed", size="64MiX", bs="4kx", iodept=3, filename="/dev/sda", direct="perhaps")
     assert set(found) == {"rw", "size", "bs", "iodept", "filename", "direct"}
 
 
@@ -137,9 +140,18 @@ def test_a_second_name_of_an_option_points_to_the_first() -> None:
     assert mistakes(**LEAST, blocksize="4k") == {"blocksize": "write it as 'bs'"}
 
 
-@pytest.mark.parametrize("size", ["64MiB", "1.5m", "20%", "0", "64kb", "-1"])
-def test_sizes_that_fio_reads_otherwise_are_refused(size: str) -> None:
+@pytest.mark.parametrize("size", ["64MiX", "20%", "0", "-1", "1e3"])
+def test_what_is_no_size_is_refused(size: str) -> None:
     assert "is not a size" in mistakes(rw="read", size=size)["size"]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"), [("64MiB", "64m"), ("1.5m", "1536k"), ("64kb", "64k"), (3000, "3000"), ("2G", "2G")]
+)
+def test_fio_is_told_sizes_as_it_reads_them(written: str | int, told: str) -> None:
+    parameters = FIO.parse_parameters({"rw": "write", "size": written, "bs": "8KiB,0.5k", "io_size": "1MiB"})
+    argv = FIO.commands(parameters, Job(directory=Path("/d"), scratch=Path("/s"), seed=1)).run
+    assert {f"--size={told}", "--bs=8k,512", "--io_size=1m"} <= set(argv)
 
 
 @pytest.mark.parametrize("runtime", ["1.5", "1h30m", "two"])

@@ -144,7 +144,7 @@ def test_seeds_fit_what_sysbench_reads(seed: int) -> None:
     ("key", "value"),
     [
         ("file-test-mode", "rndwrt"),
-        ("file-total-size", "1.5G"),
+        ("file-total-size", "1.5x"),
         ("file-block-size", "0"),
         ("file-extra-flags", "fast"),
         ("file-fsync-all", "maybe"),

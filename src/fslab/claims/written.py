@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Frozen
-from fslab.units import parse_size
+from fslab.units import Size
 
 _TEXT = {"type": "string"}
 
@@ -29,11 +29,6 @@ Several = Annotated[
         {"title": "text or list", "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
     ),
 ]
-
-
-def _size(value: str) -> str:
-    parse_size(value)
-    return value
 
 
 Label = Annotated[str, BeforeValidator(_text), WithJsonSchema(_TEXT)]
@@ -88,6 +83,6 @@ class Published(Frozen):
     reference: Label | None = Field(
         None, description="file system whose figures are 1 in the tables; default: the first of each table"
     )
-    memory: Annotated[Label, AfterValidator(_size)] | None = Field(
+    memory: Size | None = Field(
         None, description="memory of the machine that it was measured on, for claims `for size < memory`"
     )

@@ -41,7 +41,9 @@ It is a YAML file:
 - **`extends`** takes over another workload's keys; the keys written beside it win. YAML anchors and `<<`
   work everywhere.
 - **Names** of media, stacks and workloads are letters, digits, `_`, `+` and `-`.
-- **Sizes** are powers of 1024 (`4k`, `1g`); **durations** are `700ms`, `30s`, `10m`, `1h30m`.
+- **Sizes** are written alike everywhere, for media, tools and options: a number of bytes, with `k`, `m`, `g` or `t`
+  in powers of 1024 (`4096`, `4k`, `1.5g`); `4K`, `4kb`, `4KB` and `4KiB` mean the same as `4k`. mkfs and mount options
+  are passed on as they are written. **Durations** are `700ms`, `30s`, `10m`, `1h30m`.
 - **`--set KEY=VALUE`** changes a key for one run: `--set trials=10`, `--set media.memory.size=2g`,
   `--set workloads.random-write.bs=[4k,64k]`. The value is read as YAML; the name of an entry must be there.
 - All mistakes are reported at once, each with its line. `fslab plan FILE` shows what a study means and
@@ -114,7 +116,7 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         return _words(definitions[value["$ref"].rpartition("/")[2]], definitions)
     if "enum" in value:
         return ", ".join(f"`{choice}`" for choice in value["enum"])
-    if value.get("title") in {"duration", "text or list", "mapping"}:
+    if value.get("title") in {"duration", "size", "text or list", "mapping"}:
         return str(value["title"])
     if "anyOf" in value:
         choices = [_words(choice, definitions) for choice in value["anyOf"] if choice.get("type") != "null"]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fslab.errors import FslabError
 from fslab.machine.kinds import AUTO, REGISTRY
 from fslab.study.mistakes import Mistakes, suggestion
 from fslab.study.model import Stack
 from fslab.study.source import Node
-from fslab.units import parse_size
 
 
 def check(stack: Stack, node: Node, root: Node, mistakes: Mistakes) -> None:
@@ -43,8 +41,3 @@ def _check_guest(stack: Stack, add: Callable[[str, str], None]) -> None:
             add(key, "has no effect: only a guest has it (on: uml, qemu)")
     if len(stack.modules) > 1 and len(stack.modules) != len(stack.kernel):
         add("modules", f"names {len(stack.modules)} directories for {len(stack.kernel)} kernels")
-    if stack.guest_memory is not None:
-        try:
-            parse_size(stack.guest_memory)
-        except (ValueError, FslabError) as error:
-            add("guest_memory", str(error))

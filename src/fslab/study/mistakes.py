@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from fslab.errors import StudyError
+from fslab.errors import NEAR, StudyError
 
 Path = tuple[str | int, ...]
 
-MEANT_CUTOFF = 0.6
 SHORT_LIST = 10
 _NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
 
@@ -75,13 +74,13 @@ class Mistakes:
 
 
 def dotted(path: Path) -> str:
-    """``stacks.fs.mount_options.1``: the key as ``--set`` takes it (list items are numbered from 0)."""
-    return ".".join(str(part) for part in path)
+    """``stacks.fs.mount_options.2``: the key, with the items of a list numbered from 1, as claims are."""
+    return ".".join(str(part + 1 if isinstance(part, int) else part) for part in path)
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
     """The known name that ``name`` is most likely a misspelling of, if there is one."""
-    close = get_close_matches(name, sorted(known), n=1, cutoff=MEANT_CUTOFF)
+    close = get_close_matches(name, sorted(known), n=1, cutoff=NEAR)
     return close[0] if close else None
 
 

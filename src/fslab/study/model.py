@@ -16,7 +16,7 @@ from fslab.claims.written import Claim, Published
 from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import Stopping, Until
-from fslab.units import parse_duration
+from fslab.units import SomeSize, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
@@ -147,7 +147,7 @@ class Stack(Written):
     on: Texts = Field((), description="overrides the study's `on`")
     kernel: Texts = Field((), description="overrides the study's `kernel`")
     modules: Texts = Field((), description="overrides the study's `modules`")
-    guest_memory: str | None = Field(None, description="overrides the study's `guest_memory`")
+    guest_memory: SomeSize | None = Field(None, description="overrides the study's `guest_memory`")
 
 
 class Workload(Written):
@@ -231,7 +231,7 @@ class StudyFile(Written):
     modules: Texts = Field(
         (), description="directory of the kernel's modules, for each `kernel` one; default: found beside it"
     )
-    guest_memory: str | None = Field(None, description="memory of a guest, such as 1g")
+    guest_memory: SomeSize | None = Field(None, description="memory of a guest, such as 1g")
     tuning: Tuning = Field(
         {},
         description="settings during each trial, each within bounds, verified and put back afterwards: `vm.*` sysctls, "

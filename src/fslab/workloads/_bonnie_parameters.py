@@ -6,9 +6,8 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from fslab.units import parse_size
+from fslab.units import Size, parse_size
 from fslab.workloads import Parameters
-from fslab.workloads._sysbench_parameters import Text
 
 MIB = 1 << 20
 FILES_UNIT = 1024
@@ -23,19 +22,19 @@ class BonnieParameters(Parameters):
     a ``size`` below twice the machine's memory by itself.
     """
 
-    size: Text = Field("0", description="-s: bytes of the large file, whole MiB; 0: none")
-    chunk: Text = Field(
+    size: Size = Field("0", description="-s: bytes of the large file, whole MiB; 0: none")
+    chunk: Size = Field(
         "8k", description="-s: bytes of each of its reads and writes, 256 to 1m, a power of two"
     )
     seeks: int = Field(8192, ge=0, description="-s: random reads, of which about a tenth write back")
     seekers: int = Field(5, ge=1, le=100, description="-s: processes that share the seeks")
     files: int = Field(0, ge=0, le=_MOST_FILES, description="-n: small files, in multiples of 1024; 0: none")
-    max_size: Text = Field("0", alias="max-size", description="-n: bytes of the largest small file")
-    min_size: Text = Field(
+    max_size: Size = Field("0", alias="max-size", description="-n: bytes of the largest small file")
+    min_size: Size = Field(
         "0", alias="min-size", description="-n: bytes of the smallest; sizes are drawn between"
     )
     dirs: int = Field(1, ge=1, le=99_999, description="-n: directories that the files are spread over")
-    ram: Text = Field("0", description="-r: memory in whole MiB that 'size' must be twice of; 0: not checked")
+    ram: Size = Field("0", description="-r: memory in whole MiB that 'size' must be twice of; 0: not checked")
     fast: bool = Field(True, description="-f: leave out reading and writing byte by byte")
     fsync: bool = Field(
         False, description="-b: fsync after each operation on small files and each written seek"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from fslab.errors import nearest
-from fslab.units import parse_size
+from fslab.units import Size, parse_size
 from fslab.workloads import Parameters
 
 FILES = ("create", "stat", "read", "delete")
@@ -79,7 +79,7 @@ class EngineParameters(Parameters):
         default="", description="small-files, meta: which steps, in their order; default: all"
     )
     files: int = Field(default=10_000, ge=1, description="small-files, meta: number of files")
-    size: Text = Field(default="4k", description="small-files: length of each file; 0 makes them empty")
+    size: Size = Field(default="4k", description="small-files: length of each file; 0 makes them empty")
     dirs: int = Field(
         default=1, ge=1, description="small-files, meta: directories that the files are spread over"
     )
@@ -115,7 +115,7 @@ class EngineParameters(Parameters):
         default="fslab-needle", description="search: what to look for; planted if nothing else is"
     )
     regex: bool = Field(default=False, description="search: the pattern is a regular expression over bytes")
-    buffer: Text | None = Field(default=None, description="search, sync-read, sync-write: bytes at once")
+    buffer: Size | None = Field(default=None, description="search, sync-read, sync-write: bytes at once")
     direct: bool = Field(default=False, description="sync-read: O_DIRECT")
     method: Literal["read-write", "copy-file-range", "reflink"] = Field(
         default="read-write", description="sync-write: how contents are copied"
@@ -168,13 +168,6 @@ class EngineParameters(Parameters):
         known = ("created", "reverse", "random") if meta else ("depth", "breadth")
         if value is not None and value not in known:
             raise ValueError(f"no order '{value}': {nearest(value, known)}")
-        return value
-
-    @field_validator("size", "buffer")
-    @classmethod
-    def _sizes(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_size(value)
         return value
 
     @field_validator("classes")

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fslab.errors import nearest
-from fslab.units import parse_duration, parse_size
+from fslab.units import Size, parse_duration, parse_size
 from fslab.workloads import Parameters
 
 # Files and bytes of all filesets of each personality, as its own defaults have them; the engine has the rest.
@@ -56,11 +56,11 @@ class FilebenchParameters(Parameters):
     )
     runtime: Text = Field("60s", description="how long it runs, whatever the workload says")
     nfiles: int | None = Field(None, ge=1, description="the variable $nfiles: number of files")
-    meanfilesize: Text | None = Field(None, description="the variable $meanfilesize: mean length of a file")
+    meanfilesize: Size | None = Field(None, description="the variable $meanfilesize: mean length of a file")
     nthreads: int | None = Field(None, ge=1, description="the variable $nthreads: threads that work at once")
     set: str = Field("", description="further variables: name=value name=value")
     syncfs: bool = Field(False, description="end with a syncfs, measured too")
-    space: Text | None = Field(
+    space: Size | None = Field(
         None, description="room that it needs; default: guessed for a personality, 1g otherwise"
     )
 
@@ -109,13 +109,6 @@ class FilebenchParameters(Parameters):
     def _absolute(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith("/"):
             raise ValueError(f"'{value}' is not an absolute path: trials run in directories of their own")
-        return value
-
-    @field_validator("meanfilesize", "space")
-    @classmethod
-    def _sizes(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_size(value)
         return value
 
     @field_validator("set")

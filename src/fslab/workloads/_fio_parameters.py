@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
+    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -22,7 +23,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fslab.cell import Scalar
 from fslab.errors import nearest
-from fslab.units import parse_duration, parse_size
+from fslab.units import SomeSize, parse_duration, parse_size, plain_size
 from fslab.workloads import Parameters
 from fslab.workloads._fio_options import (
     ALIASES,
@@ -33,7 +34,7 @@ from fslab.workloads._fio_options import (
     SYNC_ENGINES,
 )
 
-_SIZE = re.compile(r"\d+[kmgt]?", re.IGNORECASE)
+_WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
@@ -43,15 +44,16 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 class FioParameters(Parameters):
     """Job options by fio's own names; those without a line here are passed on as they are.
 
-    Sizes are written as a whole number with k, m, g or t: fio 3.33 takes ``1MiB`` for 1,000,000 bytes and
-    cuts ``1.5m`` and ``runtime=1.5`` to 1, without a word.
+    A time is a whole number: fio 3.33 cuts ``runtime=1.5`` to 1, without a word.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, Scalar]
 
     rw: str = Field(description="read, write, randread, randwrite, rw or randrw")
-    size: Text = Field(description="bytes per job, such as 1g: the size of its file, or the sum over nrfiles")
+    size: SomeSize = Field(
+        description="bytes per job, such as 1g: the size of its file, or the sum over nrfiles"
+    )
     bs: Text = Field(default="4k", description="block size, or two for reads and writes: 4k,64k")
     iodepth: int = Field(default=1, ge=1, description="requests kept in flight per job (libaio, io_uring)")
     numjobs: int = Field(default=1, ge=1, description="processes that do the same, each in its own file")
@@ -149,17 +151,10 @@ class FioParameters(Parameters):
             raise ValueError(f"'{value}' is not a mode of fio: read, write, randread, randwrite, rw, randrw")
         return value
 
-    @field_validator("size")
-    @classmethod
-    def _plain_size(cls, value: str) -> str:
-        return _size(value)
-
     @field_validator("bs")
     @classmethod
     def _plain_sizes(cls, value: str) -> str:
-        for part in value.split(","):
-            _size(part)
-        return value
+        return ",".join(TypeAdapter(SomeSize).validate_python(part) for part in value.split(","))
 
     @field_validator("runtime")
     @classmethod
@@ -213,13 +208,10 @@ class FioParameters(Parameters):
 
 
 def _spelled(value: Scalar) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _size(value: str) -> str:
-    if not _SIZE.fullmatch(value) or parse_size(value) == 0:
-        raise ValueError(f"'{value}' is not a size: write a whole number with k, m, g or t, such as 4k or 1g")
-    return value
+    """As fio reads it: it takes ``4KiB`` for 4,000 bytes. A bare ``10m`` may be minutes and stays."""
+    if isinstance(value, bool):
+        return str(int(value))
+    return plain_size(value) if _WITH_BYTES.fullmatch(str(value)) else str(value)
 
 
 def _objection(key: str, value: object) -> str | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fslab.units import parse_size
+from fslab.units import Size, parse_size
 from fslab.workloads import Parameters
 
 KIB = 1024
@@ -27,16 +27,16 @@ class IozoneParameters(Parameters):
     """
 
     tests: Text = Field("0,1,2", description="-i: 0 write, rewrite; 1 read, reread; 2 random read, write")
-    size: Text | None = Field(
+    size: Size | None = Field(
         None, description="-s: size of the file, or of each process's file, of one point"
     )
-    record: Text | None = Field(None, description="-r: record length; of a sweep that has only this one")
-    smallest: Text | None = Field(None, description="-n: first file size of a sweep, doubled up to 'largest'")
-    largest: Text | None = Field(None, description="-g: last file size; makes it a sweep (-a)")
-    smallest_record: Text | None = Field(
+    record: Size | None = Field(None, description="-r: record length; of a sweep that has only this one")
+    smallest: Size | None = Field(None, description="-n: first file size of a sweep, doubled up to 'largest'")
+    largest: Size | None = Field(None, description="-g: last file size; makes it a sweep (-a)")
+    smallest_record: Size | None = Field(
         None, alias="smallest-record", description="-y: first record length of a sweep, 4k"
     )
-    largest_record: Text | None = Field(
+    largest_record: Size | None = Field(
         None, alias="largest-record", description="-q: last record length of a sweep, 16m"
     )
     flush: bool = Field(True, description="-e: fsync is part of the time")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fslab.units import parse_size
+from fslab.units import SomeSize, parse_size
 from fslab.workloads import Parameters
 
-_SIZE = re.compile(r"\d+[KMGT]?", re.IGNORECASE)
-
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 OnOff = Literal["on", "off"]
 
 
@@ -31,9 +27,9 @@ class SysbenchParameters(Parameters):
     file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
         alias="file-test-mode", description="seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw"
     )
-    file_total_size: Text = Field("2G", alias="file-total-size", description="size of all files together")
+    file_total_size: SomeSize = Field("2G", alias="file-total-size", description="size of all files together")
     file_num: int = Field(128, alias="file-num", ge=1, description="number of files")
-    file_block_size: Text = Field("16K", alias="file-block-size", description="size of a request")
+    file_block_size: SomeSize = Field("16K", alias="file-block-size", description="size of a request")
     file_io_mode: Literal["sync", "async", "mmap"] = Field(
         "sync", alias="file-io-mode", description="sync, async or mmap"
     )
@@ -80,13 +76,6 @@ class SysbenchParameters(Parameters):
     def total_bytes(self) -> int:
         """Size of all files together."""
         return parse_size(self.file_total_size)
-
-    @field_validator("file_total_size", "file_block_size")
-    @classmethod
-    def _plain_size(cls, value: str) -> str:
-        if not _SIZE.fullmatch(value) or parse_size(value) == 0:
-            raise ValueError(f"'{value}' is not a size: write a whole number with K, M, G or T, such as 16K")
-        return value
 
     @field_validator("file_extra_flags")
     @classmethod

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
-from fslab.units import Unit, parse_size
+from fslab.units import SomeSize, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 
 FILE = "fslab.dd"
@@ -28,8 +28,6 @@ _LEAST_BYTES = 4 << 20
 # coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no brackets below 1 kB.
 _SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
 
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
-
 
 class DdParameters(Parameters):
     """Operands of dd by their own names, and ``op`` for the direction.
@@ -38,7 +36,7 @@ class DdParameters(Parameters):
     """
 
     op: Literal["write", "read"] = Field(description="write a new file, or read one that lies there")
-    bs: Text = Field(default="1M", description="bytes of each read(2) and write(2), such as 64k")
+    bs: SomeSize = Field(default="1M", description="bytes of each read(2) and write(2), such as 64k")
     count: int = Field(ge=1, description="number of blocks")
     oflag: str = Field(default="", description="for writes: of direct, dsync, sync, nocache, noatime")
     iflag: str = Field(default="", description="for reads: of direct, dsync, sync, nocache, noatime")
@@ -48,14 +46,6 @@ class DdParameters(Parameters):
     def total_bytes(self) -> int:
         """Bytes of the file."""
         return parse_size(self.bs) * self.count
-
-    @field_validator("bs")
-    @classmethod
-    def _plain_size(cls, value: str) -> str:
-        # dd takes kB and MB for powers of 1000 and refuses a small m; one spelling for all tools is enough.
-        if not re.fullmatch(r"\d+[kKmMgG]?", value) or parse_size(value) == 0:
-            raise ValueError(f"'{value}' is not a size: write a whole number with k, m or g, such as 64k")
-        return value
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -15,9 +15,8 @@ from fslab import scaling
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
-from fslab.units import Unit, parse_size
+from fslab.units import Size, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
-from fslab.workloads._sysbench_parameters import Text
 
 DIRECTORY = "fslab.shell"
 _BLOCK_BYTES = 4096
@@ -60,7 +59,7 @@ class ShellParameters(Parameters):
     files: int = Field(
         10000, ge=1, le=10_000_000, description="how many files or directories, all in one directory"
     )
-    size: Text = Field("4k", description="bytes of each file; means nothing to mkdir, rmdir, touch and echo")
+    size: Size = Field("4k", description="bytes of each file; means nothing to mkdir, rmdir, touch and echo")
     sync: bool = Field(False, description="flush the file system at the end, inside the time")
 
     @property
@@ -74,7 +73,6 @@ class ShellParameters(Parameters):
             raise ValueError(f"'size' means nothing to operation: {self.operation}")
         if self.operation == "dd" and not parse_size(self.size):
             raise ValueError("dd needs a size of at least one byte")
-        parse_size(self.size)
         return self
 
 

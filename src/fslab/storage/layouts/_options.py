@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from fslab.storage import layouts
-from fslab.units import format_size, parse_size
+from fslab.units import Size, format_size, parse_size
 
 LEAST_CHUNK_BYTES = 4 << 10  # a page: both dm-stripe and md want no less
 MOST_DISKS = 64
@@ -20,7 +20,7 @@ class Disks(layouts.Options):
 class Chunked(Disks):
     """How many disks, and how much goes to one before the next has its turn."""
 
-    chunk: str = Field(
+    chunk: Size = Field(
         "64k", description="bytes on one disk before the next has its turn, a power of two such as 64k"
     )
 

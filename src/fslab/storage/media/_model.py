@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fslab import scaling
 from fslab.errors import UnsupportedError
 from fslab.storage import media
 from fslab.system.throttle import Limit
-from fslab.units import parse_size
+from fslab.units import Size, SomeSize, parse_size, shown_size
 
 
 class Model(StrEnum):
@@ -45,7 +45,7 @@ NOT_MODELLED = (
 class ImageOptions(media.Options):
     """What an image stands for; only in a guest. Each kind of image says what its ``size`` is."""
 
-    size: str = "1g"
+    size: Size = "1g"
     model: Model = Field(
         Model.NONE,
         description="in a guest: limit the disk to what one of this kind does; seeks are not modelled",
@@ -53,16 +53,9 @@ class ImageOptions(media.Options):
     iops: int | None = Field(
         None, ge=1, description="in a guest: requests per second, instead of the model's"
     )
-    bandwidth: str | None = Field(
+    bandwidth: SomeSize | None = Field(
         None, description="in a guest: bytes per second, such as 100m, instead of the model's"
     )
-
-    @field_validator("bandwidth")
-    @classmethod
-    def _bandwidth(cls, value: str | None) -> str | None:
-        if value is not None and parse_size(value) < 1:
-            raise ValueError("is nothing at all")
-        return value
 
 
 P = TypeVar("P", bound=ImageOptions)
@@ -83,7 +76,7 @@ class ImageMedium(media.Medium[P]):
         if parse_size(str(found.value)) >= least:
             return {"size": found}
         share = least / parse_size(options.size)
-        return {"size": scaling.Change(value=scaling.shown_size(least), share=share)}
+        return {"size": scaling.Change(value=shown_size(least), share=share)}
 
     def limit(self, options: P) -> Limit | None:
         """What the disk is limited to; the study's own numbers go before the model's."""

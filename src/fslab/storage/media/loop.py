@@ -6,26 +6,20 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fslab.errors import UsageError
 from fslab.storage import BlockDevice, Site, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops
-from fslab.units import parse_size
+from fslab.units import Size, parse_size
 
 
 class LoopOptions(_model.ImageOptions):
     """Where the image lies and how large it is."""
 
-    size: str = Field("2g", description="size of the image, such as 2g; it is written fully once")
+    size: Size = Field("2g", description="size of the image, such as 2g; it is written fully once")
     path: str | None = Field(None, description="existing directory for the image; default: fslab's own")
-
-    @field_validator("size")
-    @classmethod
-    def _size(cls, value: str) -> str:
-        parse_size(value)
-        return value
 
 
 class Loop(_model.ImageMedium[LoopOptions]):

@@ -9,13 +9,13 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fslab.errors import MountError
 from fslab.storage import BlockDevice, Site, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops, memory, mounts
-from fslab.units import parse_size
+from fslab.units import Size, parse_size
 
 SLACK_BYTES = 4 << 20
 
@@ -23,13 +23,7 @@ SLACK_BYTES = 4 << 20
 class RamOptions(_model.ImageOptions):
     """How much memory the image takes."""
 
-    size: str = Field("1g", description="size of the image, such as 1g; that much memory is taken")
-
-    @field_validator("size")
-    @classmethod
-    def _size(cls, value: str) -> str:
-        parse_size(value)
-        return value
+    size: Size = Field("1g", description="size of the image, such as 1g; that much memory is taken")
 
 
 class Ram(_model.ImageMedium[RamOptions]):
