@@ -19,6 +19,18 @@ from fslab.names import Word
 Scalar = str | int | float | bool
 
 
+_LONG = 100
+
+
+def shown(value: object) -> str:
+    """A parameter as a line of a table holds it: of a file's text, its length and digest."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if len(text) <= _LONG and "\n" not in text:
+        return text
+    digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return f"{len(text.encode())} bytes, digest {digest}"
+
+
 class Frozen(BaseModel):
     """A value: immutable, no unknown keys."""
 

@@ -121,7 +121,7 @@ def test_a_script_and_a_file() -> None:
         ({}, "give one of personality, script and file, not none"),
         ({"personality": "varmail", "file": "/x.f"}, "not personality and file"),
         ({"personality": "varmial"}, "varmail"),
-        ({"file": "x.f"}, "not an absolute path"),
+        ({"file": "x.f", "personality": "oltp"}, "not personality and file"),
         ({"personality": "varmail", "digest": DIGEST}, "'digest' belongs to 'file'"),
         ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
         ({"personality": "varmail", "meanfilesize": "large"}, "is not a size"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fslab.cell import Cell, StackSpec
+from fslab.cell import Cell, StackSpec, shown
 
 
 def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
@@ -67,4 +67,4 @@ def _differing(options: Mapping[str, object], others: Sequence[Mapping[str, obje
 
 
 def _settings(options: Mapping[str, object]) -> list[str]:
-    return [f"{name}={value}" for name, value in options.items()]
+    return [f"{name}={shown(value)}" for name, value in options.items()]

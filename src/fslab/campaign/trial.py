@@ -129,10 +129,13 @@ def _measure(
     cold = cell.cache is Cache.COLD
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=evidence.traced)
     commands = workload.commands(parameters, job)
+    for name, text in commands.inputs.items():
+        (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (scratch / name).write_text(text, "utf-8")
     for argv in commands.prepare:
         site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s)
     evidence.caches_dropped = _settle(cell.cache, up)
-    for tool in workload.tools:
+    for tool in workload.tools_of(parameters):
         tools.page_in(tool)  # dropping the caches dropped the tool as well
     undo.enter_context(_emulated(cell, site, evidence))
     watch = Watch(up, traced=evidence.traced, scratch=left, log=commands.operations)
@@ -271,7 +274,9 @@ def _from_os_error(error: OSError) -> FslabError:
 
 
 def _versions(cell: Cell) -> dict[str, str | None]:
-    needed = [*WORKLOADS.get(cell.workload.tool).tools, *LAYOUTS.get(cell.stack.layout).tools]
+    workload = WORKLOADS.get(cell.workload.tool)
+    parameters = workload.parse_parameters(cell.workload.parameters)
+    needed = [*workload.tools_of(parameters), *LAYOUTS.get(cell.stack.layout).tools]
     if cell.stack.filesystem:
         needed += FILESYSTEMS.get(cell.stack.filesystem).tools
     return {tool.program: tools.version(tool) for tool in needed}

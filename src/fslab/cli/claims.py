@@ -112,7 +112,9 @@ def _of_campaign(campaign: Campaign) -> Study:
     """The study as it was run; with today's claims where it is a shipped one that had none then."""
     from fslab.study import load, shipped
 
-    study = load.load_text(campaign.study_source, f"{campaign.study_id}.yaml")
+    study = load.load_text(
+        campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.get("files", {})
+    )
     if not study.claims and campaign.study_id in shipped.ids():
         return load.load(campaign.study_id)
     return study

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
+from fslab.cli.consent import AllowOption
 from fslab.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def explain(
         int | None,
         typer.Option(metavar="N", help="With --ablate: trials of each cell, instead of the study's rule."),
     ] = None,
+    allow_commands: AllowOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,6 +66,8 @@ def explain(
             _show_ablation(found, opened, as_json=as_json)
             return
         everything = _chosen(why.seen_of(found, opened), workload, a, b)
+        if trace or ablate:
+            consent.check([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
             _trace(found, everything, opened)
             everything = _chosen(why.seen_of(found, opened), workload, a, b)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fslab.cli import consent
 from fslab.cli.common import (
     JsonOption,
     KernelOption,
@@ -91,6 +92,10 @@ def _show(made: Plan, screen: Console) -> None:
     for device in made.wipes:
         screen.print(
             f"[bold red]everything on {device} will be lost[/bold red] (if it carries data, only with --wipe)"
+        )
+    if consent.own_commands(made.cells):
+        screen.print(
+            "[bold]commands of the study's own[/bold] run unconfined: fslab run asks, or --allow-commands"
         )
     screen.print("nothing was touched")
 

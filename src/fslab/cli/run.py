@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fslab.cli import consent
 from fslab.cli.common import (
     JsonOption,
     KernelOption,
@@ -23,12 +24,14 @@ from fslab.cli.common import (
     print_json,
     scale_setting,
 )
+from fslab.cli.consent import AllowOption
 from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
     from fslab.cli.progress import Quiet
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
+    from fslab.study.model import Study
 
 
 WITH_ROOT = f"""
@@ -102,6 +105,7 @@ def run(
             "read whole within a minute and so not known to be blank. Repeatable.",
         ),
     ] = None,
+    allow_commands: AllowOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="One line per trial also on a terminal.")
@@ -152,8 +156,13 @@ def run(
     with Store.open(store, create=not resume) as opened:
         if resume:
             campaign = _extended(opened, study, *more) if any(more) else _to_resume(opened, study)
+            consent.check(campaign.cells, allowed=allow_commands)
+            for note in consent.changed_files(campaign.settings):
+                console(stderr=True).print(note, markup=False)
         else:
-            campaign, own_limit_s = _created(opened, _named(study), settings or [], limit_s, wipe or [])
+            campaign, own_limit_s = _created(
+                opened, _named(study), settings or [], limit_s, wipe or [], allow_commands
+            )
             limit_s = limit_s or own_limit_s
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         _conduct(campaign, opened, shown, limit_s=limit_s, wipe=frozenset(wipe or []))
@@ -234,7 +243,12 @@ def _undo_leftovers(*, quiet: bool) -> None:
 
 
 def _created(
-    store: Store, name: str, settings: list[str], limit_s: float | None, wipe: list[str]
+    store: Store,
+    name: str,
+    settings: list[str],
+    limit_s: float | None,
+    wipe: list[str],
+    allow_commands: bool = False,
 ) -> tuple[Campaign, float | None]:
     """A new campaign of a study, checked to be possible and stored, and the study's own budget in seconds."""
     from datetime import UTC, datetime
@@ -256,6 +270,7 @@ def _created(
             "set": list(study.overrides),
             "budget_s": limit_s or study.limit_s,
             "scale": study.scale,
+            **_files(study, name),
             "stopping": study.stopping.model_dump(mode="json"),
             "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
         },
@@ -266,12 +281,18 @@ def _created(
         created=datetime.now(UTC),
     )
     preflight.check(campaign.id, campaign.cells, frozenset(wipe), _tell)
+    consent.check(campaign.cells, allowed=allow_commands)
     store.create_campaign(campaign)
     return campaign, study.limit_s
 
 
 def _tell(text: str) -> None:
     console(stderr=True).print(text, markup=False)
+
+
+def _files(study: Study, name: str) -> dict[str, object]:
+    """The texts of the files that the study names, and where they were."""
+    return {"files": study.files, "directory": str(Path(name).absolute().parent)} if study.files else {}
 
 
 def _to_resume(store: Store, wanted: str | None) -> Campaign:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from fslab.cell import Cell, MachineSpec
+from fslab.cell import Cell, MachineSpec, shown
 from fslab.errors import UsageError
 from fslab.machine import facts
 from fslab.machine._differences import Difference, between
@@ -150,7 +150,7 @@ def _parts(cell: Cell, by: By) -> dict[Group, dict[str, Any]]:
     covered = facts.tuned_by()
     study: dict[str, Any] = {
         "tool": cell.workload.tool,
-        **{f"parameters.{name}": value for name, value in sorted(cell.workload.parameters.items())},
+        **{f"parameters.{name}": shown(value) for name, value in sorted(cell.workload.parameters.items())},
         "cache": cell.cache.value,
         "fresh": cell.fresh.value,
         **{f"tuning.{name}": value for name, value in cell.tuning.items() if name not in covered},

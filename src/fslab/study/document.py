@@ -91,7 +91,7 @@ def markdown() -> str:
 
 def _entry(heading: str, summary: str, model: type[BaseModel]) -> str:
     about = inspect.cleandoc(model.__doc__ or "").replace("``", "`")
-    table = _table(keys_of(model)) if model.model_fields else "No keys of its own.\n"
+    table = _table(keys_of(model, described=True)) if model.model_fields else "No keys of its own.\n"
     return f"### `{heading}`\n\n{summary}. {about}\n\n{table}"
 
 

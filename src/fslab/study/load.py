@@ -1,18 +1,19 @@
 """Loads a study: text → tree → overrides → model → scale → checks, with all mistakes in one StudyError.
 
-Reads the study's file and nothing else: no device, no mount, no other process.
+Reads the study's file and the files that its workloads name: no device, no mount, no other process.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fslab import texts
 from fslab.errors import StudyError, UsageError, nearest
 from fslab.study import shipped
 from fslab.study.check import check
+from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes
 from fslab.study.model import Study
 from fslab.study.overrides import NAMED, apply
@@ -39,22 +40,28 @@ def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
     return load_text(_read(path), name, overrides)
 
 
-def load_text(text: str, name: str, overrides: Sequence[str] = ()) -> Study:
-    """The same for a text. ``name`` is shown with the lines of mistakes; without its suffix it is the id."""
+def load_text(
+    text: str, name: str, overrides: Sequence[str] = (), files: Mapping[str, str] | None = None
+) -> Study:
+    """The same for a text. ``name`` is shown with the lines of mistakes; without its suffix it is the id, and its
+    directory is where the files are that the study names. With ``files``, their texts by path, none is read."""
     mistakes = Mistakes()
     root = parse(text, name, mistakes)
     if root is None:
         mistakes.raise_if_any(name)
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
-    draft = read_study(root, mistakes)
+    inputs = Inputs(base=Path(name).parent if files is None else None, texts=dict(files or {}))
+    draft = read_study(root, mistakes, inputs)
     changed = any(override.partition(".")[0] in NAMED for override in overrides)
     written = None if changed else (dict(draft.stacks), dict(draft.media), dict(draft.workloads))
     scaled = scale(draft, root, mistakes)
     check(draft, written, root, mistakes)
     mistakes.raise_if_any(name)
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
-    return Study(**values, scaled=scaled, id=Path(name).stem, text=text, overrides=tuple(overrides))
+    return Study(
+        **values, files=inputs.texts, scaled=scaled, id=Path(name).stem, text=text, overrides=tuple(overrides)
+    )
 
 
 def _read(path: Path) -> str:

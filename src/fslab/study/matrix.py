@@ -15,6 +15,7 @@ from math import prod
 from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.names import short_word
 from fslab.study.model import Layout, Medium, Stack, Workload
+from fslab.workloads import text_key
 
 Axes = Mapping[str, Sequence[Scalar]]
 Point = dict[str, int]
@@ -54,10 +55,23 @@ def workload_specs(name: str, workload: Workload) -> list[WorkloadSpec]:
     axes = workload.parameters
     return [
         WorkloadSpec(
-            name=_bracketed(name, varying(axes, point)), tool=workload.tool, parameters=values_at(axes, point)
+            name=_bracketed(name, varying(axes, point)),
+            tool=workload.tool,
+            parameters=with_texts(values_at(axes, point), workload.files),
         )
         for point in points(axes)
     ]
+
+
+def with_texts(values: Mapping[str, Scalar], files: Mapping[str, Mapping[str, str]]) -> dict[str, Scalar]:
+    """The values with the texts of the files that they name. Of a path the name stays: the same text elsewhere is the
+    same workload."""
+    found = dict(values)
+    for key, texts in files.items():
+        path = str(values.get(key))
+        if path in texts:
+            found |= {key: path.rpartition("/")[2], text_key(key): texts[path]}
+    return found
 
 
 def medium_specs(name: str, medium: Medium) -> list[MediumSpec]:

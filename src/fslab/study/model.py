@@ -153,7 +153,8 @@ class Stack(Written):
 class Workload(Written):
     """A tool with its own keys. A list in any of those is a matrix axis.
 
-    ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply.
+    ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply. ``files`` holds, by key and
+    path, the text of the files that the parameters name.
     """
 
     tool: str = Field(description="tool that makes the load")
@@ -164,6 +165,7 @@ class Workload(Written):
         None, alias="time_limit", description="overrides the study's `time_limit`"
     )
     parameters: dict[str, Values] = Field(default_factory=dict)
+    files: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
 
 
 class StudyFile(Written):
@@ -255,13 +257,15 @@ class Study(StudyFile):
     """A study, whole and checked: every reference is resolved and every combination is valid.
 
     ``id`` is the file's name without suffix; ``text`` and ``overrides`` make the same study again
-    (``load_text(study.text, study.id, study.overrides)``), so a resume needs no file. Media and workloads are
-    those at its ``scale``; ``scaled`` is what that changed.
+    (``load_text(study.text, study.id, study.overrides, study.files)``), so a resume needs no file. Media and
+    workloads are those at its ``scale``; ``scaled`` is what that changed. ``files`` are the texts of the files that it
+    names, by path.
     """
 
     id: str
     text: str = Field(repr=False)
     overrides: tuple[str, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict, repr=False)
     scaled: tuple[Scaled, ...] = Field((), repr=False)
 
     @property

@@ -60,7 +60,7 @@ def fields_for(
         note(mistakes, node.fields[key], reasons[key], node)
     kept = {key: child for key, child in node.fields.items() if key not in reasons}
     left = Node(content=kept, place=node.place, path=node.path)
-    return known_fields(left, own | set(keys_of(model)), mistakes, node)
+    return known_fields(left, own | set(keys_of(model, described=True)), mistakes, node)
 
 
 def read_axes(fields: Mapping[str, Node], own: set[str], mistakes: Mistakes, within: Node) -> dict[str, Node]:

@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from pydantic import BaseModel
+
+from fslab.cell import Scalar
 from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.study import claims, options
+from fslab.study import claims, flat, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
+from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, meant, suggestion
 from fslab.study.model import NAME, Layout, Medium, Stack, StudyFile, Workload, setting
 from fslab.study.overrides import MACHINE
@@ -34,13 +38,14 @@ class Draft:
     media: dict[str, Medium] = field(default_factory=dict)
     stacks: dict[str, Stack] = field(default_factory=dict)
     workloads: dict[str, Workload] = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=lambda: Inputs(base=None))
     stack_nodes: dict[str, Node] = field(default_factory=dict)
     workload_nodes: dict[str, Node] = field(default_factory=dict)
 
 
-def read_study(root: Node, mistakes: Mistakes) -> Draft:
+def read_study(root: Node, mistakes: Mistakes, inputs: Inputs) -> Draft:
     """Everything that is right in the tree; what is wrong is noted."""
-    draft = Draft()
+    draft = Draft(inputs=inputs)
     if not is_mapping(root, "a study", mistakes):
         return draft
     readers: dict[str, Callable[[Node], Any]] = {
@@ -193,13 +198,21 @@ def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
 def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
     own = set(keys_of(Workload, described=True))
     entry = options.entry_of(WORKLOADS, "tool", node, mistakes)
+    if entry is not None:
+        node = flat.flattened(node, entry.Parameters, mistakes)
     fields = options.fields_for(node, own, entry.Parameters if entry else None, mistakes)
     values = read_keys(Workload, node, fields, mistakes)
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None or "tool" not in values:
         return
-    if options.check_points(entry.parse_parameters, axes, mistakes, node):
-        draft.workloads[name] = Workload(**values, parameters=options.scalars(axes))
+    files = draft.inputs.of(axes, entry.files_of(axes), mistakes, node)
+
+    def parse(raw: Mapping[str, Scalar]) -> BaseModel:
+        parsed: BaseModel = entry.parse_parameters(matrix.with_texts(raw, files))
+        return parsed
+
+    if not mistakes.any_at(node.path) and options.check_points(parse, axes, mistakes, node):
+        draft.workloads[name] = Workload(**values, parameters=options.scalars(axes), files=files)
 
 
 def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:

@@ -22,6 +22,7 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import Medium
 from fslab.study import matrix
+from fslab.study.inputs import Files
 from fslab.study.mistakes import Mistakes, brief
 from fslab.study.model import Layout, Stack
 from fslab.study.read import Draft
@@ -71,9 +72,9 @@ class _Scaler:
             entry = WORKLOADS.get(workload.tool)
 
             kept = _from_command_line(self.draft.workload_nodes[name])
-            change = partial(self._workload_at, entry)
+            change = partial(self._workload_at, entry, workload.files)
             axes = self._axes(f"workloads.{name}", workload.parameters, change, kept)
-            if self._sound(("workloads", name), axes, entry.parse_parameters):
+            if self._sound(("workloads", name), axes, partial(_parsed, entry, workload.files)):
                 self.draft.workloads[name] = workload.model_copy(update={"parameters": axes})
 
     def media(self) -> None:
@@ -98,8 +99,10 @@ class _Scaler:
             self._say(f"stacks.{name}" if own else "", "guest_memory", written, change)
             self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})
 
-    def _workload_at(self, entry: Workload[Any], point: Mapping[str, Scalar]) -> tuple[BaseModel, Changes]:
-        parameters = entry.parse_parameters(point)
+    def _workload_at(
+        self, entry: Workload[Any], files: Files, point: Mapping[str, Scalar]
+    ) -> tuple[BaseModel, Changes]:
+        parameters = _parsed(entry, files, point)
         return parameters, entry.scaled(parameters, self.factor)
 
     def _medium_at(
@@ -183,6 +186,10 @@ class _Scaler:
                 for spec in matrix.workload_specs(name, workload):
                     needed = max(needed, entry.space_bytes(entry.parse_parameters(spec.parameters)))
         return int(_OWN_SHARE * needed) + _OWN_BYTES
+
+
+def _parsed(entry: Workload[Any], files: Files, point: Mapping[str, Scalar]) -> BaseModel:
+    return entry.parse_parameters(matrix.with_texts(point, files))  # type: ignore[no-any-return]
 
 
 def _disk_bytes(layout: Layout, point: Mapping[str, Scalar], wanted_bytes: int) -> int:

@@ -24,6 +24,8 @@ Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NOT_WANTED = {"$defs", "default", "description", "title"}
 ANY_VALUE: Schema = {"type": ["string", "number", "boolean"]}
+_WORDS: Schema = {"type": "array", "items": ANY_VALUE, "minItems": 1}
+COMMAND: Schema = {"anyOf": [{"type": "string"}, _WORDS, {"type": "array", "items": _WORDS, "minItems": 1}]}
 # What YAML makes of 4096 and 1 is taken where text or a truth value is wanted.
 LENIENT = {
     "string": ["string", "number"],
@@ -66,7 +68,7 @@ def option_keys(model: type[BaseModel]) -> dict[str, Schema]:
     """The schema of a single value of each key of an entry's model (a list of them is a matrix axis)."""
     return {
         key: {**_field(info, LENIENT), "description": info.description or ""}
-        for key, info in keys_of(model).items()
+        for key, info in keys_of(model, described=True).items()
     }
 
 
@@ -156,7 +158,7 @@ def _by_type(
                 "then": {
                     "properties": own | {option: axis(value) for option, value in keys.items()},
                     "additionalProperties": axis(ANY_VALUE) if name in open_types else False,
-                    "anyOf": [{"required": must[name]}, {"required": ["extends"]}],
+                    "anyOf": [{"required": keys} for keys in (must[name], ["extends"], ["file"])],
                 },
             }
             for name, keys in types.items()
@@ -167,6 +169,9 @@ def _by_type(
 def _workload() -> Schema:
     types = {name: option_keys(entry.Parameters) for name, entry in WORKLOADS}
     must = {name: needed(entry.Parameters) for name, entry in WORKLOADS}
+    for name, entry in WORKLOADS:
+        types[name] |= dict.fromkeys(entry.Parameters.command_keys & types[name].keys(), COMMAND)
+        types[name] |= {key: {"type": "object"} for key in entry.Parameters.nested_keys}
     open_types = frozenset(name for name, entry in WORKLOADS if is_open(entry.Parameters))
     return _by_type("tool", own_keys(Workload), types, must, open_types)
 

@@ -48,8 +48,26 @@ def open_regular(path: Path | str, beneath: int | None = None) -> int:
 
     ``beneath`` as for ``read``: OSError too for a name that leads out of that directory.
     """
-    if beneath is not None and ("/" in str(path) or str(path) in {"", ".", ".."}):
-        raise OSError(errno.EXDEV, "leads out of its directory", str(path))
+    if beneath is not None:
+        return _open_beneath(str(path).split("/"), beneath)
+    return _open_regular(path, None)
+
+
+def _open_beneath(names: list[str], directory: int) -> int:
+    """Step by step, so that no link leads elsewhere."""
+    if {"", ".", ".."} & set(names):
+        raise OSError(errno.EXDEV, "leads out of its directory", "/".join(names))
+    if len(names) == 1:
+        return _open_regular(names[0], directory)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    inner = os.open(names[0], flags, dir_fd=directory)
+    try:
+        return _open_beneath(names[1:], inner)
+    finally:
+        os.close(inner)
+
+
+def _open_regular(path: Path | str, beneath: int | None) -> int:
     # O_NONBLOCK: to open a pipe that nobody writes to would wait.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, dir_fd=beneath)

@@ -150,20 +150,22 @@ def start(
     argv: Sequence[str],
     *,
     output: int,
+    errors: int | None = None,
     stdin: int = subprocess.DEVNULL,
     inherit: Sequence[int] = (),
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Child:
-    """Start a command that runs on: its output goes to the descriptor ``output``, it keeps those of ``inherit``.
+    """Start a command that runs on: its output goes to the descriptor ``output``, its errors there too or to
+    ``errors``; it keeps those of ``inherit``.
 
     ToolMissingError if there is no such program.
     """
     log.info("+ %s", shell_line(argv))
     try:
         process = subprocess.Popen(
-            argv, stdin=stdin, stdout=output, stderr=output, cwd=cwd, env=environment(env),
-            start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
+            argv, stdin=stdin, stdout=output, stderr=output if errors is None else errors, cwd=cwd,
+            env=environment(env), start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
         )  # fmt: skip
     except FileNotFoundError as error:
         raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error

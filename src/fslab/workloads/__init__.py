@@ -7,7 +7,7 @@ A workload never starts a process and never touches a disk: it says which comman
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -21,8 +21,23 @@ from fslab.system.tools import Tool
 from fslab.validity.facts import WorkFacts
 
 
+def text_key(key: str) -> str:
+    """The parameter that holds the text of the file that ``key`` names."""
+    return f"{key}_text"
+
+
 class Parameters(Frozen):
-    """Base of every workload's parameters; field descriptions become the documentation of the study file."""
+    """Base of every workload's parameters; field descriptions become the documentation of the study file.
+
+    ``file_keys`` name a file of the user's. Its text is a parameter of its own (``text_key``), set when the
+    study is loaded, so that it belongs to the cell; the workload has it written out by ``Commands.inputs``.
+    ``command_keys`` hold command lines: a list there is words, no matrix axis. Of ``nested_keys`` the mapping becomes
+    keys with dots: ``metrics.rate.unit``.
+    """
+
+    file_keys: ClassVar[frozenset[str]] = frozenset()
+    command_keys: ClassVar[frozenset[str]] = frozenset()
+    nested_keys: ClassVar[frozenset[str]] = frozenset()
 
 
 P = TypeVar("P", bound=Parameters)
@@ -52,7 +67,8 @@ class Commands:
 
     Every command runs with ``Job.directory`` as its working directory. ``outputs`` names the report files
     in ``Job.scratch`` that ``run`` writes (their text reaches ``read`` and the store). ``operations`` names the
-    one that holds every operation, as ``fslab.tracing.slow`` reads it; it is not stored.
+    one that holds every operation, as ``fslab.tracing.slow`` reads it; it is not stored. ``inputs`` are texts by the
+    name of the file in ``Job.scratch`` that they are written to before ``prepare``.
     """
 
     prepare: tuple[tuple[str, ...], ...] = ()
@@ -60,6 +76,7 @@ class Commands:
     cleanup: tuple[tuple[str, ...], ...] = ()
     outputs: tuple[str, ...] = ()
     operations: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +134,22 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     def expected_s(self, parameters: P) -> float:
         """A rough duration of prepare and run, for the plan's estimate."""
+
+    def files_of(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Those that name a file whose text belongs to the workload."""
+        return tuple(key for key in keys if key.rpartition(".")[2] in self.Parameters.file_keys)
+
+    def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
+        """The parameters with this run time where the tool has one and they do not say it."""
+        return {"runtime": runtime, **raw} if "runtime" in self.Parameters.model_fields else dict(raw)
+
+    def tools_of(self, parameters: P) -> tuple[Tool, ...]:  # noqa: ARG002
+        """The programs that a run with these parameters needs."""
+        return self.tools
+
+    def own_commands(self, parameters: P, job: Job) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """The command lines that the study itself brings, which can do whatever the user who runs it can."""
+        return ()
 
     def needs(self, parameters: P) -> Needs:  # noqa: ARG002
         """What it cannot do without on the file system under test; by default nothing special. Pure."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -46,11 +46,17 @@ class FilebenchParameters(Parameters):
     give variables of the workload other values; one that it does not have is an error.
     """
 
+    file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+
     personality: str | None = Field(
         None, description="a workload that comes with the engine, such as varmail; 'fslab-engine wml --list'"
     )
     script: str | None = Field(None, description="the text of a workload in Filebench's language")
-    file: str | None = Field(None, description="the absolute path of a .f file")
+    file: str | None = Field(
+        None,
+        description="a .f file, relative to the study; its text is stored with the results, and is what runs",
+    )
+    file_text: str | None = None
     digest: str | None = Field(
         None, pattern="^[0-9a-f]{64}$", description="BLAKE3 of the file's text; another text is refused"
     )
@@ -102,13 +108,6 @@ class FilebenchParameters(Parameters):
     def _some_time(cls, value: str) -> str:
         if parse_duration(value) <= 0:
             raise ValueError("the run time must be greater than 0")
-        return value
-
-    @field_validator("file")
-    @classmethod
-    def _absolute(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith("/"):
-            raise ValueError(f"'{value}' is not an absolute path: trials run in directories of their own")
         return value
 
     @field_validator("set")

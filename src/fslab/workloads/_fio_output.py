@@ -27,27 +27,33 @@ _DEPTHS = {"1": (1, 1), "2": (2, 3), "4": (4, 7), "8": (8, 15), "16": (16, 31), 
 
 
 def job_of(text: str) -> Mapping[str, Any]:
-    """The one job (or group of alike jobs) of the document; messages before and after it are skipped.
+    """The one job (or group of alike jobs) of the document; raises as ``jobs_of``."""
+    return jobs_of(text)[0]
 
-    NoSpaceError, ToolFailedError: fio says that the job failed; ToolOutputError: no such document.
+
+def jobs_of(text: str) -> list[Mapping[str, Any]]:
+    """All jobs or groups of the document; messages before and after it are skipped.
+
+    NoSpaceError, ToolFailedError: fio says that a job failed; ToolOutputError: no such document.
     """
     start = 0 if text.startswith("{") else text.find("\n{") + 1
     try:
         document = texts.first_json(text, start)
-        job: Mapping[str, Any] = document["jobs"][0]
-        error = int(job["error"])
+        jobs: list[Mapping[str, Any]] = list(document["jobs"])
+        errors = [int(job["error"]) for job in jobs]
+        _ = jobs[0]
     except (ValueError, LookupError, TypeError) as problem:
         raise ToolOutputError(
             f"fio wrote no JSON document with a job: {text.strip()[-200:] or 'nothing'}", where="fio.json"
         ) from problem
-    if error:
+    for error in filter(None, errors):
         raise _failure(error, text[:start].strip())
-    if any("clat" in job.get(direction, {}) for direction in ("read", "write")):
+    if any("clat" in job.get(direction, {}) for job in jobs for direction in ("read", "write")):
         what = (
             f"{document.get('fio version', 'this fio')} tells latencies in µs: fslab needs fio 3.0 or newer"
         )
         raise ToolOutputError(what, where="fio.json", hint="install a newer fio")
-    return job
+    return jobs
 
 
 def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import (
     BeforeValidator,
@@ -44,12 +44,19 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 class FioParameters(Parameters):
     """Job options by fio's own names; those without a line here are passed on as they are.
 
+    With `file: job.fio` instead, a job file of fio runs as it is, and no other key is given: each of its jobs has its
+    figures under its name (`reader_read_iops`), and several have a total (`total_read_iops`; jobs that `stonewall`
+    parts count one after the other). Its text is stored with the results, and is what runs, whatever becomes of the
+    file. What would reach outside the test directory, run commands or write logs is refused with its line.
+
     A time is a whole number: fio 3.33 cuts ``runtime=1.5`` to 1, without a word.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, Scalar]
+    file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
 
+    file: str | None = Field(None, description="a job file, relative to the study, instead of all other keys")
     rw: str = Field(description="read, write, randread, randwrite, rw or randrw")
     size: SomeSize = Field(
         description="bytes per job, such as 1g: the size of its file, or the sum over nrfiles"
@@ -179,7 +186,7 @@ class FioParameters(Parameters):
         """All mistakes at once: those of the values, unknown and refused names, contradictions."""
         if not isinstance(data, dict):
             return handler(data)
-        objections = {str(key): _objection(str(key), value) for key, value in data.items()}
+        objections = {str(key): objection(str(key), value) for key, value in data.items()}
         try:
             checked = handler(data)
         except ValidationError as error:
@@ -214,7 +221,7 @@ def _spelled(value: Scalar) -> str:
     return plain_size(value) if _WITH_BYTES.fullmatch(str(value)) else str(value)
 
 
-def _objection(key: str, value: object) -> str | None:
+def objection(key: str, value: object) -> str | None:
     """Why an option cannot be passed on, None if it can."""
     if key in REFUSED:
         return f"fslab does not pass this on to fio: {REFUSED[key]}"

@@ -1,7 +1,7 @@
 """Workloads in Filebench's language, run by fslab's own engine: mail, web, file and database servers, or any .f file.
 
 Says which ``fslab-engine wml`` commands to run and reads its versioned JSON (engine/PROTOCOL.md); starts nothing
-and reads no file: a file's text is the engine's business, and ``digest`` holds it to what the study was written for.
+and reads no file: the text of one is a parameter, and ``digest`` holds it to what the study was written for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _engine_document as documents
 from fslab.workloads._filebench_parameters import FilebenchParameters
 
+FILE = "workload.f"
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GROWTH = 3  # appends make files longer, and what is deleted takes a while to be free again
@@ -56,7 +57,7 @@ class Filebench(Workload[FilebenchParameters]):
     def commands(self, parameters: FilebenchParameters, job: Job) -> Commands:
         """One run that makes the files, one that works on them."""
         argv = (
-            *_workload(parameters),
+            *_workload(parameters, job),
             "--dir",
             str(job.directory),
             f"--run={parameters.runtime_s:g}",
@@ -66,7 +67,8 @@ class Filebench(Workload[FilebenchParameters]):
             *(("--syncfs",) if parameters.syncfs else ()),
             "--json",
         )
-        return Commands(prepare=((*argv, "--create-only"),), run=(*argv, "--reuse"))
+        inputs = {FILE: parameters.file_text} if parameters.file_text is not None else {}
+        return Commands(prepare=((*argv, "--create-only"),), run=(*argv, "--reuse"), inputs=inputs)
 
     def read(self, parameters: FilebenchParameters, output: ToolOutput) -> Reading:
         """The summary of the last run of the workload."""
@@ -99,9 +101,11 @@ class Filebench(Workload[FilebenchParameters]):
         return parameters.runtime_s + files / _GUESSED_FILES_PER_S + size / _GUESSED_BYTES_PER_S
 
 
-def _workload(parameters: FilebenchParameters) -> tuple[str, ...]:
+def _workload(parameters: FilebenchParameters, job: Job) -> tuple[str, ...]:
     if parameters.script is not None:
         return ("fslab-engine", "wml", f"--script={parameters.script}")
+    if parameters.file_text is not None:
+        return ("fslab-engine", "wml", str(job.scratch / FILE))
     return ("fslab-engine", "wml", parameters.personality or parameters.file or "")
 
 

@@ -7,14 +7,15 @@ every command runs in ``Job.directory``: sysbench cannot be told a directory.
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
-from fslab.units import Direction, Unit, parse_size
+from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._sysbench_parameters import SysbenchParameters
 
@@ -98,6 +99,10 @@ class Sysbench(Workload[SysbenchParameters]):
             flushed=parameters.file_fsync_end == "on" if parameters.writes else None,
             passes=_passes(parameters, written),
         )
+
+    def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
+        """sysbench takes whole seconds."""
+        return {"time": max(round(parse_duration(runtime)), 1), **raw}
 
     def needs(self, parameters: SysbenchParameters) -> Needs:
         """Direct I/O where the flags ask for it, and its share of the total size in one file."""

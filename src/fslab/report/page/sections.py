@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis.groups import Group
-from fslab.cell import WorkloadSpec
+from fslab.cell import WorkloadSpec, shown
 from fslab.report.figures import Figure, percentiles, points, rate, shares
 from fslab.report.figures._stacks import Looks
 from fslab.report.model import Report, Row, Stack, Summary
@@ -182,12 +182,8 @@ class Maker:
 
 def about(workload: WorkloadSpec) -> str:
     """``fio: rw=randwrite, bs=4k, …``"""
-    options = ", ".join(f"{name}={_text(value)}" for name, value in workload.parameters.items())
+    options = ", ".join(f"{name}={shown(value)}" for name, value in workload.parameters.items())
     return f"{workload.tool}: {options}" if options else workload.tool
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _points(group: Group, row: Row, labels: Mapping[str, str]) -> Iterator[points.Point]:

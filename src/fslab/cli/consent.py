@@ -1,0 +1,77 @@
+"""Asks before a study runs commands of its own: they can do whatever the user can who runs fslab."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import console
+from fslab.errors import UsageError
+
+if TYPE_CHECKING:
+    from fslab.cell import Cell
+
+AllowOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-commands",
+        help="Run the study's own commands (tool: command) without asking. They are not confined; 'fslab plan' shows "
+        "them.",
+    ),
+]
+
+
+def own_commands(cells: Iterable[Cell]) -> list[str]:
+    """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
+    from fslab.workloads import REGISTRY, Job
+
+    job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
+    found: dict[str, None] = {}
+    for spec in {cell.workload.name: cell.workload for cell in cells}.values():
+        tool = REGISTRY.get(spec.tool)
+        for argv in tool.own_commands(tool.parse_parameters(spec.parameters), job):
+            found[shlex.join(argv)] = None
+    return list(found)
+
+
+def check(cells: Iterable[Cell], *, allowed: bool) -> None:
+    """Say which commands there are; UsageError unless they are allowed, or a person says yes on a terminal."""
+    lines = own_commands(cells)
+    if not lines:
+        return
+    user = "root, not confined" if os.geteuid() == 0 else "this user, not confined"
+    screen = console(stderr=True)
+    screen.print(f"The study runs commands of its own, as {user}:")
+    for line in lines:
+        screen.print(f"  {line}", markup=False, soft_wrap=True)
+    if allowed:
+        return
+    if sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Run them?", err=True):
+        return
+    raise UsageError(
+        "the study's own commands were not allowed", where="tool: command",
+        hint="read them above; to run them without being asked: --allow-commands",
+    )  # fmt: skip
+
+
+def changed_files(settings: dict[str, object]) -> list[str]:
+    """Files of a campaign's study whose text is another one now, as notes: what is stored is what runs."""
+    from fslab.errors import FslabError
+    from fslab.study.inputs import text_of
+
+    files, base = settings.get("files"), settings.get("directory")
+    found = []
+    for path, text in files.items() if isinstance(files, dict) else ():
+        try:
+            same = text_of(Path(str(base)) / Path(path).expanduser()) == text
+        except FslabError:
+            same = False
+        if not same:
+            found.append(f"'{path}' has changed since the campaign started: its stored text is used")
+    return found

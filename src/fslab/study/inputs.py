@@ -1,0 +1,71 @@
+"""Reads the files that workloads name: their text is part of the workload, whatever becomes of the file.
+
+Regular text files up to a bound, relative to the study's own directory; read once, when the study is loaded.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab import texts
+from fslab.errors import FslabError
+from fslab.study.fields import note
+from fslab.study.mistakes import Mistakes
+from fslab.study.source import Node
+from fslab.units import format_size
+
+MOST_BYTES = 1 << 20
+
+
+@dataclass(kw_only=True, slots=True)
+class Inputs:
+    """``texts`` by path as written in the study; ``base``: what relative paths start from, None: nothing is read, and
+    only what is known already is there."""
+
+    base: Path | None
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def of(self, axes: Mapping[str, Node], keys: tuple[str, ...], mistakes: Mistakes, within: Node) -> Files:
+        """The text of each value of these keys; what cannot be read is noted."""
+        found: dict[str, dict[str, str]] = {}
+        for key in keys:
+            for item in axes[key].items:
+                written = str(item.plain())
+                try:
+                    found.setdefault(key, {})[written] = self._text(written)
+                except FslabError as error:
+                    note(mistakes, item, error.what, within)
+        return found
+
+    def _text(self, written: str) -> str:
+        if written not in self.texts:
+            if self.base is None:
+                raise FslabError(f"the text of '{written}' is not known")
+            self.texts[written] = text_of(self.base / Path(written).expanduser())
+        return self.texts[written]
+
+
+Files = Mapping[str, Mapping[str, str]]
+"""By key and path as written."""
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; FslabError with the reason where it has none."""
+    try:
+        if not path.is_file():
+            raise FslabError(
+                f"there is no file '{path}'" if not path.exists() else f"'{path}' is not a regular file"
+            )
+        return texts.of_file(path, limit_bytes=MOST_BYTES)
+    except UnicodeDecodeError as error:
+        raise FslabError(f"'{path}' is not UTF-8 text") from error
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            bound = format_size(MOST_BYTES)
+            raise FslabError(
+                f"'{path}' is larger than {bound}: its text is stored with the results"
+            ) from error
+        raise FslabError(f"'{path}' cannot be read: {error.strerror}") from error

@@ -1,0 +1,186 @@
+"""A job file of fio as it is: split into jobs, and checked for what would reach outside the test directory. Pure.
+
+What fio gets is made anew from what was understood here, so that the two cannot read a line differently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import Field, field_validator
+
+from fslab.units import parse_duration, parse_size
+from fslab.workloads import Parameters
+from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES
+from fslab.workloads._fio_parameters import objection
+
+_SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
+_GLOBAL = "global"
+MOST_JOBS = 32
+# What a single job leaves to fslab and a file may say for itself.
+_OWN = frozenset(
+    {"filename", "stonewall", "wait_for", "filesize", "ramp_time", "invalidate", "pre_read", "randseed", "randrepeat",
+     "allrandrepeat", "unique_filename"}
+)  # fmt: skip
+_OURS = frozenset({"group_reporting", "new_group"})  # one group for each job, always
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileJob:
+    """One job with all that holds for it, by fio's names; None: an option without a value.
+
+    ``label`` is what its metrics begin with, empty for the only job; ``phase`` counts how often a job waited for all
+    before it.
+    """
+
+    name: str
+    label: str
+    phase: int
+    options: Mapping[str, str | None]
+
+    def number(self, key: str, default: int) -> int:
+        """An option that is a whole number."""
+        value = self.options.get(key, "1" if key in self.options else None)
+        return default if value is None or not value.isdigit() else int(value)
+
+    @property
+    def mode(self) -> str:
+        """``rw`` without its offset modifier."""
+        return (self.options.get("rw") or "read").partition(":")[0]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """``read``, ``write`` or both."""
+        if self.mode in {"rw", "readwrite", "randrw"}:
+            return ("read", "write")
+        return ("read",) if self.mode in {"read", "randread"} else ("write",)
+
+    @property
+    def random(self) -> bool:
+        """Whether offsets are drawn at random."""
+        return self.mode.startswith("rand")
+
+    @property
+    def syncs(self) -> bool:
+        """Whether writes are followed by fsync or fdatasync as they go."""
+        return bool(self.number("fsync", 0) or self.number("fdatasync", 0))
+
+    @property
+    def direct(self) -> bool:
+        """Whether it bypasses the page cache."""
+        return bool(self.number("direct", 0)) or self.options.get("buffered") == "0"
+
+    @property
+    def runtime_s(self) -> float | None:
+        """Its time limit, None for a set amount of work."""
+        written = self.options.get("runtime")
+        return parse_duration(written) if written else None
+
+    @property
+    def bytes(self) -> int:
+        """Of all its files, at most."""
+        one = self.options.get("size")
+        if one is None:
+            files = (self.options.get("filesize") or "").rpartition("-")[2]
+            return parse_size(files) * self.number("nrfiles", 1) * self.number("numjobs", 1)
+        return parse_size(one) * self.number("numjobs", 1)
+
+
+class FioFileParameters(Parameters):
+    """A job file instead of options."""
+
+    file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+
+    file: str = Field(description="a job file")
+    file_text: str
+
+    @property
+    def jobs(self) -> tuple[FileJob, ...]:
+        """The jobs in the order of the file."""
+        return jobs_of(self.file_text)
+
+    @field_validator("file_text")
+    @classmethod
+    def _understood(cls, value: str) -> str:
+        for job in jobs_of(value):
+            try:
+                _ = job.bytes, job.runtime_s
+            except ValueError as error:
+                raise ValueError(f"job '{job.name}' must say its 'size' in bytes: {error}") from error
+        return value
+
+
+def jobs_of(text: str) -> tuple[FileJob, ...]:
+    """The jobs of a file; ValueError, with the line, for what is not understood or not let through."""
+    common: dict[str, str | None] = {}
+    found: list[tuple[str, dict[str, str | None]]] = []
+    options: dict[str, str | None] | None = None
+    for number, line in _lines(text):
+        if line.startswith("["):
+            section = _SECTION.fullmatch(line)
+            if section is None:
+                raise ValueError(
+                    f"line {number}: '{line}' is no section that fslab lets through, such as [job]"
+                )
+            options = common if section[1] == _GLOBAL else dict(common)
+            if section[1] != _GLOBAL:
+                found.append((section[1], options))
+            continue
+        if options is None:
+            raise ValueError(f"line {number}: '{line}' belongs to no section")
+        key, value = _option(number, line)
+        if key not in _OURS:
+            options[key] = value
+    if not 1 <= len(found) <= MOST_JOBS:
+        raise ValueError(f"the file has {len(found)} jobs; 1 to {MOST_JOBS} are possible")
+    return tuple(_labelled(found))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.rstrip("\r").replace("\t", " ").isprintable():
+            raise ValueError(f"line {number}: control characters are not let through")
+        if "include " in line[:8]:
+            raise ValueError(f"line {number}: a job file may not include another")
+        kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
+        if kept:
+            yield number, kept
+
+
+def _option(number: int, line: str) -> tuple[str, str | None]:
+    key, equals, value = (part.strip(" \t") for part in line.partition("="))
+    key = ALIASES.get(key, key) if key != "buffered" else key
+    why = _refusal(key, value) if key not in _OURS else None
+    if why:
+        raise ValueError(f"line {number}: {key}: {why}")
+    return key, value if equals else None
+
+
+def _refusal(key: str, value: str) -> str | None:
+    """Why an option is not passed on."""
+    if re.search(r"[$`\\]", value):
+        return "fslab does not pass on what fio would look up or compute"
+    if key == "filename":
+        names = value.split(":")
+        outside = any(not name or "/" in name or name in {".", "..", "-"} for name in names)
+        return "only a plain name within the test directory" if outside else None
+    if key == "ioengine" and value not in SYNC_ENGINES | ASYNC_ENGINES:
+        return f"fslab has no file engine '{value}'; known: {', '.join(sorted(SYNC_ENGINES | ASYNC_ENGINES))}"
+    if key == "rw" and "trim" in value:
+        return "fio trims block devices only, not files"
+    if key in _OWN or key == "buffered":
+        return None
+    return objection(key, value)
+
+
+def _labelled(found: list[tuple[str, dict[str, str | None]]]) -> Iterator[FileJob]:
+    phase, used = 0, set[str]()
+    for index, (name, options) in enumerate(found):
+        phase += "stonewall" in options and index > 0
+        label = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job"
+        label = f"{label}_{index + 1}" if label in used or label == "total" else label
+        used.add(label)
+        yield FileJob(name=name, label=label if len(found) > 1 else "", phase=phase, options=options)

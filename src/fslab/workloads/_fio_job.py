@@ -1,0 +1,234 @@
+"""fio with job options by its own names, one job per workload.
+
+Says which fio commands to run and what their JSON means; starts nothing. Every option of the job is on the
+command line, so that it can be pasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from fslab import scaling
+from fslab.abilities import Ability, Needs
+from fslab.errors import ToolOutputError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Direction, Unit, parse_size
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads._fio_output import (
+    PERCENTILES,
+    RATE_MS,
+    depth,
+    direction_metrics,
+    job_metrics,
+    job_of,
+    latencies,
+    measured_s,
+    rate_over_time,
+    sync_metrics,
+)
+from fslab.workloads._fio_parameters import FioParameters
+
+FIO = Tool(program="fio", package="fio")
+REPORT = "fio.json"
+OPERATIONS = "fio_lat.log"  # likewise, of --write_lat_log=fio
+RATES = "fio_bw.log"  # what fio makes of --write_bw_log=fio where all jobs share a log
+_LONG_ENOUGH_S = 8.0  # for a rate over time to say anything
+
+# Only for the estimate of a plan, from a virtual disk of 2026.
+_LAYOUT_BYTES_PER_S = 300e6
+_GUESSED_BYTES_PER_S = 1e9
+_GUESSED_IOPS = 20e3
+_STARTUP_S = 0.5
+_LEAST_BYTES = 4 << 20
+
+
+class FioJob(Workload[FioParameters]):
+    """One fio job over files of its own.
+
+    Files that are read or written in place are laid out, fully written, before the measured run; sequential
+    writes make new files (``fallocate=none``: by writing, not in unwritten extents that the run would then
+    convert). Buffered writes end with an fsync that fio counts in the run time. ``randrepeat=0`` is needed
+    beside ``randseed``: fio 3.33 ignores the seed otherwise. fio drops its files from the page cache first
+    (``invalidate``), which it is told not to do where the study wants a warm cache.
+    """
+
+    summary = "flexible I/O tester: sequential, random and mixed I/O at any depth"
+    tools: ClassVar[tuple[Tool, ...]] = (FIO,)
+    Parameters = FioParameters
+
+    def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
+        """Rates and latencies of each direction in use, of fsync where asked for, CPU and depth."""
+        declared = [
+            metric for direction in _directions(parameters) for metric in direction_declared(direction)
+        ]
+        if parameters.syncs:
+            declared += [latency("fsync_mean"), latency("fsync_p99")]
+        # CPU shares are of the job's run time: whoever does more work per second may well use more of it.
+        declared += [
+            Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER),
+            Metric(name="cpu_system", unit=Unit.PERCENT, better=Direction.NEITHER),
+            Metric(name="achieved_depth", unit=Unit.COUNT, better=Direction.NEITHER),
+        ]
+        first = self.headline(parameters)
+        return tuple(sorted(declared, key=lambda metric: metric.name not in first))
+
+    def headline(self, parameters: FioParameters) -> tuple[str, ...]:
+        """IOPS of random and bandwidth of sequential jobs; latency where requests come one at a time."""
+        directions = _directions(parameters)
+        rate = "iops" if parameters.random else "bandwidth"
+        names = tuple(f"{direction}_{rate}" for direction in directions)
+        if parameters.syncs:
+            return (*names, "fsync_mean")
+        if parameters.random and len(directions) == 1 and parameters.iodepth == parameters.numjobs == 1:
+            return (*names, f"{directions[0]}_lat_mean")
+        return names
+
+    def commands(self, parameters: FioParameters, job: Job) -> Commands:
+        """``fio --create_only=1`` where files must be there before, then the job itself."""
+        options = _options(parameters, job)
+        report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
+        layout = ((*options, "--create_only=1"),) if parameters.laid_out else ()
+        if job.each_operation:
+            log = (*_operations_log(job), *report)
+            return Commands(prepare=layout, run=(*options, *log), outputs=(REPORT,), operations=OPERATIONS)
+        if not _rate_logged(parameters):
+            return Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,))
+        prefix = (job.scratch / RATES).with_name(RATES.removesuffix("_bw.log"))
+        rates = (f"--write_bw_log={prefix}", f"--log_avg_msec={RATE_MS}", "--per_job_logs=0")
+        return Commands(prepare=layout, run=(*options, *rates, *report), outputs=(REPORT, RATES))
+
+    def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
+        """Figures of the job; NoSpaceError or ToolFailedError when fio says that it failed."""
+        job = job_of(output.files.get(REPORT, ""))
+        try:
+            metrics = job_metrics(job, parameters)
+            for direction in _directions(parameters):
+                metrics |= direction_metrics(job, direction)
+            if parameters.syncs:
+                metrics |= sync_metrics(job)
+            return _reading(job, metrics, parameters, output.files.get(RATES, ""))
+        except (LookupError, TypeError) as error:
+            raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
+
+    def needs(self, parameters: FioParameters) -> Needs:
+        """Direct I/O in the directions in use, fallocate where fio does not do without, and its largest file."""
+        wanted = {Ability.DIRECT_READS} if parameters.direct and parameters.reads else set()
+        wanted |= {Ability.DIRECT_WRITES} if parameters.direct and parameters.writes else set()
+        # native falls back on nothing and posix on writing: fio(1), "fallocate".
+        wanted |= {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
+        files = int(parameters.others.get("nrfiles", "1"))
+        return Needs(
+            abilities=frozenset(wanted), largest_file_bytes=parse_size(parameters.size) // max(files, 1)
+        )
+
+    def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
+        """Its files, to no less than 16 full queues, and its run time, to no less than a second."""
+        block = max(parse_size(part) for part in parameters.bs.split(","))
+        files = int(parameters.others.get("nrfiles", "1"))
+        least = max(_LEAST_BYTES, 16 * block * parameters.iodepth, files * block)
+        found = {"size": scaling.size(parameters.size, factor, least_bytes=least, unit_bytes=block)}
+        if parameters.runtime is not None:
+            found["runtime"] = scaling.duration(parameters.runtime, factor)
+        return found
+
+    def space_bytes(self, parameters: FioParameters) -> int:
+        """The files of all jobs."""
+        return parameters.total_bytes
+
+    def expected_s(self, parameters: FioParameters) -> float:
+        """Layout, and the run time or a guess at it."""
+        layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
+        if parameters.timed and parameters.runtime_s is not None:
+            return _STARTUP_S + layout_s + parameters.runtime_s
+        block_bytes = parse_size(parameters.bs.partition(",")[0])
+        run_s = parameters.total_bytes / min(_GUESSED_BYTES_PER_S, block_bytes * _GUESSED_IOPS)
+        return _STARTUP_S + layout_s + min(run_s, parameters.runtime_s or run_s)
+
+
+def _reading(
+    job: Mapping[str, Any], metrics: Mapping[str, float | None], parameters: FioParameters, rates: str
+) -> Reading:
+    written = int(job["write"]["io_bytes"])
+    once = parameters.writes and not (parameters.in_place or parameters.random)
+    rate = rate_over_time(rates)
+    return Reading(
+        metrics=metrics,
+        latencies=latencies(job),
+        read_bytes=int(job["read"]["io_bytes"]),
+        written_bytes=written,
+        measured_s=measured_s(job, parameters),
+        asked_s=parameters.runtime_s if parameters.timed else None,
+        direct=parameters.direct,
+        working_set_bytes=parameters.total_bytes,
+        flushed=(parameters.final_fsync or parameters.syncs) if parameters.writes else None,
+        passes=written / parameters.total_bytes if once else None,
+        depth=depth(job, parameters.iodepth),
+        # Buffered requests block in io_submit(2).
+        queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
+        rates=(rate,) if rate else (),
+    )
+
+
+def _rate_logged(parameters: FioParameters) -> bool:
+    """Not where the run is known to be too short for it."""
+    return not parameters.timed or (parameters.runtime_s or 0) >= _LONG_ENOUGH_S
+
+
+def _operations_log(job: Job) -> tuple[str, ...]:
+    """When each operation ended, on the monotonic clock (1), and how long it took."""
+    prefix = (job.scratch / OPERATIONS).with_name(OPERATIONS.removesuffix("_lat.log"))
+    clock = ("--log_alternate_epoch=1", "--log_alternate_epoch_clock_id=1")
+    return (f"--write_lat_log={prefix}", "--per_job_logs=0", *clock)
+
+
+def _directions(parameters: FioParameters) -> tuple[str, ...]:
+    if parameters.reads and parameters.writes:
+        return ("read", "write")
+    return ("read",) if parameters.reads else ("write",)
+
+
+def direction_declared(direction: str) -> list[Metric]:
+    """The metrics of ``read`` or ``write``."""
+    latencies = ("lat_mean", "slat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
+    return [
+        Metric(name=f"{direction}_iops", unit=Unit.IOPS),
+        Metric(name=f"{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND),
+        *(latency(f"{direction}_{name}") for name in latencies),
+    ]
+
+
+def latency(name: str) -> Metric:
+    """A latency of this name."""
+    return Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
+
+
+def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
+    """The job on a command line: what the study says, and what fslab decides where it says nothing."""
+    options: dict[str, str | int | None] = {
+        "name": "fslab",
+        # fio takes a bare colon for the end of one directory and the beginning of the next.
+        "directory": str(job.directory).replace(":", "\\:"),
+        "rw": parameters.rw,
+        "bs": parameters.bs,
+        "size": parameters.size,
+        "ioengine": parameters.engine,
+        "iodepth": parameters.iodepth,
+        "numjobs": parameters.numjobs,
+        "direct": int(parameters.direct),
+        "rwmixread": parameters.rwmixread,
+        "runtime": parameters.runtime,
+        "time_based": 1 if parameters.timed else None,
+        "overwrite": 1 if parameters.in_place else None,
+        "fallocate": parameters.fallocate,
+        "fsync": parameters.fsync or None,
+        "fdatasync": parameters.fdatasync or None,
+        "end_fsync": 1 if parameters.final_fsync else None,
+        "invalidate": None if job.cold else 0,
+        **parameters.others,
+        "randrepeat": 0,
+        # fio takes the seed modulo 2^32 and prints nothing at all for one that it cannot read.
+        "randseed": job.seed % (1 << 32),
+    }
+    return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))

@@ -1,0 +1,208 @@
+"""A command of the user's own: prepared, timed and cleaned up like any tool, with metrics read from what it prints.
+
+Says which commands to run; starts nothing. They run as the user who runs fslab, which is root for most stacks, and are
+not confined: nobody runs such a study unasked (``Workload.own_commands``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from fslab.cell import Scalar
+from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Direction, Size, Unit, parse_duration, parse_size
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._command_lines import filled, split
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_METRIC_KEYS = frozenset({"pattern", "unit", "better", "factor"})
+_FULL = "No space left on device"
+_FLUSHED = '"$@" && sync -f .'
+
+
+class CommandParameters(Parameters):
+    """A command is a text that is split into words as a shell splits it, or a list of words; it is never given to a
+    shell: write `sh -c '…'` where one is wanted. `prepare` and `cleanup` may have several commands, one to a line or as
+    a list of lists. Each runs in the workload's own empty directory on the file system under test; what it starts must
+    have ended when it ends. In every word, `{directory}` is that directory, `{file}` the copy of `file`, `{seed}` a
+    number that differs from block to block.
+
+    The commands run with the rights of the user who runs fslab, mostly root, and are not confined. `fslab plan` shows
+    them; `fslab run` asks on a terminal, and elsewhere wants `--allow-commands`.
+
+    `metrics` maps a name to how the figure is read from the output:
+    `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher, factor: 1000}}`. The last match of the
+    regular expression counts, in stdout or else in stderr; its only group is the number, times `factor` in `unit` (B/s,
+    IOPS, files/s, ops/s, ns, s, B, %, count, ratio); `better` is `higher`, `lower` or `neither`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+    file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+    command_keys: ClassVar[frozenset[str]] = frozenset({"prepare", "run", "cleanup"})
+    nested_keys: ClassVar[frozenset[str]] = frozenset({"metrics"})
+
+    run: str = Field(description="the command that is timed")
+    prepare: str = Field("", description="commands before it, not timed")
+    cleanup: str = Field("", description="commands after it, not timed, where the file system lives on")
+    file: str | None = Field(
+        None,
+        description="a text file, relative to the study, such as a script; its text is stored with the results",
+    )
+    file_text: str | None = None
+    sync: bool = Field(False, description="flush the file system at the end, inside the time")
+    space: Size = Field("1g", description="room that it needs")
+    takes: str = Field("10s", description="about how long prepare and run take, for the plan")
+
+    @property
+    def declared(self) -> tuple[Metric, ...]:
+        """The metrics that are read from the output."""
+        return tuple(
+            Metric(
+                name=name,
+                unit=Unit(str(self._of(name, "unit") or "count")),
+                better=Direction(str(self._of(name, "better") or "higher")),
+            )
+            for name in self._names()
+        )
+
+    def pattern(self, name: str) -> re.Pattern[str]:
+        """Where the figure stands in the output."""
+        return re.compile(str(self._of(name, "pattern")), re.MULTILINE)
+
+    def factor(self, name: str) -> float:
+        """What the printed number is multiplied with."""
+        factor = self._of(name, "factor")
+        return float(1 if factor is None else factor)
+
+    def _of(self, name: str, key: str) -> Scalar | None:
+        return (self.model_extra or {}).get(f"metrics.{name}.{key}")
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(key.split(".")[1] for key in self.model_extra or {}))
+
+    @field_validator("run", "prepare", "cleanup")
+    @classmethod
+    def _splits(cls, value: str) -> str:
+        split(value)
+        return value
+
+    @field_validator("takes")
+    @classmethod
+    def _some_time(cls, value: str) -> str:
+        parse_duration(value)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, data: Any) -> Any:
+        for key in data:
+            parts = str(key).split(".")
+            if key in cls.model_fields:
+                continue
+            if parts[0] != "metrics":
+                raise ValueError(f"unknown key '{key}'; known: {', '.join(cls.model_fields)}, metrics")
+            if len(parts) != 3 or parts[2] not in _METRIC_KEYS or not _NAME.fullmatch(parts[1]):
+                raise ValueError(
+                    f"'{key}' is not metrics.NAME.KEY with {', '.join(sorted(_METRIC_KEYS))} as its KEY"
+                )
+        return data
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if len(split(self.run)) != 1:
+            raise ValueError("'run' must be one command; for several, write sh -c '…'")
+        if ("{file}" in self.run + self.prepare + self.cleanup) != (self.file is not None):
+            raise ValueError("'file' and {file} in a command belong together")
+        for name in self._names():
+            if name == "time":
+                raise ValueError("a metric 'time' is there already: the time of the command")
+            try:
+                groups = self.pattern(name).groups if self._of(name, "pattern") is not None else None
+                _ = self.declared, self.factor(name)
+            except (re.error, ValueError) as error:
+                raise ValueError(f"metric '{name}': {error}") from error
+            if groups != 1:
+                raise ValueError(f"metric '{name}' needs a 'pattern' with one group for the number")
+        return self
+
+
+class Command(Workload[CommandParameters]):
+    """Its own time is the headline, and what it prints where that is declared."""
+
+    summary = "a command of your own, timed, with metrics read from its output"
+    tools: ClassVar[tuple[Tool, ...]] = ()
+    Parameters = CommandParameters
+
+    def metrics(self, parameters: CommandParameters) -> tuple[Metric, ...]:
+        """The time of the command, and what is read from its output."""
+        return (Metric(name="time", unit=Unit.SECONDS, better=Direction.LOWER), *parameters.declared)
+
+    def headline(self, parameters: CommandParameters) -> tuple[str, ...]:
+        """The time, and the first two of its own."""
+        return ("time", *(metric.name for metric in parameters.declared[:2]))
+
+    def commands(self, parameters: CommandParameters, job: Job) -> Commands:
+        """Its words with the placeholders filled in."""
+        name = f"files/{parameters.file}"
+        values = {
+            "{directory}": str(job.directory),
+            "{file}": str(job.scratch / name),
+            "{seed}": str(job.seed),
+        }
+
+        def several(text: str) -> tuple[tuple[str, ...], ...]:
+            return tuple(filled(words, values) for words in split(text))
+
+        (run,) = several(parameters.run)
+        return Commands(
+            prepare=several(parameters.prepare),
+            run=("sh", "-c", _FLUSHED, "fslab", *run) if parameters.sync else run,
+            cleanup=several(parameters.cleanup),
+            inputs={} if parameters.file_text is None else {name: parameters.file_text},
+        )
+
+    def own_commands(self, parameters: CommandParameters, job: Job) -> tuple[tuple[str, ...], ...]:
+        """All of them."""
+        commands = self.commands(parameters, job)
+        return (*commands.prepare, commands.run, *commands.cleanup)
+
+    def read(self, parameters: CommandParameters, output: ToolOutput) -> Reading:
+        """The time, and each metric's last match; ToolOutputError where one has none."""
+        if _FULL in output.stderr or _FULL in output.stdout:
+            raise NoSpaceError("the command: no space left on device", hint="give the medium a larger size")
+        return Reading(
+            metrics={
+                "time": output.duration_s,
+                **{metric.name: _figure(parameters, metric.name, output) for metric in parameters.declared},
+            },
+            measured_s=output.duration_s,
+            flushed=True if parameters.sync else None,
+        )
+
+    def space_bytes(self, parameters: CommandParameters) -> int:
+        """As the study says."""
+        return parse_size(parameters.space)
+
+    def expected_s(self, parameters: CommandParameters) -> float:
+        """As the study says."""
+        return parse_duration(parameters.takes)
+
+
+def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> float:
+    pattern = parameters.pattern(name)
+    found = pattern.findall(output.stdout) or pattern.findall(output.stderr)
+    if not found:
+        said = (output.stdout.strip() or output.stderr.strip())[-200:] or "nothing"
+        raise ToolOutputError(
+            f"metric '{name}': '{pattern.pattern}' is not in what the command printed: {said}"
+        )
+    try:
+        return float(found[-1].replace(",", "")) * parameters.factor(name)
+    except ValueError as error:
+        raise ToolOutputError(f"metric '{name}': '{found[-1]}' is not a number") from error

@@ -1,0 +1,212 @@
+"""Several workloads at once on one file system, started together, with the figures of each.
+
+Says which commands to run; starts nothing. Each part has a directory of its own; the kernel's counters are of all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from fslab import scaling
+from fslab.abilities import Needs
+from fslab.cell import Scalar
+from fslab.errors import nearest
+from fslab.record import Metric
+from fslab.system.together import RESULT
+from fslab.system.tools import Tool
+from fslab.units import Direction, Unit
+from fslab.workloads import REGISTRY, Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._mixed_reading import STREAMS, output_of, together
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
+Part = tuple[Workload[Any], Any]
+
+
+class MixedParameters(Parameters):
+    """`parts` maps a name to a workload as it is written elsewhere:
+    `parts: {reader: {tool: fio, rw: randread, size: 1g}, mail: {tool: filebench, personality: varmail}}`.
+    A list within a part is a matrix axis (`parts.reader.bs`). The parts start at the same moment; a run ends when all
+    have ended, so give all the same `runtime` or as much work. Figures carry the part's name: `reader_read_iops`.
+    `overlap` is the share of the time in which all parts ran.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+    file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+    command_keys: ClassVar[frozenset[str]] = frozenset({"prepare", "run", "cleanup"})
+    nested_keys: ClassVar[frozenset[str]] = frozenset({"parts"})
+
+    runtime: str | None = Field(
+        None, description="run time of each part that has one and does not say its own"
+    )
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The workload of each part with its parameters."""
+        found = {}
+        for name, raw in _parts(self.model_extra or {}, self.runtime).items():
+            tool = REGISTRY.get(str(raw.pop("tool")))
+            found[name] = (tool, tool.parse_parameters(raw))
+        return found
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Mistakes in a part, at their keys."""
+        checked = handler(data)
+        mistakes = list(_mistakes(checked.model_extra or {}, checked.runtime))
+        if mistakes:
+            raise ValidationError.from_exception_data(cls.__name__, mistakes)
+        return checked
+
+
+class Mixed(Workload[MixedParameters]):
+    """The parts' own commands, put in their directories."""
+
+    summary = "several workloads at once, started together, with the figures of each"
+    tools: ClassVar[tuple[Tool, ...]] = ()
+    Parameters = MixedParameters
+
+    def metrics(self, parameters: MixedParameters) -> tuple[Metric, ...]:
+        """Those of the parts, with the part's name before, and how long they ran together."""
+        found = [
+            metric.model_copy(update={"name": f"{name}_{metric.name}"})
+            for name, (tool, own) in parameters.parts.items()
+            for metric in tool.metrics(own)
+        ]
+        first = self.headline(parameters)
+        found.append(Metric(name="overlap", unit=Unit.PERCENT, better=Direction.NEITHER))
+        return tuple(sorted(found, key=lambda metric: metric.name not in first))
+
+    def headline(self, parameters: MixedParameters) -> tuple[str, ...]:
+        """The first of each part."""
+        return tuple(f"{name}_{tool.headline(own)[0]}" for name, (tool, own) in parameters.parts.items())
+
+    def commands(self, parameters: MixedParameters, job: Job) -> Commands:
+        """Each part's commands in its directory; the runs together."""
+        made = {name: tool.commands(own, _job(job, name)) for name, (tool, own) in parameters.parts.items()}
+        directories = [str(place / name) for name in made for place in (job.directory, job.scratch)]
+        lines = [
+            word
+            for name, commands in made.items()
+            for word in (name, str(job.directory / name), shlex.join(commands.run))
+        ]
+        outputs = [
+            f"{name}/{file}" for name, commands in made.items() for file in (*STREAMS, *commands.outputs)
+        ]
+        return Commands(
+            prepare=(("mkdir", "-p", *directories), *_within(job, ((n, c.prepare) for n, c in made.items()))),
+            run=(sys.executable, "-P", "-B", "-m", "fslab.system.together", str(job.scratch), *lines),
+            cleanup=tuple(_within(job, ((n, c.cleanup) for n, c in made.items()))),
+            outputs=(RESULT, *outputs),
+            inputs={f"{n}/{file}": text for n, c in made.items() for file, text in c.inputs.items()},
+        )
+
+    def own_commands(self, parameters: MixedParameters, job: Job) -> tuple[tuple[str, ...], ...]:
+        """Those of all parts."""
+        return tuple(
+            argv
+            for name, (tool, own) in parameters.parts.items()
+            for argv in tool.own_commands(own, _job(job, name))
+        )
+
+    def read(self, parameters: MixedParameters, output: ToolOutput) -> Reading:
+        """The parts' figures, and together what they moved."""
+        seconds: Mapping[str, float] = json.loads(output.files.get(RESULT, "{}"))
+        read = {
+            name: tool.read(own, output_of(name, output, seconds))
+            for name, (tool, own) in parameters.parts.items()
+        }
+        return together(read, seconds)
+
+    def tools_of(self, parameters: MixedParameters) -> tuple[Tool, ...]:
+        """Those of all parts."""
+        return tuple(dict.fromkeys(t for tool, own in parameters.parts.values() for t in tool.tools_of(own)))
+
+    def needs(self, parameters: MixedParameters) -> Needs:
+        """What any part needs."""
+        needs = [tool.needs(own) for tool, own in parameters.parts.values()]
+        return Needs(
+            abilities=frozenset().union(*(each.abilities for each in needs)),
+            largest_file_bytes=max(each.largest_file_bytes for each in needs),
+        )
+
+    def scaled(self, parameters: MixedParameters, factor: float) -> scaling.Changes:
+        """What each part scales of what the study writes."""
+        return {
+            f"parts.{name}.{key}": change
+            for name, (tool, own) in parameters.parts.items()
+            for key, change in tool.scaled(own, factor).items()
+            if f"parts.{name}.{key}" in (parameters.model_extra or {})
+        }
+
+    def space_bytes(self, parameters: MixedParameters) -> int:
+        """The sum of all parts."""
+        return sum(tool.space_bytes(own) for tool, own in parameters.parts.values())
+
+    def expected_s(self, parameters: MixedParameters) -> float:
+        """One part is prepared after the other; as a bound, so do they run."""
+        return sum(tool.expected_s(own) for tool, own in parameters.parts.values())
+
+
+def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[str, Scalar]]:
+    """``parts.a.bs`` by part and key; the common run time where a part takes one."""
+    found: dict[str, dict[str, Scalar]] = {}
+    for key, value in keys.items():
+        word, _, rest = key.partition(".")
+        name, _, inner = rest.partition(".")
+        if word != "parts" or not inner:
+            raise ValueError(f"unknown key '{key}'; known: runtime, parts")
+        found.setdefault(name, {})[inner] = value
+    if runtime is None:
+        return found
+    return {
+        name: REGISTRY.get(str(raw["tool"])).with_runtime(raw, runtime)
+        if raw.get("tool") in REGISTRY.names()
+        else raw
+        for name, raw in found.items()
+    }
+
+
+def _mistakes(keys: Mapping[str, Scalar], runtime: str | None) -> Iterator[InitErrorDetails]:
+    parts = _parts(keys, runtime)
+    if len(parts) < 2:
+        yield _mistake((), "give at least two 'parts', each a workload")
+    known = [name for name in REGISTRY.names() if name != "mixed"]
+    for name, raw in parts.items():
+        tool = str(raw.pop("tool", ""))
+        if not _NAME.fullmatch(name):
+            yield _mistake(
+                (f"parts.{name}.tool",), f"'{name}' is no name of a part: small letters and digits"
+            )
+        if tool not in known:
+            yield _mistake((f"parts.{name}.tool",), f"no workload '{tool}': {nearest(tool, known)}")
+            continue
+        try:
+            REGISTRY.get(tool).parse_parameters(raw)
+        except ValidationError as error:
+            for found in error.errors():
+                key = ".".join(str(step) for step in found["loc"])
+                why = found["msg"].removeprefix("Value error, ")
+                yield _mistake((f"parts.{name}.{key}",) if key else (), f"part '{name}': {why}")
+
+
+def _mistake(loc: tuple[str, ...], why: str) -> InitErrorDetails:
+    return {"type": PydanticCustomError("value_error", "{why}", {"why": why}), "loc": loc, "input": None}
+
+
+def _job(job: Job, name: str) -> Job:
+    return replace(job, directory=job.directory / name, scratch=job.scratch / name, each_operation=False)
+
+
+def _within(job: Job, commands: Iterable[tuple[str, tuple[tuple[str, ...], ...]]]) -> list[tuple[str, ...]]:
+    return [("env", "-C", str(job.directory / name), *argv) for name, argvs in commands for argv in argvs]

@@ -1,0 +1,141 @@
+"""Commands, job files and mixed loads for real, small, on a file system in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord
+from fslab.storage import Site
+
+JOBS = """\
+[global]
+size=4m
+bs=64k
+runtime=1
+time_based
+[reader]
+rw=randread
+[writer]
+rw=randwrite
+numjobs=2
+"""
+SCRIPT = (
+    "set $dir=/tmp\ndefine fileset name=a,path=$dir,entries=20,size=3k,prealloc=100\n"
+    "define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n"
+    "flowop finishoncount name=e,value=100 } }\nrun 60\n"
+)
+
+
+def run(site: Site, tool: str, parameters: dict[str, Any], limit_s: float = 60) -> TrialRecord:
+    medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
+    stack = StackSpec(name="ext4", medium=medium, filesystem="ext4")
+    cell = Cell(
+        stack=stack, workload=WorkloadSpec(name="w", tool=tool, parameters=parameters), time_limit_s=limit_s
+    )
+    return run_trial(
+        cell, TrialKey(campaign=site.campaign, block=0, seed=7), site, machine={"kernel": "here"}
+    )
+
+
+def known(record: TrialRecord) -> dict[str, float]:
+    assert record.metrics, record.error
+    return {name: value.value for name, value in record.metrics.items() if value.value is not None}
+
+
+def test_a_command_runs_in_its_directory_and_is_flushed(site: Site) -> None:
+    found = run(site, "command", {
+        "prepare": "dd if=/dev/zero of=a bs=1M count=8 status=none\nmkdir sub",
+        "run": "sh -c 'cp a sub/b; pwd; ls sub; echo moved 8'",
+        "sync": True,
+        "metrics.moved.pattern": "moved ([0-9]+)",
+    })  # fmt: skip
+    figures = known(found)
+    assert figures["moved"] == 8
+    assert figures["time"] > 0
+    assert found.raw["stdout"].splitlines()[0].endswith("/work")
+    written = found.probes["device_written_bytes"].value
+    assert written is not None
+    assert written >= 8 << 20
+
+
+def test_a_file_of_a_command_is_its_stored_text(site: Site) -> None:
+    raw = {"run": "sh {file} {seed}", "file": "x.sh", "file_text": "echo figure $1\n"}
+    found = run(site, "command", {**raw, "metrics.seed.pattern": "figure ([0-9]+)"})
+    assert known(found)["seed"] == 7
+
+
+def test_a_command_that_fails_fails_its_trial(site: Site) -> None:
+    found = run(site, "command", {"run": "sh -c 'echo why >&2; exit 3'"})
+    assert found.status is Status.FAILED
+    assert "why" in str(found.error)
+
+
+def test_a_job_file_has_figures_of_each_job(site: Site) -> None:
+    figures = known(run(site, "fio", {"file": "jobs.fio", "file_text": JOBS}))
+    assert figures["reader_read_iops"] > 0
+    assert figures["writer_write_clat_p99"] > 0
+    total = figures["reader_read_bandwidth"] * 1.0
+    assert figures["total_read_bandwidth"] <= total * 1.05
+    assert figures["total_write_iops"] > 0
+
+
+def test_a_job_file_that_fio_refuses_fails_before_the_run(site: Site) -> None:
+    found = run(site, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=read\niodepth=many\n"})
+    assert found.status is Status.FAILED
+    assert [command.stage for command in found.provenance.commands][-1] == "prepare"
+
+
+def test_a_filebench_file_runs_from_its_stored_text(site: Site) -> None:
+    found = run(site, "filebench", {"file": "gone.f", "file_text": SCRIPT, "space": "16m"})
+    assert known(found)["ops_rate"] > 0
+
+
+def test_a_mixed_load_has_figures_of_each_part(site: Site) -> None:
+    found = run(site, "mixed", {
+        "runtime": "1s",
+        "parts.reader.tool": "fio", "parts.reader.rw": "randread", "parts.reader.size": "8m",
+        "parts.files.tool": "engine", "parts.files.files": 200, "parts.files.operations": "create,delete",
+        "parts.job.tool": "fio", "parts.job.file": "j.fio",
+        "parts.job.file_text": "[x]\nrw=write\nsize=4m\nruntime=1\ntime_based\n",
+    })  # fmt: skip
+    figures = known(found)
+    assert figures["reader_read_iops"] > 0
+    assert figures["files_create_rate"] > 0
+    assert figures["job_write_bandwidth"] > 0
+    assert 0 < figures["overlap"] <= 100
+    assert {"fio", "fslab-engine"} <= set(found.provenance.tools)
+
+
+def test_a_part_that_fails_ends_the_others(site: Site) -> None:
+    found = run(site, "mixed", {
+        "parts.a.tool": "command", "parts.a.run": "sleep 50",
+        "parts.b.tool": "command", "parts.b.run": "sh -c 'echo broken >&2; exit 4'",
+    })  # fmt: skip
+    assert found.status is Status.FAILED
+    assert "part 'b' failed: broken" in str(found.error)
+    assert found.duration_s < 40
+
+
+def test_a_mixed_load_that_runs_too_long_leaves_no_process(site: Site) -> None:
+    parts = {
+        f"parts.{name}.{key}": value
+        for name in "ab"
+        for key, value in (("tool", "command"), ("run", "sleep 50"))
+    }
+    found = run(site, "mixed", parts, limit_s=1)
+    assert found.status_text == "failed:timed_out"  # and the file system could be unmounted
+
+
+def test_a_report_of_a_part_is_not_looked_for_through_a_link(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_text("secret")
+    reports = site.runtime / "scratch" / "tool" / "a"
+    found = run(site, "mixed", {
+        "parts.a.tool": "command", "parts.a.run": f"sh -c 'rm -r {reports}; ln -s {tmp_path} {reports}'",
+        "parts.b.tool": "command", "parts.b.run": "sleep 0.2",
+    })  # fmt: skip
+    assert found.status is Status.FAILED
+    assert "a/stdout: the tool's report file cannot be read" in str(found.error)
+    assert "secret" not in str(found.raw)

@@ -1,0 +1,128 @@
+"""A command of the user's own: words, placeholders, metrics, and that nobody runs one unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.cli import consent
+from fslab.errors import NoSpaceError, StudyError, ToolOutputError, UsageError
+from fslab.plan.expand import expand
+from fslab.study.load import load_text
+from fslab.units import Direction, Unit
+from fslab.workloads import REGISTRY, Job, Parameters, ToolOutput
+
+COMMAND = REGISTRY.get("command")
+JOB = Job(directory=Path("/mnt/work"), scratch=Path("/run/s"), seed=7)
+STUDY = """\
+title: t
+media: {m: {type: ram, size: 2g}}
+stacks: {s: {medium: m, filesystem: ext4}}
+workloads: {w: {tool: command, %s}}
+"""
+
+
+def parsed(**raw: Any) -> Parameters:
+    found: Parameters = COMMAND.parse_parameters(raw)
+    return found
+
+
+def written(keys: str) -> dict[str, Any]:
+    (cell,) = expand(load_text(STUDY % keys, "s.yaml"))
+    return cell.workload.parameters
+
+
+@pytest.mark.parametrize(
+    ("keys", "run"),
+    [
+        ("run: \"cp -r 'a b' {directory}/c\"", ("cp", "-r", "a b", "/mnt/work/c")),
+        ("run: [cp, -r, a b, '{directory}/c']", ("cp", "-r", "a b", "/mnt/work/c")),
+        ("run: [sh, -c, 'echo $HOME; echo {seed}']", ("sh", "-c", "echo $HOME; echo 7")),
+        ("run: echo a; rm -rf b", ("echo", "a;", "rm", "-rf", "b")),
+        ("run: [awk, '{print}']", ("awk", "{print}")),
+    ],
+)
+def test_a_command_is_words_and_never_a_shell(keys: str, run: tuple[str, ...]) -> None:
+    assert COMMAND.commands(parsed(**written(keys)), JOB).run == run
+
+
+def test_several_commands_before_and_after() -> None:
+    raw = written("run: [true], prepare: [[mkdir, a], [touch, 'a/b c']], cleanup: \"rm -r a\\nsync\"")
+    commands = COMMAND.commands(parsed(**raw), JOB)
+    assert commands.prepare == (("mkdir", "a"), ("touch", "a/b c"))
+    assert commands.cleanup == (("rm", "-r", "a"), ("sync",))
+
+
+def test_a_flush_is_within_the_time_and_no_text_reaches_the_shell() -> None:
+    run = COMMAND.commands(parsed(run="cp 'a;b' c", sync=True), JOB).run
+    assert run == ("sh", "-c", '"$@" && sync -f .', "fslab", "cp", "a;b", "c")
+
+
+def test_metrics_are_read_from_what_it_prints() -> None:
+    raw = written(
+        'run: x, metrics: {rate: {pattern: "rate: ([0-9.,]+)", unit: B/s, factor: 1000}, '
+        'wait: {pattern: "wait ([0-9.]+)", unit: s, better: lower}}'
+    )
+    parameters = parsed(**raw)
+    declared = {metric.name: (metric.unit, metric.better) for metric in COMMAND.metrics(parameters)}
+    assert declared == {
+        "time": (Unit.SECONDS, Direction.LOWER),
+        "rate": (Unit.BYTES_PER_SECOND, Direction.HIGHER),
+        "wait": (Unit.SECONDS, Direction.LOWER),
+    }
+    output = ToolOutput(stdout="rate: 1\nrate: 1,234.5\n", stderr="wait 0.25", duration_s=3.5)
+    assert COMMAND.read(parameters, output).metrics == {"time": 3.5, "rate": 1_234_500, "wait": 0.25}
+    with pytest.raises(ToolOutputError, match="metric 'rate'"):
+        COMMAND.read(parameters, ToolOutput(stdout="nothing", stderr="", duration_s=1))
+    with pytest.raises(NoSpaceError):
+        COMMAND.read(parameters, ToolOutput(stdout="", stderr="cp: No space left on device", duration_s=1))
+
+
+@pytest.mark.parametrize(
+    ("raw", "what"),
+    [
+        ({}, "Field required"),
+        ({"run": "a 'b"}, "quote is not closed"),
+        ({"run": "a\nb"}, "must be one command"),
+        ({"run": ""}, "must be one command"),
+        ({"run": "a", "rum": 1}, "unknown key 'rum'"),
+        ({"run": "a", "metrics.x.unit": "s"}, "needs a 'pattern' with one group"),
+        ({"run": "a", "metrics.x.pattern": "(a)(b)"}, "needs a 'pattern' with one group"),
+        ({"run": "a", "metrics.x.pattern": "(a"}, "metric 'x'"),
+        ({"run": "a", "metrics.x.pattern": "(a)", "metrics.x.unit": "miles"}, "metric 'x'"),
+        ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
+        ({"run": "a", "metrics.time.pattern": "(a)"}, "is there already"),
+        ({"run": "sh {file}"}, "belong together"),
+        ({"run": "sh", "file": "x.sh"}, "belong together"),
+    ],
+)
+def test_mistakes(raw: dict[str, Any], what: str) -> None:
+    with pytest.raises(ValidationError, match=what):
+        COMMAND.parse_parameters(raw)
+
+
+def test_a_list_of_whole_commands_is_not_taken_for_words() -> None:
+    with pytest.raises(StudyError, match="'mkdir a' is no program"):
+        written("run: x, prepare: [mkdir a, mkdir b]")
+
+
+def test_a_study_with_commands_needs_consent(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = expand(load_text(STUDY % "run: [rm, -rf, '{directory}/x'], prepare: touch x", "s.yaml"))
+    assert consent.own_commands(cells) == ["touch x", "rm -rf DIRECTORY/x"]
+    with pytest.raises(UsageError, match="not allowed"):
+        consent.check(cells, allowed=False)
+    assert "rm -rf DIRECTORY/x" in capsys.readouterr().err
+    consent.check(cells, allowed=True)
+
+
+def test_also_within_a_mix() -> None:
+    parts = "{a: {tool: command, run: touch x}, b: {tool: fio, rw: read, size: 1m}}"
+    cells = expand(
+        load_text((STUDY % f"parts: {parts}").replace("tool: command, parts", "tool: mixed, parts"), "s")
+    )
+    assert consent.own_commands(cells) == ["touch x"]
+    quiet = expand(load_text(STUDY.replace("command, %s", "fio, rw: read, size: 1m"), "s"))
+    consent.check(quiet, allowed=False)

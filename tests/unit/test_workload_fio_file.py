@@ -1,0 +1,102 @@
+"""A job file of fio: what is understood of it, and what of it fio never gets to see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.workloads import REGISTRY, Job
+from fslab.workloads._fio_file_parameters import jobs_of
+
+FIO = REGISTRY.get("fio")
+JOB = Job(directory=Path("/mnt/a:b"), scratch=Path("/s"), seed=7)
+TWO = """\
+; two jobs
+[global]
+bs=4k   # of both
+direct=1
+size=64m
+runtime=2
+time_based
+
+[Reader 1]
+rw=randread
+[writer]
+rw=write
+numjobs=2
+stonewall
+"""
+
+
+def parsed(text: str) -> Any:
+    return FIO.parse_parameters({"file": "x.fio", "file_text": text})
+
+
+def test_the_jobs_of_a_file() -> None:
+    reader, writer = jobs_of(TWO)
+    assert (reader.label, reader.phase, reader.directions, reader.random, reader.direct) == (
+        "reader_1", 0, ("read",), True, True,
+    )  # fmt: skip
+    assert (writer.label, writer.phase, writer.directions, writer.bytes) == (
+        "writer",
+        1,
+        ("write",),
+        128 << 20,
+    )
+    assert reader.options["bs"] == "4k"
+    assert FIO.space_bytes(parsed(TWO)) == 192 << 20
+    assert FIO.expected_s(parsed(TWO)) > 4
+
+
+def test_metrics_by_job_and_in_total() -> None:
+    names = [metric.name for metric in FIO.metrics(parsed(TWO))]
+    assert {"reader_1_read_iops", "writer_write_clat_p99", "total_read_iops", "total_write_bandwidth"} <= set(
+        names
+    )
+    assert FIO.headline(parsed(TWO)) == ("total_read_bandwidth", "total_write_bandwidth")
+    assert FIO.headline(parsed("[a]\nrw=randread\nsize=1m\n")) == ("read_iops",)
+
+
+def test_fio_gets_what_was_understood_and_the_directory() -> None:
+    commands = FIO.commands(parsed(TWO), JOB)
+    text = commands.inputs["jobs.fio"]
+    assert text.splitlines()[:2] == ["[global]", "directory=/mnt/a\\:b"]
+    assert "[Reader 1]\nnew_group\nbs=4k\n" in text
+    assert "time_based\n" in text
+    assert "#" not in text
+    assert commands.prepare[0] == ("fio", "--parse-only", "/s/jobs.fio")
+    assert "create_only=1" in commands.inputs["layout.fio"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "filename=/etc/passwd", "filename=../x", "filename=a:/dev/sda", "filename=-", "directory=/", "opendir=/etc",
+        "exec_prerun=reboot", "exec_postrun=reboot", "ioengine=external:/x.so", "ioengine=net", "ioengine=libblkio",
+        "read_iolog=x", "write_bw_log=x", "write_iolog=x", "merge_blktrace_file=x", "cgroup=x", "uid=0",
+        "filename=${HOME}", "bs=$ncpus", "bs=$pagesize';reboot;'", "description=`reboot`", "mem=mmaphuge:/x",
+        "buffer_pattern='x'", "fill_device=1", "include other.fio", "include\tother.fio", "rw=trim", "rw=randtrim",
+        "  exec_prerun = reboot", "EXEC_PRERUN=reboot", "filename_format=../x", "bs=4k\rexec_prerun=x",
+        "bs=4k\x0bexec_prerun=reboot", "bs=4k\u2028exec_prerun=reboot", "[../x]", "[/x]", "[a] exec_prerun=x", "[.x]",
+        "verify_pattern=/x", "ioscheduler=none", "aux-path=/", "zonemode=zbd", "size=20%", "kb_base=1000",
+    ],
+)  # fmt: skip
+def test_what_reaches_outside_is_refused(line: str) -> None:
+    with pytest.raises(ValidationError):
+        parsed(f"[a]\nsize=1m\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "rw=read\n", "[global]\nbs=4k\n", "[a]\nrw=read\n", "[a]\nsize=1m\nbsx=4k\n"]
+)
+def test_what_is_no_job_file_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError):
+        parsed(text)
+
+
+def test_other_keys_have_no_place_beside_a_file() -> None:
+    with pytest.raises(ValidationError, match="rw"):
+        FIO.parse_parameters({"file": "x.fio", "file_text": TWO, "rw": "read"})

@@ -1,0 +1,81 @@
+"""Several workloads at once: parts, their commands in their directories, their figures under their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.errors import StudyError
+from fslab.plan.expand import expand
+from fslab.study.load import load_text
+from fslab.workloads import REGISTRY, Job, ToolOutput
+
+MIXED = REGISTRY.get("mixed")
+JOB = Job(directory=Path("/w"), scratch=Path("/s"), seed=7)
+PARTS = {
+    "parts.a.tool": "dd", "parts.a.op": "write", "parts.a.count": 4,
+    "parts.b.tool": "command", "parts.b.run": "touch x",
+}  # fmt: skip
+STUDY = """\
+title: t
+media: {m: {type: ram, size: 2g}}
+stacks: {s: {medium: m, filesystem: ext4}}
+workloads: {w: {tool: mixed, runtime: 2s, parts: %s}}
+"""
+
+
+def test_the_commands_of_the_parts() -> None:
+    commands = MIXED.commands(MIXED.parse_parameters(PARTS), JOB)
+    assert commands.prepare == (("mkdir", "-p", "/w/a", "/s/a", "/w/b", "/s/b"),)
+    assert commands.run[-7:] == (
+        "/s", "a", "/w/a", "dd if=/dev/zero of=/w/a/fslab.dd bs=1M count=4 conv=fsync", "b", "/w/b", "touch x",
+    )  # fmt: skip
+    assert commands.cleanup == (("env", "-C", "/w/a", "rm", "-f", "/w/a/fslab.dd"),)
+
+
+def test_figures_of_each_part_and_how_long_they_ran_together() -> None:
+    parameters = MIXED.parse_parameters(PARTS)
+    said = "4194304 bytes (4.2 MB, 4.0 MiB) copied, 2 s, 2.1 MB/s"
+    files = {"together.json": json.dumps({"a": 2.0, "b": 0.5}), "a/stderr": said, "b/stdout": ""}
+    reading = MIXED.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=2.1))
+    assert reading.metrics == {"a_write_bandwidth": 2097152, "b_time": 0.5, "overlap": 25}
+    assert set(reading.metrics) == {metric.name for metric in MIXED.metrics(parameters)}
+    assert reading.messages == ("part 'b' ran for 0.5 s of 2.0 s",)
+    assert reading.written_bytes is None  # a command does not say what it wrote
+    assert MIXED.headline(parameters) == ("a_write_bandwidth", "b_time")
+
+
+def test_a_list_within_a_part_is_an_axis_and_a_run_time_is_for_all() -> None:
+    parts = (
+        "{r: {tool: fio, rw: randread, size: 8m, bs: [4k, 64k]}, m: {tool: filebench, personality: varmail}}"
+    )
+    cells = expand(load_text(STUDY % parts, "s.yaml"))
+    assert [cell.workload.name for cell in cells] == ["w[parts.r.bs=4k]", "w[parts.r.bs=64k]"]
+    for cell in cells:
+        parts_of = MIXED.parse_parameters(cell.workload.parameters).parts
+        assert {own.runtime for _, own in parts_of.values()} == {"2s"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "what"),
+    [
+        ("{a: {tool: fio, rw: read, size: 1m}}", "at least two"),
+        ("{a: {tool: fio, rw: raed, size: 1m}, b: {tool: dd, op: read, count: 1}}", "parts.a.rw: part 'a'"),
+        ("{a: {tool: foi}, b: {tool: dd, op: read, count: 1}}", "parts.a.tool: no workload 'foi'"),
+        ("{a: {tool: mixed}, b: {tool: dd, op: read, count: 1}}", "no workload 'mixed'"),
+        ("{a/b: {tool: dd, op: read, count: 1}, b: {tool: dd, op: read, count: 1}}", "is no name of a part"),
+    ],
+)
+def test_mistakes(parts: str, what: str) -> None:
+    with pytest.raises(StudyError, match=what):
+        load_text(STUDY % parts, "s.yaml")
+
+
+@pytest.mark.parametrize("raw", [{**PARTS, "part.c.tool": "dd"}, {**PARTS, "parts.c": "dd"}])
+def test_unknown_keys(raw: dict[str, Any]) -> None:
+    with pytest.raises((ValidationError, ValueError), match="unknown key"):
+        MIXED.parse_parameters(raw)
