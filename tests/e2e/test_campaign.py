@@ -41,14 +41,19 @@ def identities(trials: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
     return Counter((trial["cell"]["id"], trial["block"]) for trial in trials)
 
 
+def planned(trials: list[dict[str, Any]]) -> int:
+    """How many trials are those that the study asks for: others replace invalid ones, on a machine that is not calm."""
+    return sum(trial["block"] < 3 for trial in trials)
+
+
 def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) -> None:
     done = fslab("run", study)
     assert "two file systems" in done.stdout
-    for word in ("ext4", "xfs", "files", "write", "±", "store.sqlite", "fslab results"):
+    for word in ("ext4", "xfs", "files", "write", "how much better", "store.sqlite", "fslab results"):
         assert word in done.stdout
     assert "[12/12]" in done.stderr
     trials = fslab.trials()
-    assert len(trials) == 12
+    assert planned(trials) == 12
     assert set(identities(trials).values()) == {1}
     for trial in trials:
         assert trial["status"] in {"ok", "invalid"}
@@ -58,7 +63,7 @@ def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) 
         assert all(set(value) == {"value", "unit"} for value in trial["metrics"].values())
     blocks = [trial["block"] for trial in trials]
     assert blocks == sorted(blocks), "trials are interleaved block by block"
-    assert fslab.json("results", "--json")["counts"]["stored"] == 12
+    assert fslab.json("results", "--json")["counts"]["stored"] == len(trials)
     assert "finished" in fslab("results", "--list").stdout
 
 
@@ -83,7 +88,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     assert "undone" in done.stderr
     after = fslab.trials()
     assert identities(after) == Counter(dict.fromkeys(identities(after), 1))
-    assert len(after) == 12
+    assert planned(after) == 12
     kept = {(trial["cell"]["id"], trial["block"]): trial["started"] for trial in after}
     assert all(kept[trial["cell"]["id"], trial["block"]] == trial["started"] for trial in before)
     assert not ours(own_directories)
@@ -155,7 +160,9 @@ def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> 
     (before,) = fslab.json("results", "--list", "--json")
     fslab("run", "--resume", before["campaign"], "--trials", "2")
     (after,) = fslab.json("results", "--list", "--json")
-    assert (before["trials"], after["trials"], after["status"]) == (4, 8, "finished")
+    assert after["trials"] >= before["trials"] + 4
+    assert (before["status"], after["status"]) == ("finished", "finished")
+    assert {trial["block"] for trial in fslab.trials()} >= {0, 1}
     refused = fslab("run", "--resume", before["campaign"], "--trials", "2", code=2)
     assert "already" in refused.stderr
 

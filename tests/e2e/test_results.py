@@ -84,7 +84,7 @@ def trial(cell: Cell, number: int, block: int) -> TrialRecord:
     )  # fmt: skip
 
 
-def on_terminal(store: Path, **environment: str) -> str:
+def on_terminal(store: Path, *options: str, **environment: str) -> str:
     """What a terminal of 80 columns is sent."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
@@ -92,7 +92,7 @@ def on_terminal(store: Path, **environment: str) -> str:
         name: text for name, text in os.environ.items() if name not in {"NO_COLOR", "COLUMNS", "FORCE_COLOR"}
     }
     process = subprocess.Popen(
-        [str(FSLAB), "results", "c", "--store", str(store)], stdin=theirs, stdout=theirs, stderr=theirs,
+        [str(FSLAB), "results", "c", "--store", str(store), *options], stdin=theirs, stdout=theirs, stderr=theirs,
         env={**inherited, "TERM": "xterm-256color", **environment},
     )  # fmt: skip
     os.close(theirs)
@@ -111,7 +111,7 @@ def on_terminal(store: Path, **environment: str) -> str:
 
 
 def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path) -> None:
-    said = on_terminal(store)
+    said = on_terminal(store, "--all")
     assert any(COLOUR.search(found) for found in ESCAPE.findall(said))
     plain = ESCAPE.sub("", said)
     assert "\x1b" not in plain
@@ -137,3 +137,11 @@ def test_a_pipe_gets_plain_text(store: Path) -> None:
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
     assert max(map(cell_len, done.stdout.splitlines())) <= 80
+
+
+def test_the_answer_fits_one_screen(store: Path) -> None:
+    plain = ESCAPE.sub("", on_terminal(store)).rstrip().splitlines()
+    assert len(plain) <= 24
+    assert max(map(cell_len, plain)) <= 80
+    assert "btrfs is best in all 4 metrics" in " ".join(plain)
+    assert any("fslab results c --all" in line for line in plain)

@@ -181,12 +181,13 @@ def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None
         shown(report(planned, trials))
         == """\
 Quick
-rand-write-4k                           write iops
-───────────────────────────────────────────────────────────
-ext4 defaults                           ≈ 100k IOPS ± 2.0 %
-ext4 noatime,data=journal                  50k IOPS ± 2.0 %
-ext4 noatime,data=writeback,barrier=0   ≈ 100k IOPS ± 2.0 %
-xfs                                        40k IOPS ± 2.0 %
+rand-write-4k                        write iops
+────────────────────────────────────────────────────────
+ext4
+  defaults                           ≈ 100k IOPS ± 2.0 %
+  noatime,data=journal                  50k IOPS ± 2.0 %
+  noatime,data=writeback,barrier=0   ≈ 100k IOPS ± 2.0 %
+xfs                                     40k IOPS ± 2.0 %
 
 rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
   noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); no difference seen

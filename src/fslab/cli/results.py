@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 def results(
     campaign: CampaignArgument = "last",
     listing: Annotated[bool, typer.Option("--list", help="List all campaigns of the store instead.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every figure of every stack, with its spread.")
+    ] = False,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -33,9 +36,10 @@ def results(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a campaign's table: file systems across, workloads down.
+    """Show a campaign's results: per workload the best or the tie, by how much, and how sure.
 
-    Each figure is the median of the sound trials with half their range; ratios carry a confidence interval.
+    With --all the whole table: each figure is the median of the usable trials with half their range. --notes and
+    --baseline print it too.
     """
     from fslab.cli import why as causes
     from fslab.store.store import Store
@@ -48,24 +52,39 @@ def results(
             said = causes.as_document(causes.seen_of(opened.campaign(campaign), opened)) if why else None
             print_json(document if said is None else {**document, "why": said})
         else:
-            show(opened.campaign(campaign), opened, baseline, notes=notes)
+            show(opened.campaign(campaign), opened, baseline, notes=notes, everything=everything)
             if why:
                 causes.show(causes.seen_of(opened.campaign(campaign), opened))
 
 
-def show(campaign: Campaign, store: Store, baseline: str | None = None, *, notes: bool = False) -> None:
-    """Print the report of a campaign; with ``notes`` each of them in full."""
-    from fslab.report import terminal
+def show(
+    campaign: Campaign,
+    store: Store,
+    baseline: str | None = None,
+    *,
+    notes: bool = False,
+    everything: bool = False,
+) -> None:
+    """Print the conclusion of a campaign; with ``everything``, ``notes`` or a ``baseline`` the whole report."""
+    from fslab.report import conclusion, conclusion_terminal, terminal
     from fslab.report.build import build
 
-    terminal.show(build(campaign, store.trials(campaign.id), baseline=baseline), console(), notes=notes)
+    report = build(campaign, store.trials(campaign.id), baseline=baseline)
+    if everything or notes or baseline is not None:
+        terminal.show(report, console(), notes=notes)
+    else:
+        conclusion_terminal.show(report, conclusion.conclude(report), console())
 
 
 def as_document(campaign: Campaign, store: Store, baseline: str | None = None) -> dict[str, Any]:
-    """The report of a campaign as JSON values."""
+    """The report of a campaign as JSON values, with its conclusion (against the best, whatever the baseline)."""
     from fslab.report.build import build
+    from fslab.report.conclusion import conclude
 
-    return build(campaign, store.trials(campaign.id), baseline=baseline).model_dump(mode="json")
+    trials = store.trials(campaign.id)
+    report = build(campaign, trials, baseline=baseline)
+    against_best = report if baseline is None else build(campaign, trials)
+    return {**report.model_dump(mode="json"), "conclusion": conclude(against_best).model_dump(mode="json")}
 
 
 def _state(campaign: Campaign) -> str:

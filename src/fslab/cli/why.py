@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fslab.store.store import Store
 
 NOTABLE = 1.0
-SHORT = 6
+SHORT = 3
 
 
 def seen_of(campaign: Campaign, store: Store) -> list[Seen]:
@@ -44,7 +44,9 @@ def show(everything: Sequence[Seen]) -> None:
 
 def show_briefly(campaign: Campaign, store: Store) -> None:
     """The weightiest statements, one line each; nothing where there is nothing to notice."""
-    found = _notable(seen_of(campaign, store))
+    # One of each mechanism: the weightiest comes first.
+    notable = {each.mechanism: each for each in reversed(_notable(seen_of(campaign, store)))}
+    found = sorted(notable.values(), key=lambda statement: -statement.weight)
     screen = console()
     for statement in found[:SHORT]:
         screen.print(f"why: {statement.workload} on {statement.stack}: {statement.text}", markup=False)

@@ -173,6 +173,7 @@ def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summ
         n_invalid=sum(map(is_invalid, odd)),
         n_failed=sum(map(is_failed, odd)),
         n_impossible=sum(map(is_impossible, odd)),
+        planned=stack.id in group.trials,
         notes=book.note(group.label, stack.id, trials, metric.name),
     )
 

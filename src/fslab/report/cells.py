@@ -18,6 +18,8 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def two_lines(row: Row, summary: Summary) -> Text:
     """Mark and value above, spread and notes below."""
+    if not summary.planned:
+        return Text("")
     first = Text(f"{SIGN[summary.mark]} {_value(row, summary)}", style=STYLE[summary.mark])
     second = f"{_spread(row, summary)} {superscripts(summary.notes)}"
     return Text("\n").join((first, Text(second, style="dim")))

@@ -69,7 +69,7 @@ class Summary(Frozen):
     ``values`` are those of the sound trials, in order of blocks; ``spread`` is half their range as a
     fraction of the median. Trials: ``n_sound`` are compared, ``n_doubt`` of them carry a doubt,
     ``n_unknown`` of them lack this figure; ``n_invalid`` and ``n_failed`` are not compared; ``n_impossible`` of
-    those that failed could not be tried on this machine.
+    those that failed could not be tried on this machine. ``planned``: whether the study pairs the two at all.
     """
 
     stack: str
@@ -83,6 +83,7 @@ class Summary(Frozen):
     n_invalid: int
     n_failed: int
     n_impossible: int = 0
+    planned: bool = True
     mark: Mark = Mark.NONE
     notes: tuple[int, ...] = ()
 

@@ -66,9 +66,24 @@ def tall_tables(report: Report) -> Iterator[tuple[list[Row], Table]]:
         table.add_column(Text(workload, style="bold"), overflow="fold")
         for row in rows:
             table.add_column(Text(cells.metric_label(row)), overflow="fold")
-        for index, stack in enumerate(report.stacks):
-            table.add_row(Text(stack.label), *(cells.one_line(row, row.summaries[index]) for row in rows))
+        here = [
+            index for index in range(len(report.stacks)) if any(row.summaries[index].planned for row in rows)
+        ]
+        for index, label in _by_filesystem(report.stacks, here):
+            fields = () if index is None else (cells.one_line(row, row.summaries[index]) for row in rows)
+            table.add_row(Text(label), *fields)
         yield rows, table
+
+
+def _by_filesystem(stacks: Sequence[Stack], here: Sequence[int]) -> Iterator[tuple[int | None, str]]:
+    """Lines of a table: variants stand under their file system; the index is that of the stack, None for a heading."""
+    for first in dict.fromkeys(stacks[index].lines[0] for index in here):
+        own = [index for index in here if stacks[index].lines[0] == first]
+        if len(own) == 1:
+            yield own[0], stacks[own[0]].label
+            continue
+        yield None, first
+        yield from ((index, f"  {' '.join(stacks[index].lines[1:])}") for index in own)
 
 
 def _tables(report: Report, console: Console, width: int) -> Iterator[RenderableType]:

@@ -1,0 +1,289 @@
+"""What a report comes to: for each metric the best or the tie, one sentence for all, and what to know first. Pure.
+
+Stacks count by their file system where there are several, so that mount variants do not compete with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from fslab.cell import Frozen
+from fslab.report.model import Comparison, Note, Report, Row, Stack, Summary, Verdict
+from fslab.report.words import listed
+from fslab.store.campaign import CampaignStatus
+from fslab.units import Direction, Unit
+
+MOST_WARNINGS = 5
+COARSE = 0.2  # a tie that could hide a larger difference is inconclusive
+_SPEEDS = frozenset(
+    {
+        Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
+        Unit.SECONDS,
+    }
+)  # fmt: skip
+# What keeps trials from being compared weighs more than what speaks against those that are.
+_WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
+
+
+class Certainty(StrEnum):
+    """How sure the best of a metric is. ``tie``: the interval contains 1; ``inconclusive``: it does, and is wide;
+    ``few``: too few trials for an interval; ``single``: nothing to compare with."""
+
+    BEST = "best"
+    TIE = "tie"
+    INCONCLUSIVE = "inconclusive"
+    FEW = "few_trials"
+    SINGLE = "not_compared"
+
+
+UNDECIDED = frozenset({Certainty.INCONCLUSIVE, Certainty.FEW})
+
+
+class Standing(Frozen):
+    """Who is best in one metric of one workload. ``kinds`` may be the best, the leading one first; ``labels`` are
+    their stacks in short; ``value`` is the leader's median.
+
+    ``next``: the first that is shown to be worse, as a comparison. ``detectable``: the share that a difference among
+    the tied must have to be detected. ``needed``: complete blocks for an interval, ``n``: those there are.
+    """
+
+    workload: str
+    metric: str
+    unit: Unit
+    better: Direction
+    certainty: Certainty
+    kinds: tuple[str, ...]
+    labels: tuple[str, ...]
+    value: float | None
+    next: Comparison | None = None
+    next_kind: str | None = None
+    detectable: float | None = None
+    n: int = 0
+    needed: int = 0
+
+
+class Important(Frozen):
+    """A warning that matters to the conclusion, and what to do about it."""
+
+    what: str
+    hint: str | None = None
+
+
+class Conclusion(Frozen):
+    """``more``: how many notes are not among the ``warnings``."""
+
+    sentence: str
+    standings: tuple[Standing, ...]
+    warnings: tuple[Important, ...]
+    more: int = 0
+
+
+def conclude(report: Report) -> Conclusion:
+    """The conclusion of a report whose rows compare each stack with the best."""
+    kinds = kinds_of(report.stacks)
+    standings = tuple(
+        _standing(row, report, kinds) for row in report.rows if any(s.values for s in row.summaries)
+    )
+    found = [*_of_campaign(report), *map(_important, _weightiest(report))]
+    shown = tuple(found[:MOST_WARNINGS])
+    notes = sum(1 for each in shown if each not in set(_of_campaign(report)))
+    return Conclusion(
+        sentence=_sentence(report, standings),
+        standings=standings,
+        warnings=shown,
+        more=len(report.notes) - notes,
+    )
+
+
+def kinds_of(stacks: Sequence[Stack]) -> dict[str, str]:
+    """What each stack (by id) counts as: its file system, or itself where that is the same for all."""
+    several = len({stack.filesystem for stack in stacks}) > 1
+    return {stack.id: (stack.filesystem if several else None) or stack.label for stack in stacks}
+
+
+def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
+    label_of = {stack.id: stack.label for stack in report.stacks}
+    measured = [item for item in row.summaries if item.values]
+    by_label = {label_of[item.stack]: item for item in measured}
+    worse = {_other(row, item): item for item in row.comparisons if _is_worse(item)}
+    best = [item for label, item in by_label.items() if label not in worse]
+    best.sort(key=lambda item: label_of[item.stack] != row.leader)
+    tied = [item for item in row.comparisons if _other(row, item) not in worse]
+    names = tuple(dict.fromkeys(kinds[item.stack] for item in best))
+    behind = [item for label, item in worse.items() if kinds[by_label[label].stack] not in names]
+    nearest = min(behind, key=lambda item: item.ratio or 0.0, default=None)
+    rivals = [item for item in tied if kinds[by_label[_other(row, item)].stack] != names[0]]
+    wide = [item.detectable for item in rivals if item.detectable is not None]
+    return Standing(
+        workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
+        certainty=_certainty(row, names, rivals), kinds=names, labels=_short(best, measured, kinds),
+        value=next((item.median for item in best if label_of[item.stack] == row.leader), None),
+        next=nearest, next_kind=None if nearest is None else kinds[by_label[_other(row, nearest)].stack],
+        detectable=max(wide, default=None),
+        n=min((min(item.n) for item in row.comparisons), default=len(measured[0].values)),
+        needed=max((item.needed for item in row.comparisons), default=0),
+    )  # fmt: skip
+
+
+def _certainty(row: Row, names: Sequence[str], rivals: Sequence[Comparison]) -> Certainty:
+    if not row.comparisons or row.better is Direction.NEITHER:
+        return Certainty.SINGLE
+    verdicts = {item.verdict for item in row.comparisons}
+    if verdicts & {Verdict.TOO_FEW, Verdict.NO_RATIO} and Verdict.DIFFERS not in verdicts:
+        return Certainty.FEW
+    if len(names) == 1:
+        return Certainty.BEST
+    coarse = any((item.detectable or 0.0) > COARSE for item in rivals)
+    return Certainty.INCONCLUSIVE if coarse else Certainty.TIE
+
+
+def _short(best: Sequence[Summary], measured: Sequence[Summary], kinds: dict[str, str]) -> tuple[str, ...]:
+    """``xfs``, ``xfs (2 of 4)``: a kind, with how many of its stacks where that is not all."""
+    found = {}
+    for kind in dict.fromkeys(kinds[item.stack] for item in best):
+        own = sum(kinds[item.stack] == kind for item in best)
+        of = sum(kinds[item.stack] == kind for item in measured)
+        found[kind] = kind if own == of else f"{kind} ({own} of {of})"
+    return tuple(found.values())
+
+
+def _is_worse(item: Comparison) -> bool:
+    """As the marks of the table: better than each other one needs no correction (see ``Mark``)."""
+    return item.verdict is Verdict.DIFFERS
+
+
+def _other(row: Row, item: Comparison) -> str:
+    return item.denominator if item.numerator == row.leader else item.numerator
+
+
+def _sentence(report: Report, standings: Sequence[Standing]) -> str:
+    """``btrfs is slower in 21 of 32 metrics; ext4 and xfs are indistinguishable in 30``."""
+    if not standings:
+        return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
+    judged = [each for each in standings if each.certainty is not Certainty.SINGLE]
+    if not judged:
+        return "Nothing to compare: each metric was measured on one stack only."
+    if all(each.certainty is Certainty.FEW for each in judged):
+        n, needed = min(each.n for each in judged), max(each.needed for each in judged)
+        return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
+    if len(judged) == 1:
+        return _of_one(judged[0])
+    won_all = all(each.certainty is Certainty.BEST and each.kinds == judged[0].kinds for each in judged)
+    parts = [*_winners(judged), *(() if won_all else _losers(judged, report)), *_ties(judged)]
+    sentence = f"{'; '.join(parts)}."
+    return sentence.replace("no clear", "No clear", 1) if sentence.startswith("no clear") else sentence
+
+
+def _of_one(only: Standing) -> str:
+    if only.certainty is Certainty.BEST:
+        return f"{only.labels[0]} is best."
+    what = (
+        "indistinguishable"
+        if only.certainty is Certainty.TIE
+        else "not distinguished: the result is inconclusive"
+    )
+    return f"{listed(only.kinds)} are {what}."
+
+
+def _winners(known: Sequence[Standing]) -> Iterator[str]:
+    won = Counter(each.kinds[0] for each in known if each.certainty is Certainty.BEST).most_common(3)
+    if won:
+        first = f"{won[0][0]} is best in {_share(won[0][1], known)}"
+        yield listed([first, *(f"{kind} in {count}" for kind, count in won[1:])])
+
+
+def _losers(known: Sequence[Standing], report: Report) -> Iterator[str]:
+    """Who is behind most often, where it is not the rest of two."""
+    kinds = kinds_of(report.stacks)
+    label = {stack.label: stack.id for stack in report.stacks}
+    slower: Counter[str] = Counter()
+    for row, each in _pairs(report, known):
+        present = {kinds[item.stack] for item in row.summaries if item.values}
+        worse = {kinds[label[_other(row, item)]] for item in row.comparisons if _is_worse(item)}
+        slower.update(worse & present - set(each.kinds))
+    word = "slower" if all(each.unit in _SPEEDS for each in known) else "worse"
+    if slower and len(set(kinds.values())) > 2:
+        kind, count = slower.most_common(1)[0]
+        yield f"{kind} is {word} than the best in {_share(count, known)}"
+
+
+def _ties(known: Sequence[Standing]) -> Iterator[str]:
+    sets = Counter(frozenset(each.kinds) for each in known if each.certainty is Certainty.TIE)
+    if sets:
+        group, count = sets.most_common(1)[0]
+        order = list(dict.fromkeys(kind for each in known for kind in each.kinds))
+        yield f"{listed(sorted(group, key=order.index))} are indistinguishable in {_share(count, known)}"
+    undecided = sum(each.certainty in UNDECIDED for each in known)
+    if undecided == len(known):
+        yield f"no clear winner in any of {len(known)} metrics: too noisy, or too few trials"
+    elif undecided:
+        yield f"{undecided} of {len(known)} metrics {'is' if undecided == 1 else 'are'} inconclusive"
+
+
+def _share(count: int, known: Sequence[Standing]) -> str:
+    total = len(known)
+    return f"all {total} metrics" if count == total else f"{count} of {total} metrics"
+
+
+def _pairs(report: Report, known: Sequence[Standing]) -> Iterator[tuple[Row, Standing]]:
+    by_key = {(each.workload, each.metric): each for each in known}
+    for row in report.rows:
+        if (row.workload, row.metric) in by_key:
+            yield row, by_key[row.workload, row.metric]
+
+
+def _of_campaign(report: Report) -> list[Important]:
+    found = []
+    counts = report.counts
+    if report.status is not CampaignStatus.FINISHED:
+        state = report.status.value.replace("_", " ")
+        missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
+        found.append(
+            Important(
+                what=f"{state}: {counts.stored}{missing} trials are stored",
+                hint=f"finish it: fslab run --resume {report.campaign}",
+            )
+        )
+    if report.extended_from:
+        was = ", ".join(map(str, report.extended_from))
+        found.append(
+            Important(
+                what=f"trials were added (first {was} each): 95 % intervals hold for a number fixed beforehand",
+                hint="--precision accounts for repeated looks",
+            )
+        )
+    return found
+
+
+def _uncorrected(report: Report) -> list[Important]:
+    """How many differences from the best may be chance among all comparisons of their row."""
+    differing = [item for row in report.rows for item in row.comparisons if item.verdict is Verdict.DIFFERS]
+    unsure = sum(not item.holds_together for item in differing)
+    if not unsure:
+        return []
+    what = f"{unsure} of {len(differing)} differences are not significant after Holm correction"
+    return [Important(what=what, hint="more trials can decide them")]
+
+
+def _weightiest(report: Report) -> list[Note]:
+    """Notes that speak against the figures, the weightiest first; what is merely good to know is left out."""
+    found = [note for note in report.notes if note.severity in _WEIGHTS]
+    return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
+
+
+def _important(note: Note) -> Important:
+    kind = note.kind.replace(":", ", ").replace("_", " ")
+    text = " ".join((note.summary or note.message).split())
+    count = note.trials
+    where = f" ({count} trial{'s' * (count != 1)}{_where(note)})" if count else ""
+    state = "invalid, " if note.severity == "invalid" and kind != "invalid" else ""
+    return Important(what=f"{state}{kind}: {text}{where}", hint=note.hint)
+
+
+def _where(note: Note) -> str:
+    stacks = list(dict.fromkeys(place.stack for place in note.places))
+    works = list(dict.fromkeys(place.workload for place in note.places))
+    place = " on ".join(names[0] for names in (works, stacks) if len(names) == 1)
+    return f", {place}" if place else ""

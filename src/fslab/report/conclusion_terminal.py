@@ -1,0 +1,202 @@
+"""Shows the conclusion of a report on one screen: the sentence, a line per metric, warnings, and where the rest is."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.report.conclusion import UNDECIDED, Certainty, Conclusion, Standing
+from fslab.report.model import Report
+from fslab.report.words import ratio_text, share_text
+from fslab.store.campaign import CampaignStatus
+from fslab.units import Direction, Unit, format_size, format_value
+
+NARROWEST, WIDEST = 20, 110
+TABLE_FROM = 72  # columns; narrower, each metric is a sentence
+MANY = 12  # metrics; more are put together by who is best
+NAMED = 4
+NOISY = 1.0  # as a share: what only a factor above 2 would tell apart
+SIGN = {
+    Certainty.BEST: "★",
+    Certainty.TIE: "≈",
+    Certainty.INCONCLUSIVE: "?",
+    Certainty.FEW: "?",
+    Certainty.SINGLE: " ",
+}
+STYLE = {Certainty.BEST: "bold green", Certainty.TIE: "green"}
+
+
+def show(report: Report, conclusion: Conclusion, console: Console) -> None:
+    """Print it, fitted to the console's width."""
+    for part in parts(report, conclusion, console.width):
+        console.print(part, soft_wrap=True)
+
+
+def parts(report: Report, conclusion: Conclusion, columns: int) -> Iterator[RenderableType]:
+    """Its pieces from top to bottom."""
+    width = min(max(columns, NARROWEST), WIDEST)
+    yield _wrapped(report.title, width, style="dim")
+    yield _wrapped(conclusion.sentence, width, style="bold")
+    yield Text("")
+    if len(conclusion.standings) > MANY:
+        yield from _together(conclusion.standings, width)
+    elif width >= TABLE_FROM:
+        yield _table(conclusion.standings)
+    else:
+        yield from _sentences(conclusion.standings, width)
+    if conclusion.standings:
+        yield _wrapped(_legend(report, conclusion.standings), width, style="dim")
+        yield Text("")
+    for warning in conclusion.warnings:
+        hint = f" → {warning.hint}" if warning.hint else ""
+        yield _wrapped(f"! {warning.what}{hint}", width, style="yellow")
+    yield from (_wrapped(line, width, style="dim") for line in _rest(report, conclusion))
+
+
+def _table(standings: Sequence[Standing]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("workload", overflow="fold")
+    table.add_column("best", overflow="fold")
+    table.add_column("median", justify="right", no_wrap=True)
+    table.add_column("how much better", overflow="fold")
+    for each in standings:
+        best = Text(f"{SIGN[each.certainty]} {', '.join(each.labels)}", style=STYLE.get(each.certainty, ""))
+        table.add_row(Text(_label(each, standings)), best, _value(each), Text(_margin(each)))
+    return table
+
+
+def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
+    for each in standings:
+        first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {', '.join(each.labels)} {_value(each)}"
+        yield _wrapped(first, width, style=STYLE.get(each.certainty, ""))
+        if margin := _margin(each):
+            yield Text("\n".join(textwrap.wrap(margin, width, initial_indent="  ", subsequent_indent="  ")))
+
+
+def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
+    """A line for each way to stand: who is best, in how many metrics, and in which by how much."""
+    groups: dict[tuple[Certainty, frozenset[str]], list[Standing]] = {}
+    for each in standings:
+        groups.setdefault((each.certainty, frozenset(each.kinds)), []).append(each)
+    for (certainty, _), alike in sorted(groups.items(), key=lambda item: -len(item[1])):
+        kinds = ", ".join(alike[0].kinds)
+        ranked = sorted(alike, key=lambda one: -((one.next and one.next.ratio) or 0.0))
+        named = ", ".join(f"{_name(one, standings)}{_factor(one)}" for one in ranked[:NAMED])
+        more = f" and {len(alike) - NAMED} more" if len(alike) > NAMED else ""
+        yield _wrapped(
+            f"{SIGN[certainty]} {kinds}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}{more}",
+            width, style=STYLE.get(certainty, ""),
+        )  # fmt: skip
+
+
+def _word(certainty: Certainty, one: Standing) -> str:
+    words = {
+        Certainty.BEST: " best", Certainty.TIE: " indistinguishable", Certainty.INCONCLUSIVE: " inconclusive",
+        Certainty.FEW: " first, too few trials to tell", Certainty.SINGLE: " alone",
+    }  # fmt: skip
+    if certainty is Certainty.SINGLE and one.better is Direction.NEITHER:
+        return " (no preferred direction)"
+    return words[certainty]
+
+
+def _factor(one: Standing) -> str:
+    return f" ({ratio_text(one.next.ratio)[0]} × {one.next_kind})" if one.next and one.next.ratio else ""
+
+
+def _name(one: Standing, among: Sequence[Standing]) -> str:
+    alone = sum(other.workload == one.workload for other in among) == 1
+    return one.workload if alone else f"{one.workload}, {one.metric.replace('_', ' ')}"
+
+
+def _label(one: Standing, among: Sequence[Standing]) -> str:
+    """The workload for its headline; below it other metrics by name."""
+    first = next(other for other in among if other.workload == one.workload)
+    return one.workload if one is first else f"  {one.metric.replace('_', ' ')}"
+
+
+def _value(one: Standing) -> str:
+    return format_value(one.value, one.unit)
+
+
+def _margin(one: Standing) -> str:
+    """``1.93 × ext4 (1.87–1.99)``; of a tie what a difference would have to be, and who is behind."""
+    behind = _behind(one)
+    match one.certainty:
+        case Certainty.BEST:
+            return behind
+        case Certainty.TIE | Certainty.INCONCLUSIVE:
+            return "; ".join(filter(None, (_limit(one.detectable), behind)))
+        case Certainty.FEW:
+            return f"{one.n} of {one.needed} trials needed"
+        case Certainty.SINGLE:
+            return "no preferred direction" if one.better is Direction.NEITHER else "nothing to compare with"
+
+
+def _limit(detectable: float | None) -> str:
+    if detectable is None:
+        return ""
+    return "far too noisy" if detectable > NOISY else f"> {share_text(detectable)} detectable"
+
+
+def _behind(one: Standing) -> str:
+    found = one.next
+    if found is None or found.ratio is None or found.interval is None:
+        return ""
+    ratio, low, high = ratio_text(found.ratio, found.interval.low, found.interval.high)
+    if one.better is Direction.LOWER:
+        size = "as long" if one.unit in {Unit.NANOSECONDS, Unit.SECONDS} else "as much"
+        return f"{one.next_kind} {ratio} × {size} ({low}–{high})"
+    return f"{ratio} × {one.next_kind} ({low}–{high})"
+
+
+def _legend(report: Report, standings: Sequence[Standing]) -> str:
+    used = {each.certainty for each in standings}
+    told = []
+    if Certainty.BEST in used:
+        told.append("★ better than all others")
+    if Certainty.TIE in used:
+        told.append("≈ indistinguishable")
+    if used & UNDECIDED:
+        told.append("? not decided")
+    if len(standings) <= MANY and any((each.detectable or NOISY) < NOISY for each in standings):
+        told.append("> x %: what would be detected")
+    if any(each.next for each in standings):
+        told.append(f"× the next clearly worse ({report.coverage * 100:g} % CI)")
+    return " · ".join(told)
+
+
+def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
+    """What there is besides, each with its command."""
+    counts = report.counts
+    flawed = [
+        f"{number} {word}"
+        for number, word in (
+            (counts.doubt, "of them with warnings"), (counts.invalid, "invalid"),
+            (counts.failed - counts.impossible, "failed"), (counts.impossible, "not possible here"),
+        )
+        if number
+    ]  # fmt: skip
+    memory = f", {format_size(report.memory_bytes)}" if report.memory_bytes else ""
+    trials = (
+        f"{counts.stored} trial{'s' * (counts.stored != 1)}: {', '.join([f'{counts.sound} usable', *flawed])}"
+    )
+    yield f"{trials} · kernel {report.kernel or 'unknown'}{memory} · on {', '.join(report.media)}"
+    if report.scale != 1:
+        yield f"at {report.scale:g} of the study's sizes, counts and run times"
+    more = f" ({conclusion.more} more)" if conclusion.more else ""
+    notes = f" · --notes: all notes{more}" if report.notes else ""
+    yield f"more: fslab results {report.campaign} --all: each stack's figures{notes} · --why: causes"
+    undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
+    if undecided and report.status is CampaignStatus.FINISHED:
+        needed = max(max(2 * each.n, each.needed) for each in undecided)
+        yield f"to decide more: fslab run --resume {report.campaign} --trials {needed}"
+
+
+def _wrapped(line: str, width: int, *, style: str = "") -> Text:
+    lines = textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return Text("\n".join(lines), style=style)

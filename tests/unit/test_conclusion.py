@@ -1,0 +1,179 @@
+"""The conclusion of a report: who is best, whether that is certain, what to do; on one screen of any width."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Mapping, Sequence
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from tests.unit.test_report import (
+    BTRFS,
+    EXT4,
+    IOPS,
+    LATENCY,
+    MEDIUM,
+    RANDOM,
+    SYNCED,
+    XFS,
+    cells,
+    report,
+    trial,
+)
+
+from fslab.cell import Cell, StackSpec, WorkloadSpec
+from fslab.record import Metric, Severity, TrialRecord, ValidityWarning
+from fslab.report.conclusion import MOST_WARNINGS, Certainty, Conclusion, conclude
+from fslab.report.conclusion_terminal import show
+from fslab.report.model import Report
+from fslab.store.campaign import CampaignStatus
+from fslab.units import Direction
+
+SCREEN = 24
+
+
+def measured(
+    planned: Sequence[Cell], middle: Mapping[str, float], *, noise: float = 0.01, blocks: int = 5,
+    metrics: Sequence[Metric] = (IOPS,), validity: Sequence[ValidityWarning] = (),
+) -> list[TrialRecord]:  # fmt: skip
+    """Trials around a middle by file system, with normal noise of its own in each."""
+    draw = random.Random(1)
+
+    def value(cell: Cell, metric: Metric) -> float:
+        speed = middle[cell.stack.filesystem or ""] * (1 + draw.gauss(0, noise))
+        return 1000 * (1 / speed if metric.better is Direction.LOWER else speed)
+
+    return [
+        trial(cell, block, {metric: value(cell, metric) for metric in metrics}, validity=tuple(validity))
+        for cell in planned
+        for block in range(blocks)
+    ]
+
+
+def three(**more: object) -> Report:
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    settings = {"noise": 0.01, "blocks": 5, "validity": (), **more}
+    return report(planned, measured(planned, {"ext4": 1.0, "xfs": 2.0, "btrfs": 0.5}, **settings))  # type: ignore[arg-type]
+
+
+def told(found: Report, width: int = 80) -> str:
+    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
+    show(found, conclude(found), console)
+    return console.export_text()
+
+
+def sparse(stacks_each: int = 4, works: int = 16) -> Report:
+    """Twelve stacks and 32 metrics; every other workload runs on three of the stacks only."""
+    options = ["defaults", *(f"noatime,commit={number}" for number in range(1, stacks_each))]
+    stacks = [
+        StackSpec(name=f"{name} {mount}", medium=MEDIUM, filesystem=name, mount_options=mount)
+        for name in ("ext4", "xfs", "btrfs")
+        for mount in options
+    ]
+    planned = [
+        Cell(stack=stack, workload=WorkloadSpec(name=f"work-{number}", tool="sync"))
+        for number in range(works)
+        for stack in stacks
+        if number % 2 == 0 or stack.mount_options == "defaults"
+    ]
+    middle = {"ext4": 1.0, "xfs": 1.0, "btrfs": 0.5}
+    return report(tuple(planned), measured(planned, middle, metrics=(IOPS, LATENCY), noise=0.02))
+
+
+def test_a_winner_is_told_with_how_much_and_how_sure() -> None:
+    found = conclude(three())
+    assert found.sentence == "xfs is best."
+    (only,) = found.standings
+    assert (only.certainty, only.kinds, only.next_kind) == (Certainty.BEST, ("xfs",), "ext4")
+    text = told(three())
+    assert "★ xfs" in text
+    assert "2.0" in text
+    assert "× ext4 (" in text
+    assert "to decide more" not in text
+
+
+def test_lower_is_better_is_said_as_multiples_of_time() -> None:
+    planned = cells((EXT4, XFS), SYNCED)
+    found = report(planned, measured(planned, {"ext4": 2.0, "xfs": 1.0}, metrics=(LATENCY,)))
+    latency = next(each for each in conclude(found).standings if each.metric == "fsync_mean")
+    assert latency.kinds == ("ext4",)
+    assert "as long (" in told(found)
+
+
+def test_a_tie_says_what_would_be_detected() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 1.0}))
+    assert conclude(found).sentence in {
+        "ext4 and xfs are indistinguishable.",
+        "xfs and ext4 are indistinguishable.",
+    }
+    assert "% detectable" in told(found)
+
+
+def test_a_wide_tie_is_inconclusive_and_says_what_to_do() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 1.0}, noise=0.3))
+    assert conclude(found).standings[0].certainty is Certainty.INCONCLUSIVE
+    assert "to decide more: fslab run --resume 20261120-k3f --trials 10" in told(found)
+
+
+def test_one_trial_ranks_nothing_and_says_how_many_are_needed() -> None:
+    text = told(three(blocks=1))
+    assert "No ranking yet: 1 complete block; 3 needed." in text
+    assert "★" not in text
+    assert "fslab run --resume 20261120-k3f --trials 3" in text
+
+
+def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
+    kinds = ("foreign_load", "cpu_stolen", "cpu_saturated", "memory_pressure", "stalled", "not_steady")
+    warnings = [
+        ValidityWarning(kind=kind, severity=Severity.DOUBT, message=kind, hint="stop it") for kind in kinds
+    ]
+    warnings.append(ValidityWarning(kind="volume_small", severity=Severity.NOTE, message="small"))
+    found = conclude(three(validity=warnings))
+    assert len(found.warnings) == MOST_WARNINGS
+    assert all(each.hint == "stop it" for each in found.warnings)
+    assert not any("volume" in each.what for each in found.warnings)
+    assert found.more == 2
+    assert "--notes: all notes (2 more)" in " ".join(told(three(validity=warnings)).split())
+
+
+def test_an_unfinished_campaign_comes_first() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    found = report(
+        planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}, blocks=4), status=CampaignStatus.INTERRUPTED
+    )
+    assert conclude(found).warnings[0].what == "interrupted: 8 of 10 trials are stored"
+
+
+def test_more_trials_for_a_known_result_are_said() -> None:
+    planned = cells((EXT4, XFS), RANDOM)
+    trials = measured(planned, {"ext4": 1.0, "xfs": 2.0})
+    settings = {"stopping": {"trials": 5}, "extended_from": [3]}
+    assert "first 3 each" in conclude(report(planned, trials, settings=settings)).warnings[0].what
+
+
+def test_mount_variants_count_as_their_file_system() -> None:
+    found: Conclusion = conclude(sparse())
+    assert "btrfs is slower than the best in all 32 metrics" in found.sentence
+    assert "ext4 are indistinguishable in" in found.sentence
+    assert {kind for each in found.standings for kind in each.kinds} == {"ext4", "xfs"}
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("make", [three, sparse])
+def test_it_fits_the_width_and_at_80_columns_one_screen(make: object, width: int) -> None:
+    assert callable(make)
+    lines = told(make(), width).rstrip().splitlines()
+    assert max(map(cell_len, lines)) <= width
+    if width >= 80:
+        assert len(lines) <= SCREEN
+
+
+def test_nothing_measured_is_said() -> None:
+    planned = cells((EXT4,), RANDOM)
+    assert conclude(report(planned, [])).sentence == "No trial is stored yet."
+    alone = conclude(report(planned, measured(planned, {"ext4": 1.0})))
+    assert alone.sentence.startswith("Nothing to compare")
