@@ -1,41 +1,59 @@
 """Made-up measurements for the simulation of stopping rules: cells whose true ratio is known.
 
-The logarithm of each value has the stated standard deviation about its cell's level, of one shape or another.
+The logarithm of each value has the stated standard deviation about its cell's level, of one shape or another. A ratio
+of 1 means equal means of logarithms, without the spikes where there are any.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, sqrt
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 MOST = 40  # blocks that a rule may ask for
-Cell = list[float]  # a value for each block
+Floats = NDArray[np.float64]
+Noise = Callable[[np.random.Generator, int], Floats]  # how many comparisons; a column for each block
 
 
-def normal(rng: random.Random, _block: int, _before: float) -> float:
-    return rng.gauss(0, 1)
+def normal(rng: np.random.Generator, count: int) -> Floats:
+    noise: Floats = rng.standard_normal((count, MOST))
+    return noise
 
 
-def heavy_tailed(rng: random.Random, _block: int, _before: float) -> float:
+def quiet(rng: np.random.Generator, count: int) -> Floats:
+    """A fifth of the stated spread, as within one mode of the bimodal shapes."""
+    return 0.2 * normal(rng, count)
+
+
+def heavy_tailed(rng: np.random.Generator, count: int) -> Floats:
     """Student's t with 3 degrees of freedom, scaled to a standard deviation of 1."""
-    return rng.gauss(0, 1) / sqrt(rng.gammavariate(1.5, 2) / 3) / sqrt(3)
+    noise: Floats = rng.standard_t(3, (count, MOST)) / np.sqrt(3)
+    return noise
 
 
-def spiky(rng: random.Random, _block: int, _before: float) -> float:
+def spiky(rng: np.random.Generator, count: int) -> Floats:
     """One trial in ten is slower by a Pareto-distributed factor; only the others have the stated spread."""
-    return rng.gauss(0, 1) - (3 * rng.paretovariate(1.5) if rng.random() < 0.1 else 0)
+    spikes = 3 * (1 + rng.pareto(1.5, (count, MOST)))
+    return normal(rng, count) - np.where(rng.random((count, MOST)) < 0.1, spikes, 0)
 
 
-def bimodal(rng: random.Random, _block: int, _before: float) -> float:
-    """Three trials in ten are on a lower level."""
-    return rng.gauss(0, 0.2) + 0.98 * (-1.528 if rng.random() < 0.3 else 0.655)
+def bimodal(rng: np.random.Generator, count: int, share: float = 0.3) -> Floats:
+    """A ``share`` of the trials is on a lower level; mean 0, standard deviation 1."""
+    lower = rng.random((count, MOST)) < share
+    levels = np.where(lower, share - 1, share) / np.sqrt(share * (1 - share))
+    noise: Floats = quiet(rng, count) + np.sqrt(1 - 0.2**2) * levels
+    return noise
 
 
-def autocorrelated(rng: random.Random, block: int, before: float) -> float:
-    """AR(1) with 0.5, each cell on its own."""
-    return rng.gauss(0, 1) if block == 0 else 0.5 * before + sqrt(0.75) * rng.gauss(0, 1)
+def autocorrelated(rng: np.random.Generator, count: int, along: float = 0.5) -> Floats:
+    """AR(1), each cell on its own."""
+    noise = normal(rng, count)
+    for block in range(1, MOST):
+        noise[:, block] = along * noise[:, block - 1] + np.sqrt(1 - along**2) * noise[:, block]
+    return noise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,8 +61,8 @@ class Shape:
     """``drift`` is a share per block, common to both cells."""
 
     name: str
-    a: Callable[[random.Random, int, float], float]
-    b: Callable[[random.Random, int, float], float]
+    a: Noise
+    b: Noise
     drift: float = 0.0
 
 
@@ -54,18 +72,21 @@ SHAPES = (
     Shape(name="spikes (Pareto, 10 %)", a=spiky, b=spiky),
     Shape(name="spikes in one cell only", a=normal, b=spiky),
     Shape(name="bimodal (70 : 30)", a=bimodal, b=bimodal),
+    Shape(name="bimodal in one cell only", a=quiet, b=bimodal),
+    Shape(name="the same, 85 : 15", a=quiet, b=partial(bimodal, share=0.15)),
     Shape(name="drifting, −1 % a block", a=normal, b=normal, drift=-0.01),
+    Shape(
+        name="autocorrelated (AR 0.3)",
+        a=partial(autocorrelated, along=0.3),
+        b=partial(autocorrelated, along=0.3),
+    ),
     Shape(name="autocorrelated (AR 0.5)", a=autocorrelated, b=autocorrelated),
 )
 
 
-def measure(rng: random.Random, shape: Shape, spread: float, ratio: float) -> tuple[Cell, Cell]:
-    """Values of the two cells for each block; a is ``ratio`` times b."""
-    cells = []
-    for noise, level in ((shape.a, ratio), (shape.b, 1.0)):
-        cell, last = [], 0.0
-        for block in range(MOST):
-            last = noise(rng, block, last)
-            cell.append(1000 * level * exp(spread * last + shape.drift * block))
-        cells.append(cell)
-    return cells[0], cells[1]
+def measure(
+    rng: np.random.Generator, shape: Shape, spread: float, ratio: float, count: int
+) -> tuple[Floats, Floats]:
+    """Logarithms of the two cells' values, a row for each of ``count`` comparisons; a is ``ratio`` times b."""
+    drift = shape.drift * np.arange(MOST)
+    return np.log(ratio) + spread * shape.a(rng, count) + drift, spread * shape.b(rng, count) + drift

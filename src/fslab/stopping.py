@@ -21,13 +21,15 @@ class Until(StrEnum):
 class Stopping(Frozen):
     """``trials`` of each cell to begin with; with a ``precision`` (a share: 0.05) more, up to ``max_trials``.
 
-    Without ``precision`` there are exactly ``trials``.
+    Without ``precision`` there are exactly ``trials``. ``planned_most``: of a campaign that was given more, the most
+    that it was planned with. What error each look may make goes by that, since trials were seen before the change.
     """
 
     trials: int
     precision: float | None = None
     until: Until = Until.DECIDED
     max_trials: int = 40
+    planned_most: int | None = None
 
     @property
     def most(self) -> int:

@@ -192,7 +192,7 @@ xfs                                     40k IOPS ± 2.0 %
 rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
   noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); no difference seen
   between ext4 noatime,data=writeback,barrier=0 and ext4 defaults: within
-  0.97–1.03 ×, one of 4.1 % would have been
+  0.97–1.03 ×, one of 4.6 % would have been
   ranked: 1.= ext4 noatime,data=writeback,barrier=0, ext4 defaults · 3. ext4
   noatime,data=journal · 4. xfs
 

@@ -70,8 +70,8 @@ def test_against_a_baseline_each_is_told_as_a_part_of_it() -> None:
 def test_tie_shares_the_mark_and_tells_what_could_have_been_seen() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
     assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
-    # Half-width 0.01963 · (1 + t(0.8; 4)/t(0.975; 4)) = 0.01963 · (1 + 0.941/2.776) = 0.0263, e^0.0263 − 1 = 2.7 %
-    tied = "no difference seen between xfs and ext4: within 0.98–1.02 ×, one of 2.7 % would have been"
+    # Half-width 0.01963 is t(0.975; 4) = 2.776 estimated errors; 80 % take 4.678: e^0.0331 − 1 = 3.4 %
+    tied = "no difference seen between xfs and ext4: within 0.98–1.02 ×, one of 3.4 % would have been"
     assert words(found, HIGHER) == f"xfs 2.00 × btrfs (1.96–2.04); {tied}"
 
 
@@ -83,9 +83,21 @@ def test_stacks_that_cannot_be_told_apart_share_a_place() -> None:
 def test_several_ties_each_tell_their_interval() -> None:
     found = outcome(HIGHER, ext4=NOISY, xfs=FLAT, btrfs=FLAT)
     assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": MAYBE}
-    alike = "within 0.98–1.02 ×, one of 2.7 % would have been"
+    alike = "within 0.98–1.02 ×, one of 3.4 % would have been"
     ties = f"xfs ({alike}), btrfs ({alike})"
     assert words(found, HIGHER) == f"no difference seen between ext4 and {ties}"
+
+
+def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() -> None:
+    # 1.03 × 1.02⁻¹ … 1.02: an interval √3 times as wide holds 1
+    found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT)
+    assert words(found, HIGHER) == (
+        "xfs 1.03 × ext4 (1.01–1.05); this difference holds only if trials are independent, which takes 20 "
+        "blocks to know"
+    )
+    found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT, btrfs=times(0.5))
+    assert "the difference from ext4 holds only if trials are independent" in words(found, HIGHER)
+    assert "independent" not in words(outcome(HIGHER, xfs=times(1.1, NOISY), ext4=FLAT), HIGHER)
 
 
 def test_too_few_trials_mark_nothing_and_say_how_many_are_enough() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 
 import pytest
@@ -61,11 +62,37 @@ def test_decided_is_one_side_or_the_other() -> None:
 
 def test_a_difference_counts_when_it_holds_together_with_the_others() -> None:
     clear = Compared(cells=("xfs", "ext4"), estimate=estimate(1.2, 1.5, p_value=0.001))
-    faint = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.01, 1.5, p_value=0.04))
+    faint = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.01, 1.5, p_value=0.04, n=20))
     equal = Compared(cells=("ext4", "btrfs"), estimate=estimate(0.98, 1.02, p_value=0.9))
     # of three, Holm makes 0.04 into 2·0.04: seen alone, not together
     assert settled([clear, faint, equal], goal=Goal.DECIDED, precision=0.05) == [True, False, True]
     assert settled([faint], goal=Goal.DECIDED, precision=0.05) == [True]
+
+
+def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
+    # log 1.5 is 0.405 and log 1.2 is 0.182: 0.294 ± 0.112; √3 times as wide is ± 0.193
+    clear = estimate(1.2, 1.5, p_value=0.001, n=5)
+    # 0.208 ± 0.198: √3 times as wide is ± 0.343
+    faint = estimate(1.01, 1.5, p_value=0.04, n=19)
+    assert not clear.rests_on_independence
+    assert faint.rests_on_independence
+    assert faint.differs
+    assert settled([Compared(cells=("a", "b"), estimate=clear)], goal=Goal.DECIDED, precision=0.05) == [True]
+    assert settled([Compared(cells=("a", "b"), estimate=faint)], goal=Goal.DECIDED, precision=0.05) == [False]
+    assert expected_needed(faint, precision=0.05, goal=Goal.DECIDED, looks=Looks(first=5)) == 20 - 19
+    # an interval that is as wide already is not made wider
+    assert not replace(faint, widening=1.7321).rests_on_independence
+
+
+def test_twenty_blocks_know_whether_trials_are_alike() -> None:
+    faint = estimate(1.01, 1.5, p_value=0.04, n=20)
+    assert not faint.rests_on_independence
+    assert settled([Compared(cells=("a", "b"), estimate=faint)], goal=Goal.DECIDED, precision=0.05) == [True]
+
+
+def test_what_does_not_differ_rests_on_nothing() -> None:
+    assert not estimate(0.9, 1.5, n=5).rests_on_independence
+    assert not nothing(Reason.TOO_FEW_SAMPLES).rests_on_independence
 
 
 def test_precise_asks_for_every_width() -> None:
@@ -100,7 +127,7 @@ def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:
     wide = estimate(1 / 1.1051709, 1.1051709)
     assert wide.half_width == pytest.approx(0.1)
     assert expected_needed(wide, precision=0.0512711) == 33 - 10
-    assert expected_needed(wide, precision=0.0512711, looks=Looks(first=5)) == 38 - 10
+    assert expected_needed(wide, precision=0.0512711, looks=Looks(first=5)) == 40 - 10
     assert expected_needed(wide, precision=0.2) == 0
 
 

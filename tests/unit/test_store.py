@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fslab.analysis.pairs import looks_of
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import StoreError
 from fslab.record import (
@@ -249,6 +250,10 @@ def test_a_campaign_can_get_more_trials(store: Store) -> None:
 def test_with_a_precision_only_the_most_can_grow() -> None:
     known = campaign(settings={"stopping": {"trials": 5, "precision": 0.05, "max_trials": 20}})
     assert known.extended(max_trials=40).stopping.most == 40
+    twice = known.extended(max_trials=40).extended(max_trials=60)
+    # looks go by what was planned before any trial was seen
+    looks = looks_of(twice.stopping)
+    assert looks == looks_of(known.stopping)
     with pytest.raises(ValueError, match="--trials does not fit"):
         known.extended(trials=10)
 

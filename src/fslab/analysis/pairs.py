@@ -101,7 +101,9 @@ class RowPairs:
 
 def looks_of(stopping: Stopping) -> Looks | None:
     """When a campaign that repeats until it is sure looks at its trials; None for one that does not."""
-    return None if stopping.precision is None else Looks(first=stopping.trials)
+    if stopping.precision is None:
+        return None
+    return Looks(first=stopping.trials, most=stopping.planned_most or stopping.most)
 
 
 def comparable(one: StackSpec, other: StackSpec) -> bool:

@@ -80,6 +80,7 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         needed=estimate.needed,
         method=estimate.method.value,
         detectable=detectable(estimate) if verdict is Verdict.NOT_SEEN else None,
+        rests_on_independence=estimate.rests_on_independence,
     )
 
 

@@ -94,7 +94,8 @@ class Comparison(Frozen):
     ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over all pairs of the row;
     ``holds_together``: it differs even among all of them. ``n`` counts trials of each, or for a paired
     ``method`` the blocks that both have. ``detectable``: where no difference was seen, how large a one (a
-    share) would have been with a probability of 80 %.
+    share) would have been with a probability of 80 %. ``rests_on_independence``: it would not differ if trials
+    resembled the ones before them, and there are too few blocks to know whether they do.
     """
 
     numerator: str
@@ -109,6 +110,7 @@ class Comparison(Frozen):
     needed: int
     method: str
     detectable: float | None = None
+    rests_on_independence: bool = False
 
 
 class Rank(Frozen):

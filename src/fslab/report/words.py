@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fslab.report.model import Comparison, Rank, Verdict
+from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
 MANY = 4
@@ -37,6 +38,7 @@ def row_words(
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
         *_together(leader, comparisons),
+        *_independence(leader, comparisons),
     ]
     return "; ".join(parts) if parts else f"only {leader} was measured"
 
@@ -122,6 +124,19 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     if len(unsure) < len(seen):
         which = f"not sure: {listed([_other(leader, item) for item in unsure])}"
     return [f"with all comparisons of this row together (Holm) {which}; more trials can tell"]
+
+
+def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
+    """Which differences would be gone were each trial like the one before, where nobody can know whether it is."""
+    fragile = [
+        item for item in comparisons if item.rests_on_independence and item.holds_together is not False
+    ]
+    if not fragile:
+        return []
+    which = "this difference holds"
+    if len(comparisons) > 1:
+        which = f"the difference from {listed([_other(leader, item) for item in fragile])} holds"
+    return [f"{which} only if trials are independent, which takes {INDEPENDENCE_LEAST} blocks to know"]
 
 
 def ranking_words(ranking: Sequence[Rank]) -> str:

@@ -15,12 +15,16 @@ from math import comb, isfinite, log, sqrt
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 
+# Below so many blocks, an autocorrelation of 0.5 and one of 0 look too much alike for an estimate to tell them apart.
+INDEPENDENCE_LEAST = 20
+
 
 class Method(StrEnum):
     """What made an interval."""
 
     PAIRED_T = "paired_t"
     SIGNED_RANK = "signed_rank"
+    ASYMMETRIC = "asymmetric"
     RANK_SUM = "rank_sum"
 
 
@@ -32,7 +36,8 @@ class RatioEstimate:
     there is no ratio at all; ``reason`` says which. ``p_value`` is two-sided, for "the ratio is 1".
     ``needed`` is the size that both samples must have for the wanted coverage. ``coverage`` is what was
     asked for; where a comparison is looked at again and again, that and ``p_value`` are over all looks, and
-    the interval's own coverage is that of this look.
+    the interval's own coverage is that of this look. ``widening``: by what factor the interval is wider because
+    trials resemble the ones before them.
     """
 
     n_a: int
@@ -44,6 +49,7 @@ class RatioEstimate:
     needed: int
     method: Method = Method.RANK_SUM
     coverage: float = 0.95
+    widening: float = 1.0
 
     @property
     def half_width(self) -> float | None:
@@ -56,6 +62,17 @@ class RatioEstimate:
         if self.interval is None:
             return None
         return not self.interval.low <= 1 <= self.interval.high
+
+    @property
+    def rests_on_independence(self) -> bool:
+        """Whether it differs, but would not if trials resembled the ones before them, and nobody can know if they do.
+
+        That takes 20 blocks. An autocorrelation of 0.5 makes intervals √3 times as wide.
+        """
+        if not self.differs or self.interval is None or self.n_a >= INDEPENDENCE_LEAST:
+            return False
+        low, high = log(self.interval.low), log(self.interval.high)
+        return abs(low + high) / 2 < sqrt(3) / self.widening * (high - low) / 2
 
 
 def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:

@@ -12,7 +12,7 @@ from math import inf, log, log1p, sqrt
 from typing import Generic, TypeVar, assert_never
 
 from fslab.stats import Reason
-from fslab.stats.compare import RatioEstimate, holm
+from fslab.stats.compare import INDEPENDENCE_LEAST, RatioEstimate, holm
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
@@ -77,8 +77,9 @@ def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -
     The family is what is read together: a row of the table. A difference counts as decided when it
     holds together with the others (Holm's correction of p-values that are over all looks, so that the
     family errs once in twenty over all its comparisons and looks). Equivalence is not corrected: each claim
-    of it errs once in twenty at most. What has no ratio at all (a value that is not positive) is settled:
-    trials do not mend that.
+    of it errs once in twenty at most. Before 20 blocks a difference is settled only if it would hold also were each
+    trial like the one before. What has no ratio at all (a value that is not positive) is settled: trials do not
+    mend that.
     """
     holding = _hold_together(family)
     return [
@@ -136,6 +137,8 @@ def expected_needed(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if width(middle) * half > wanted * width(now) else (low, middle)
+    if goal is Goal.DECIDED and estimate.differs:
+        high = INDEPENDENCE_LEAST  # it differs already, and 20 blocks can tell whether trials are independent
     if high >= _MOST:
         return None
     return (looks.next_after(high - 1) if looks else high) - now
@@ -155,7 +158,8 @@ def _wanted_half_width(ratio: float, precision: float, goal: Goal) -> float:
 def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float) -> bool:
     match goal:
         case Goal.DECIDED:
-            return holds or _equivalent(estimate, precision)
+            sure = holds and not estimate.rests_on_independence
+            return sure or _equivalent(estimate, precision)
         case Goal.PRECISE:
             return is_precise(estimate, precision=precision)
         case _:

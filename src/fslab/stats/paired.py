@@ -13,8 +13,7 @@ from math import exp, log
 
 from fslab.stats.compare import Method, RatioEstimate, compare_ratio, no_ratio, unfit
 from fslab.stats.interval import Interval
-from fslab.stats.signed_rank import signed_rank, signed_rank_cut
-from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
+from fslab.stats.signed_rank import signed_rank_cut
 
 # Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, as four
 # (94.8–97.9 %) and five do; autocorrelated trials are no better with more.
@@ -29,52 +28,52 @@ def compare_blocks(
 ) -> RatioEstimate:
     """The ratio a/b of values by block, from the blocks that both have.
 
-    - From 10 blocks (at 95 %; 13 or more at the levels that repeated looks take): the signed-rank interval on
-      the differences of logarithms. Exact, and narrow also where single trials are far off.
+    - From 10 blocks (at 95 %; 12 or more at the levels that repeated looks take): the signed-rank interval on the
+      differences of logarithms, or, where these are not symmetric, one that holds for the geometric mean of the
+      quotients all the same (:func:`fslab.stats.differences.locate`).
     - From 3 blocks: Student's t interval on them. Signed ranks cannot give 95 % below 6 blocks, nor 98.5 %
       below 8. Differences of two like-shaped samples are symmetric, where t covers at least what it says
       when tails are heavy (Efron, JASA 64 (1969) 1278). Not where most differences are equal (a metric too
       coarse for the noise): their spread says nothing.
     - With fewer blocks in common: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
 
-    ``method`` says which. ``needed`` is the number of common blocks that an interval takes.
+    Where each difference resembles the one before, the interval is wider (``widening``); below 20 blocks that cannot
+    be known (``rests_on_independence``). ``method`` says which it was. ``needed`` is the number of common blocks that
+    an interval takes.
     """
     problem = unfit([*a.values()], [*b.values()])
     if problem is not None:
         return no_ratio(len(a), len(b), problem, PAIRS_LEAST, coverage)
     differences = [log(a[block]) - log(b[block]) for block in sorted(a.keys() & b.keys())]
     tied = _mostly_equal(differences)
-    cut = signed_rank_cut(len(differences), coverage)
-    if cut >= CUT_LEAST or (tied and cut > 0):
-        return _by_signed_rank(differences, coverage)
+    if takes_ranks(len(differences), coverage) or (tied and signed_rank_cut(len(differences), coverage) > 0):
+        return _located(differences, coverage, ranks=True)
     if len(differences) >= PAIRS_LEAST and not tied:
-        return _by_t(differences, coverage)
+        return _located(differences, coverage, ranks=False)
     unpaired = compare_ratio([*a.values()], [*b.values()], coverage=coverage)
     needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
     return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
 
 
-def _by_signed_rank(differences: Sequence[float], coverage: float) -> RatioEstimate:
-    found = signed_rank(differences, coverage=coverage)
-    assert found is not None  # noqa: S101 - the caller asked for a cut above 0
-    return RatioEstimate(
-        n_a=len(differences), n_b=len(differences), ratio=exp(found.center),
-        interval=Interval(low=exp(found.low), high=exp(found.high), coverage=found.coverage),
-        p_value=found.p_value, reason=None, needed=PAIRS_LEAST,
-        method=Method.SIGNED_RANK, coverage=coverage,
-    )  # fmt: skip
+def takes_ranks(count: int, coverage: float) -> bool:
+    """Whether so many blocks are enough for signed ranks to be no wider than they need be."""
+    return signed_rank_cut(count, coverage) >= CUT_LEAST
 
 
-def _by_t(differences: list[float], coverage: float) -> RatioEstimate:
-    """Student, Biometrika 6 (1908) 1."""
-    freedom = len(differences) - 1
-    mean, error = mean_and_error(differences)
-    half = two_sided_quantile(1 - coverage, freedom) * error
+def _located(differences: Sequence[float], coverage: float, *, ranks: bool) -> RatioEstimate:
+    import numpy as np  # with scipy 0.3 s, which most commands can do without
+
+    from fslab.stats.differences import locate, p_values
+
+    sample = np.array([differences])
+    found = locate(sample, coverage, ranks=ranks)
+    method = Method.SIGNED_RANK if ranks else Method.PAIRED_T
     return RatioEstimate(
-        n_a=len(differences), n_b=len(differences), ratio=exp(mean),
-        interval=Interval(low=exp(mean - half), high=exp(mean + half), coverage=coverage),
-        p_value=two_sided_tail(abs(mean) / error, freedom), reason=None, needed=PAIRS_LEAST,
-        method=Method.PAIRED_T, coverage=coverage,
+        n_a=len(differences), n_b=len(differences), ratio=exp(found.center[0]),
+        interval=Interval(low=exp(found.low[0]), high=exp(found.high[0]), coverage=found.coverage),
+        p_value=float(p_values(sample, found, ranks=ranks)[0]), reason=None, needed=PAIRS_LEAST,
+        method=Method.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
+        widening=float(found.widening[0]),
     )  # fmt: skip
 
 

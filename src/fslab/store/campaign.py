@@ -71,9 +71,8 @@ class Campaign(Frozen):
         wanted = trials if known.precision is None else max_trials
         if wanted is None or wanted <= known.most:
             raise ValueError(f"the campaign has {known.most} trials of each cell already")
-        stopping = known.model_copy(
-            update={"trials": wanted} if known.precision is None else {"max_trials": wanted}
-        )
+        later = {"max_trials": wanted, "planned_most": known.planned_most or known.most}
+        stopping = known.model_copy(update={"trials": wanted} if known.precision is None else later)
         more = {
             "stopping": stopping.model_dump(mode="json"), "extended_from": [*self.extended_from, known.most],
         }  # fmt: skip

@@ -15,8 +15,8 @@ _SPREAD = 0.02  # what resembles itself within 2 % matters to no comparison
 
 
 class Autocorrelated(CampaignRule):
-    """Intervals take trials for independent. Where they are not, there is less in them than their number says, and
-    the interval is too narrow."""
+    """Where trials are not independent, there is less in them than their number says. Intervals of ratios are widened
+    for that, from 20 blocks on surely; the interval of a single cell's median is not."""
 
     summary = "a cell's trials resemble the ones before them"
     severity = Severity.DOUBT
@@ -35,7 +35,8 @@ class Autocorrelated(CampaignRule):
             if middle <= 0 or (max(values) - min(values)) / middle < _SPREAD:
                 continue
             warning = self.warning(
-                f"each trial resembles the one before (correlation {found.lag1:.2f}): the intervals are too narrow",
+                f"each trial resembles the one before (correlation {found.lag1:.2f}): they tell less than "
+                "independent trials would",
                 lag1=found.lag1, p_value=found.p_value, trials=found.n,
             )  # fmt: skip
             yield Found(warning=warning, series=series)

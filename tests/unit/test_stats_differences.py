@@ -1,0 +1,154 @@
+"""Differences by block: intervals that agree with their tests, and what autocorrelation and skewness do to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fslab.stats.differences import (
+    Floats,
+    Located,
+    asymmetric,
+    autocorrelation,
+    locate,
+    p_values,
+    signed_rank_interval,
+    widening,
+)
+from fslab.stats.paired import takes_ranks
+
+ROUNDS = 3000
+ERROR = 3 * np.sqrt(0.05 * 0.95 / ROUNDS)  # three standard errors of a simulated 5 %
+
+
+def located(samples: Floats, coverage: float = 0.95) -> Located:
+    return locate(samples, coverage, ranks=takes_ranks(samples.shape[1], coverage))
+
+
+def false_differences(samples: Floats) -> float:
+    found = located(samples)
+    return float(((found.low > 0) | (found.high < 0)).mean())
+
+
+def series(rho: float, blocks: int, *, seed: int = 13, rounds: int = ROUNDS) -> Floats:
+    """AR(1) with standard deviation 1."""
+    noise = np.random.default_rng(seed).standard_normal((rounds, blocks))
+    for block in range(1, blocks):
+        noise[:, block] = rho * noise[:, block - 1] + np.sqrt(1 - rho**2) * noise[:, block]
+    return noise
+
+
+def bimodal(blocks: int, share: float) -> Floats:
+    """One cell quiet, the other with a ``share`` of its trials on a lower level; the means are equal."""
+    rng = np.random.default_rng(round(100 * share))
+    levels = np.where(rng.random((ROUNDS, blocks)) < share, share - 1, share)
+    return 0.1 * rng.standard_normal((ROUNDS, blocks)) - levels
+
+
+@pytest.mark.parametrize("blocks", [20, 25, 40])
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.5])
+def test_trials_that_resemble_the_ones_before_make_no_differences(rho: float, blocks: int) -> None:
+    assert false_differences(series(rho, blocks)) <= 0.05 + ERROR
+
+
+def test_without_widening_they_would() -> None:
+    samples = series(0.5, 20)
+    found = located(samples)
+    low = found.center - (found.center - found.low) / found.widening
+    high = found.center + (found.high - found.center) / found.widening
+    assert ((low > 0) | (high < 0)).mean() > 0.2
+
+
+def test_independent_trials_pay_little() -> None:
+    found = widening(series(0.0, 40))
+    assert np.median(found) == 1
+    assert found.mean() < 1.15
+
+
+def test_widening_by_hand() -> None:
+    # 20 values, ten of 1 and then ten of -1: 18 products of 1 and one of -1, over 20, is 0.85; less the bias,
+    # (20·0.85 + 1)/16 is above 1 and counts as 1, so the largest: √(1.85/0.15)
+    stair = np.array([[1.0] * 10 + [-1.0] * 10])
+    assert autocorrelation(stair)[0] == 1
+    assert widening(stair)[0] == pytest.approx(np.sqrt(1.85 / 0.15))
+    # by turns: as far below 0 as it can be, which never narrows
+    assert widening(np.array([[1.0, -1.0] * 10]))[0] == 1
+    assert widening(np.zeros((1, 30)))[0] == 1
+    assert [widening(stair[:, :size])[0] for size in (2, 4, 5)] == [1, 1, 1]
+
+
+def test_fewer_than_twenty_blocks_are_widened_for_what_is_beyond_chance_only() -> None:
+    assert (widening(series(0.0, 15)) > 1).mean() < 0.05
+    assert (widening(series(0.7, 15)) > 1).mean() > 0.3
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.5])
+def test_the_estimate_has_no_bias_to_speak_of(rho: float) -> None:
+    # plain, it would be 0.05 to 0.15 too small at 20 (Kendall 1954: (1 + 4ρ)/n)
+    assert autocorrelation(series(rho, 20)).mean() == pytest.approx(rho, abs=0.03)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.2, 0.3])
+def test_a_second_mode_in_one_cell_makes_no_difference_of_equal_means(share: float) -> None:
+    assert false_differences(bimodal(30, share)) <= 0.05 + ERROR
+
+
+def test_signed_ranks_alone_would_see_one() -> None:
+    _, low, high, _ = signed_rank_interval(bimodal(30, 0.2), 0.95)
+    assert ((low > 0) | (high < 0)).mean() > 0.15
+
+
+def test_symmetric_outliers_are_still_left_to_signed_ranks() -> None:
+    """One trial in ten is on another level, in either cell: a mean would need half as many blocks again."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal((ROUNDS, 30)) - 6 * (rng.random((ROUNDS, 30)) < 0.1) for _ in range(2))
+    found, (_, low, high, _) = located(a - b), signed_rank_interval(a - b, 0.95)
+    assert np.median((found.high - found.low) / found.widening) < 1.2 * np.median(high - low)
+    assert false_differences(a - b) <= 0.05 + ERROR
+
+
+def test_asymmetry_by_hand() -> None:
+    assert not asymmetric(np.array([[-3.0, -1.0, 0.0, 1.0, 3.0]]))[0]  # mean and median are 0
+    # median 0, mean 1, mean distance 1: √5/(0.7555·1.2533) is 2.36
+    assert asymmetric(np.array([[0.0, 0.0, 0.0, 0.0, 5.0]]))[0]
+
+
+def test_one_sided_values_are_covered_where_t_and_signed_ranks_are_not_enough() -> None:
+    samples = np.random.default_rng(8).exponential(1, (ROUNDS, 30)) - 1
+    found = located(samples)
+    assert found.asymmetric.mean() > 0.8
+    assert ((found.low > 0) | (found.high < 0)).mean() <= 0.05 + ERROR
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(min_value=3, max_value=40),
+    st.integers(min_value=0, max_value=10_000),
+    st.floats(min_value=-2, max_value=2),
+    st.sampled_from([0.8, 0.95, 0.99]),
+)
+def test_interval_and_test_agree(blocks: int, seed: int, shift: float, coverage: float) -> None:
+    rng = np.random.default_rng(seed)
+    samples = np.cumsum(rng.exponential(1, (20, blocks)) - 1, axis=1) / 3 + shift
+    ranks = takes_ranks(blocks, coverage)
+    found = locate(samples, coverage, ranks=ranks)
+    p_value = p_values(samples, found, ranks=ranks)
+    assert (found.low <= found.center).all()
+    assert (found.center <= found.high).all()
+    clear = np.abs(p_value - (1 - coverage)) > 1e-9
+    outside = (found.low > 0) | (found.high < 0)
+    assert (outside == (p_value <= 1 - coverage))[clear].all()
+
+
+def test_samples_do_not_touch_each_other() -> None:
+    """The simulation passes thousands of rows where a comparison passes one."""
+    samples = np.concatenate([series(0.5, 25, rounds=30), bimodal(25, 0.3)[:30]])
+    together = located(samples)
+    for row, sample in enumerate(samples):
+        alone = located(sample[None])
+        assert (alone.low[0], alone.high[0]) == pytest.approx(
+            (together.low[row], together.high[row]), rel=1e-12
+        )
+        assert alone.asymmetric[0] == together.asymmetric[row]
