@@ -1,0 +1,212 @@
+//! The log of requests: fixed records of 64 bytes, little-endian, behind a header of 64 bytes; and what they become in
+//! other tools' formats. `engine/disk/PROTOCOL.md` has the layout as a table.
+
+use crate::Nanos;
+use crate::drive::Op;
+
+/// Bytes of a record, and of the header.
+pub const RECORD: usize = 64;
+
+/// The first eight bytes of a log.
+pub const MAGIC: [u8; 8] = *b"FSLABDSK";
+
+/// The layout's version.
+pub const VERSION: u32 = 1;
+
+/// No data was kept of this request.
+pub const NO_DATA: u64 = u64::MAX;
+
+/// The request failed.
+pub const FAILED: u8 = 1;
+/// A fault met it.
+pub const FAULT: u8 = 2;
+
+/// One request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Its number, in the order of arrival.
+    pub id: u64,
+    /// When it arrived, nanoseconds of the drive.
+    pub submitted: Nanos,
+    /// When it was done.
+    pub completed: Nanos,
+    /// First byte.
+    pub offset: u64,
+    /// Where its data is in the data file, or `NO_DATA`.
+    pub data: u64,
+    /// Bytes.
+    pub length: u32,
+    /// How many flushes had arrived before it.
+    pub epoch: u32,
+    /// Number of the phase.
+    pub phase: u16,
+    /// What was asked.
+    pub op: Op,
+    /// `FAILED`, `FAULT`.
+    pub flags: u8,
+}
+
+/// The header.
+pub fn header(disk_bytes: u64, seed: u64) -> [u8; RECORD] {
+    let mut bytes = [0; RECORD];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&64u32.to_le_bytes());
+    bytes[16..24].copy_from_slice(&disk_bytes.to_le_bytes());
+    bytes[24..32].copy_from_slice(&seed.to_le_bytes());
+    bytes
+}
+
+/// The disk's size if these bytes are the header of a log that this version reads.
+pub fn read_header(bytes: &[u8]) -> Option<u64> {
+    let ours = bytes.len() >= RECORD && bytes[..8] == MAGIC && bytes[8..12] == VERSION.to_le_bytes();
+    ours.then(|| u64_at(bytes, 16))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("bug: eight bytes"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("bug: four bytes"))
+}
+
+const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
+
+impl Record {
+    /// The record's bytes.
+    pub fn to_bytes(&self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        let numbers = [self.id, self.submitted, self.completed, self.offset, self.data];
+        for (chunk, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            chunk.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[40..44].copy_from_slice(&self.length.to_le_bytes());
+        bytes[44..48].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[48..50].copy_from_slice(&self.phase.to_le_bytes());
+        bytes[50] = self.op as u8;
+        bytes[51] = self.flags;
+        bytes
+    }
+
+    /// The record of these 64 bytes; None if they are none.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            id: u64_at(bytes, 0),
+            submitted: u64_at(bytes, 8),
+            completed: u64_at(bytes, 16),
+            offset: u64_at(bytes, 24),
+            data: u64_at(bytes, 32),
+            length: u32_at(bytes, 40),
+            epoch: u32_at(bytes, 44),
+            phase: u16::from_le_bytes([bytes[48], bytes[49]]),
+            op: *OPS.get(usize::from(bytes[50]))?,
+            flags: bytes[51],
+        })
+    }
+}
+
+/// The records in the order in which dm-log-writes notes them: as they were done, but a flush where it arrived, for it
+/// covers only what was done by then.
+pub fn by_durability(records: &mut [Record]) {
+    records.sort_by_key(|record| match record.op {
+        Op::Flush => (record.submitted, record.id),
+        _ => (record.completed, record.id),
+    });
+}
+
+/// A dm-log-writes entry: its sector of 512 bytes, to which the data follows (kernel: drivers/md/dm-log-writes.c).
+pub fn log_writes_entry(record: &Record) -> [u8; 512] {
+    const FLUSH: u64 = 1;
+    const DISCARD: u64 = 4;
+    let (flags, data) = match record.op {
+        Op::Flush => (FLUSH, 0),
+        Op::Discard => (DISCARD, 0),
+        Op::Read | Op::Write => (0, u64::from(record.length)),
+    };
+    entry(record.offset / 512, u64::from(record.length) / 512, flags, data)
+}
+
+/// A mark with this name, as `dmsetup message mark` leaves one.
+pub fn log_writes_mark(name: &str) -> [u8; 512] {
+    const MARK: u64 = 8;
+    let name = &name.as_bytes()[..name.len().min(512 - 32)];
+    let mut bytes = entry(0, 0, MARK, name.len() as u64);
+    bytes[32..32 + name.len()].copy_from_slice(name);
+    bytes
+}
+
+fn entry(sector: u64, sectors: u64, flags: u64, data: u64) -> [u8; 512] {
+    let mut bytes = [0; 512];
+    for (chunk, number) in bytes.chunks_exact_mut(8).zip([sector, sectors, flags, data]) {
+        chunk.copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
+}
+
+/// The super block of a dm-log-writes log.
+pub fn log_writes_super(entries: u64) -> [u8; 512] {
+    let mut bytes = entry(0x006a_7366_7773_6872, 1, entries, 0);
+    bytes[24..28].copy_from_slice(&512u32.to_le_bytes());
+    bytes
+}
+
+/// Two lines as blkparse prints them: dispatched and completed.
+pub fn blkparse(record: &Record) -> [(Nanos, String); 2] {
+    let kind = match record.op {
+        Op::Read => "R",
+        Op::Write => "W",
+        Op::Flush => "FN",
+        Op::Discard => "D",
+    };
+    let line = |at: Nanos, action: char| {
+        let (seconds, rest) = (at / 1_000_000_000, at % 1_000_000_000);
+        let place = match (record.op, action) {
+            (Op::Flush, _) => "[fslab-disk]".to_owned(),
+            (_, 'D') => format!("{} + {} [fslab-disk]", record.offset / 512, record.length / 512),
+            _ => {
+                format!("{} + {} [{}]", record.offset / 512, record.length / 512, record.flags & FAILED)
+            }
+        };
+        format!("  7,0    0 {:8} {seconds:5}.{rest:09} {:5} {action:>2} {kind:>3} {place}", record.id, 0)
+    };
+    [(record.submitted, line(record.submitted, 'D')), (record.completed, line(record.completed, 'C'))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(op: Op, id: u64, submitted: Nanos, completed: Nanos) -> Record {
+        Record {
+            id,
+            submitted,
+            completed,
+            offset: 4096,
+            data: NO_DATA,
+            length: 512,
+            epoch: 3,
+            phase: 2,
+            op,
+            flags: 1,
+        }
+    }
+
+    #[test]
+    fn a_record_survives() {
+        for op in OPS {
+            let record = record(op, 9, 1, 2);
+            assert_eq!(Record::from_bytes(&record.to_bytes()), Some(record));
+        }
+        assert_eq!(read_header(&header(1 << 30, 5)), Some(1 << 30));
+        assert_eq!(read_header(&[0; 64]), None);
+    }
+
+    #[test]
+    fn a_write_that_ends_during_a_flush_is_not_covered_by_it() {
+        let mut records =
+            [record(Op::Write, 1, 0, 10), record(Op::Flush, 2, 20, 50), record(Op::Write, 3, 15, 30)];
+        by_durability(&mut records);
+        assert_eq!(records.map(|record| record.id), [1, 2, 3]);
+    }
+}

@@ -1,0 +1,244 @@
+//! What is on the disk: pages of 4 KiB, made when they are first written, shared among threads.
+//!
+//! Memory is what was written and little more: a page costs its 4 KiB, its place in a table of 16 (4 B), and that table's
+//! entry. Worst is one page in each table: 4 % more.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::{PAGE, index};
+
+/// Somewhere to keep the bytes of a disk.
+pub trait Store: Send + Sync {
+    /// Fills `buffer` from `offset`; what was never written is zero.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Full>;
+    /// Puts `data` at `offset`.
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full>;
+    /// Makes these bytes zero and gives their room back.
+    fn punch(&self, offset: u64, length: u64) -> Result<(), Full>;
+    /// Bytes that it occupies.
+    fn occupied(&self) -> u64;
+    /// Calls `page` with the offset and bytes of every page that was written, in no order.
+    fn each_page(&self, page: &mut dyn FnMut(u64, &[u8]));
+    /// Whether a page was ever written: a hole reads as zero.
+    fn is_hole(&self, page: u64) -> bool;
+}
+
+/// There is no room for another page, or the backing file failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+const SPAN_PAGES: usize = 16;
+const SPAN: u64 = SPAN_PAGES as u64;
+const SHARDS: u64 = 64;
+const CHUNK_PAGES: u32 = 64;
+const NONE: u32 = u32::MAX;
+
+#[derive(Default)]
+struct Shard {
+    spans: HashMap<u64, [u32; SPAN_PAGES]>,
+    chunks: Vec<Box<[u8]>>,
+    used: u32,
+    free: Vec<u32>,
+}
+
+impl Shard {
+    fn slot(&self, page: u64) -> Option<u32> {
+        let slot = self.spans.get(&(page / SPAN))?[index(page % SPAN)];
+        (slot != NONE).then_some(slot)
+    }
+
+    fn page(&self, slot: u32) -> &[u8] {
+        let start = (slot % CHUNK_PAGES) as usize * PAGE;
+        &self.chunks[(slot / CHUNK_PAGES) as usize][start..start + PAGE]
+    }
+
+    fn page_mut(&mut self, slot: u32) -> &mut [u8] {
+        let start = (slot % CHUNK_PAGES) as usize * PAGE;
+        &mut self.chunks[(slot / CHUNK_PAGES) as usize][start..start + PAGE]
+    }
+
+    /// A zeroed page for `page`, which has none.
+    fn make(&mut self, page: u64) -> u32 {
+        let slot = if let Some(slot) = self.free.pop() {
+            self.page_mut(slot).fill(0);
+            slot
+        } else {
+            if self.used % CHUNK_PAGES == 0 {
+                // Large zeroed allocations are mapped and stay unoccupied until a page is touched.
+                self.chunks.push(vec![0; CHUNK_PAGES as usize * PAGE].into_boxed_slice());
+            }
+            self.used += 1;
+            self.used - 1
+        };
+        self.spans.entry(page / SPAN).or_insert([NONE; SPAN_PAGES])[index(page % SPAN)] = slot;
+        slot
+    }
+
+    fn drop_page(&mut self, page: u64) -> bool {
+        let Some(span) = self.spans.get_mut(&(page / SPAN)) else { return false };
+        let slot = std::mem::replace(&mut span[index(page % SPAN)], NONE);
+        if slot == NONE {
+            return false;
+        }
+        if span.iter().all(|slot| *slot == NONE) {
+            self.spans.remove(&(page / SPAN));
+        }
+        self.free.push(slot);
+        true
+    }
+}
+
+/// Keeps a disk in memory, up to a limit.
+pub struct Memory {
+    shards: Vec<RwLock<Shard>>,
+    pages: AtomicU64,
+    limit: u64,
+}
+
+impl Memory {
+    /// A store that holds at most `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            pages: AtomicU64::new(0),
+            limit: limit / PAGE as u64,
+        }
+    }
+
+    fn shard(&self, page: u64) -> &RwLock<Shard> {
+        &self.shards[index(page / SPAN % SHARDS)]
+    }
+
+    fn reading(&self, page: u64) -> RwLockReadGuard<'_, Shard> {
+        self.shard(page).read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writing(&self, page: u64) -> RwLockWriteGuard<'_, Shard> {
+        self.shard(page).write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self) -> Result<(), Full> {
+        if self.pages.fetch_add(1, Ordering::Relaxed) >= self.limit {
+            self.pages.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full);
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a range by page: page, offset in it, range in the buffer.
+fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        let at = offset + done as u64;
+        let inner = index(at % PAGE as u64);
+        let part = done..length.min(done + PAGE - inner);
+        done = part.end;
+        Some((at / PAGE as u64, inner, part))
+    })
+}
+
+impl Store for Memory {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Full> {
+        for (page, inner, part) in pieces(offset, buffer.len()) {
+            let shard = self.reading(page);
+            let target = &mut buffer[part];
+            match shard.slot(page) {
+                Some(slot) => target.copy_from_slice(&shard.page(slot)[inner..inner + target.len()]),
+                None => target.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full> {
+        for (page, inner, part) in pieces(offset, data.len()) {
+            let mut shard = self.writing(page);
+            let slot = if let Some(slot) = shard.slot(page) {
+                slot
+            } else {
+                self.reserve()?;
+                shard.make(page)
+            };
+            shard.page_mut(slot)[inner..inner + part.len()].copy_from_slice(&data[part]);
+        }
+        Ok(())
+    }
+
+    fn punch(&self, offset: u64, length: u64) -> Result<(), Full> {
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let (page, inner) = (at / PAGE as u64, index(at % PAGE as u64));
+            let part = index((end - at).min((PAGE - inner) as u64));
+            let mut shard = self.writing(page);
+            if part == PAGE {
+                if shard.drop_page(page) {
+                    self.pages.fetch_sub(1, Ordering::Relaxed);
+                } else if !shard.spans.contains_key(&(page / SPAN)) {
+                    at = (page / SPAN + 1) * SPAN * PAGE as u64; // nothing in the whole table
+                    continue;
+                }
+            } else if let Some(slot) = shard.slot(page) {
+                shard.page_mut(slot)[inner..inner + part].fill(0);
+            }
+            at += part as u64;
+        }
+        Ok(())
+    }
+
+    fn occupied(&self) -> u64 {
+        self.pages.load(Ordering::Relaxed) * PAGE as u64
+    }
+
+    fn each_page(&self, page: &mut dyn FnMut(u64, &[u8])) {
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            for (span, slots) in &shard.spans {
+                for (number, slot) in (span * SPAN..).zip(slots).filter(|(_, slot)| **slot != NONE) {
+                    page(number * PAGE as u64, shard.page(*slot));
+                }
+            }
+        }
+    }
+
+    fn is_hole(&self, page: u64) -> bool {
+        self.reading(page).slot(page).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_was_written_and_zeros_elsewhere() {
+        let store = Memory::new(1 << 20);
+        store.write(4000, &[7; 5000]).expect("room");
+        let mut buffer = [1; 6000];
+        store.read(3500, &mut buffer).expect("room");
+        assert!(buffer[..500].iter().all(|byte| *byte == 0));
+        assert!(buffer[500..5500].iter().all(|byte| *byte == 7));
+        assert!(buffer[5500..].iter().all(|byte| *byte == 0));
+        assert_eq!(store.occupied(), 3 * 4096);
+    }
+
+    #[test]
+    fn a_hole_is_zero_and_gives_its_room_back() {
+        let store = Memory::new(4 * 4096);
+        store.write(0, &[9; 4 * 4096]).expect("room for four");
+        assert_eq!(store.write(1 << 30, &[1]), Err(Full));
+        store.punch(100, 2 * 4096).expect("memory");
+        assert_eq!(store.occupied(), 3 * 4096, "one page was whole");
+        store.write(1 << 40, &[1; 512]).expect("room again");
+        let mut buffer = [3; 4096];
+        store.read(1 << 40, &mut buffer).expect("memory");
+        assert_eq!((buffer[511], buffer[512]), (1, 0), "a page used again is clean");
+        store.punch(0, 1 << 40).expect("a hole of a terabyte takes no time");
+        assert_eq!(store.occupied(), 4096);
+    }
+}

@@ -1,0 +1,219 @@
+//! The control socket: a JSON object a line in, one out. What each verb takes is in `engine/disk/PROTOCOL.md`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use fslab_disk_model::fault::{Effect, Rule};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::device::Device;
+use crate::gate::Cut;
+use crate::timed::Waiting;
+use crate::{calibrate, direct};
+
+/// A request on the socket.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum Verb {
+    Statistics,
+    Phase {
+        name: String,
+    },
+    Cut(Cut),
+    PowerOn,
+    Arm(Rule),
+    Disarm {
+        id: Option<u64>,
+    },
+    Slow {
+        factor: f64,
+    },
+    Snapshot {
+        path: PathBuf,
+    },
+    Calibrate {
+        path: PathBuf,
+    },
+    Reset {
+        #[serde(default)]
+        data: bool,
+    },
+    Sync,
+    Shutdown,
+}
+
+/// What the verbs act on.
+pub(crate) struct Control {
+    pub(crate) device: Arc<Device>,
+    pub(crate) waiting: Waiting,
+    pub(crate) fastest: Option<u64>,
+    pub(crate) memory_limit: Option<u64>,
+    pub(crate) shutdown: std::os::fd::OwnedFd,
+}
+
+impl Control {
+    /// Answers one asker after another, for ever.
+    pub(crate) fn serve(&self, listener: &UnixListener) {
+        for stream in listener.incoming().flatten() {
+            let _ = self.converse(&stream); // an asker that hangs up has no more questions
+        }
+    }
+
+    fn converse(&self, stream: &UnixStream) -> std::io::Result<()> {
+        let mut writer = stream;
+        for line in BufReader::new(stream).lines() {
+            let mut answer =
+                self.answer(&line?).unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
+            answer["ok"] = answer.get("error").is_none().into();
+            writeln!(writer, "{answer}")?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, line: &str) -> anyhow::Result<Value> {
+        let verb = serde_json::from_str(line).context("not a request")?;
+        let device = &*self.device;
+        let answer = match verb {
+            Verb::Statistics => self.statistics(),
+            Verb::Phase { name } => {
+                let mut core = device.core();
+                core.phases.push(name);
+                json!({"phase": core.phases.len() - 1})
+            }
+            Verb::Cut(cut) => {
+                let mut core = device.core();
+                core.arm_cut(device, cut);
+                json!({"cut": core.cut_report})
+            }
+            Verb::PowerOn => {
+                let mut core = device.core();
+                core.gate.powered = true;
+                device.look_again(&core);
+                json!({})
+            }
+            Verb::Arm(rule) => self.arm(rule)?,
+            Verb::Disarm { id } => {
+                let mut core = device.core();
+                core.gate.faults.disarm(id);
+                device.look_again(&core);
+                json!({})
+            }
+            Verb::Slow { factor } if factor.is_finite() && factor > 0.0 => {
+                device.core().clock.set_slow(factor);
+                json!({})
+            }
+            Verb::Slow { factor } => bail!("factor {factor} must be greater than 0"),
+            Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
+            Verb::Calibrate { path } => self.calibrate(&path)?,
+            Verb::Reset { data } => self.reset(data)?,
+            Verb::Sync => {
+                let mut core = device.core();
+                let phases = core.phases.clone();
+                core.recorder.as_mut().context("there is no log")?.sync(&phases)?;
+                json!({})
+            }
+            Verb::Shutdown => {
+                notify(&self.shutdown)?;
+                json!({})
+            }
+        };
+        notify(&device.wake)?; // the serving thread may have something to send, or another time to wait for
+        Ok(answer)
+    }
+
+    fn arm(&self, rule: Rule) -> anyhow::Result<Value> {
+        if rule.effect == Effect::Stuck && !self.device.timed {
+            bail!(direct::refuses_delay(rule.op));
+        }
+        if !(0.0..=1.0).contains(&rule.probability) {
+            bail!("probability {} must be between 0 and 1", rule.probability);
+        }
+        let mut core = self.device.core();
+        let id = core.gate.faults.arm(rule);
+        self.device.look_again(&core);
+        Ok(json!({"id": id}))
+    }
+
+    fn statistics(&self) -> Value {
+        let device = &*self.device;
+        let core = device.core();
+        let faults: Vec<_> = core
+            .gate
+            .faults
+            .rules()
+            .iter()
+            .map(|(id, rule)| json!({"id": id, "rule": rule, "struck": rule.struck}))
+            .collect();
+        json!({
+            "powered": core.gate.powered,
+            "time_ns": core.clock.now(),
+            "rate": core.clock.rate(),
+            "phase": core.phases.last(),
+            "operations": device.counters.report(device.timed.then_some(&core.service)),
+            "late_ns": crate::statistics::summary(&core.late),
+            "stored_bytes": device.store.occupied(),
+            "memory_limit_bytes": self.memory_limit,
+            "no_space": device.counters.no_space.load(std::sync::atomic::Ordering::Relaxed),
+            "unflushed_bytes": core.exposed(),
+            "logging": core.recorder.is_some(),
+            "model": core.drive.report(),
+            "fidelity": core.fidelity,
+            "faults": faults,
+            "cut": core.cut_report,
+            "cut_armed": core.gate.cut.is_some(),
+        })
+    }
+
+    fn snapshot(&self, path: &Path) -> anyhow::Result<u64> {
+        let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+        file.set_len(self.device.size)?;
+        let core = self.device.core(); // with a model, no request changes anything meanwhile
+        let (mut bytes, mut failed) = (0, None);
+        self.device.store.each_page(&mut |offset, page| {
+            bytes += page.len() as u64;
+            failed = failed.take().or_else(|| file.write_all_at(page, offset).err());
+        });
+        drop(core);
+        match failed {
+            Some(error) => Err(error).with_context(|| format!("cannot write {}", path.display())),
+            None => Ok(bytes),
+        }
+    }
+
+    fn calibrate(&self, path: &Path) -> anyhow::Result<Value> {
+        if !self.device.timed {
+            bail!("there is no model whose times could be corrected");
+        }
+        let trip = calibrate::round_trip(&self.device, path)
+            .with_context(|| format!("cannot read {} with direct I/O", path.display()))?;
+        let mut core = self.device.core();
+        core.round_trip = trip.0;
+        core.fidelity = calibrate::verdict(self.waiting, trip, self.fastest, path);
+        Ok(core.fidelity.clone())
+    }
+
+    fn reset(&self, data: bool) -> anyhow::Result<Value> {
+        let mut core = self.device.core();
+        if core.busy() {
+            bail!("requests are under way: unmount the file system first");
+        }
+        core.reset(&self.device);
+        if data && self.device.store.punch(0, self.device.size).is_err() {
+            bail!("cannot empty the backing file");
+        }
+        Ok(json!({}))
+    }
+}
+
+/// Adds one to an event counter.
+fn notify(event: &std::os::fd::OwnedFd) -> std::io::Result<()> {
+    let mut file = File::from(event.as_fd().try_clone_to_owned()?);
+    file.write_all(&1u64.to_ne_bytes())
+}

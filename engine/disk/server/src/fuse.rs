@@ -1,0 +1,227 @@
+//! The kernel's FUSE protocol, as much as one file needs (include/uapi/linux/fuse.h, 7.31 and later), without libfuse.
+//!
+//! The file is opened with direct I/O and parallel direct writes, so that each request of a loop device arrives here
+//! as it is, up to 1 MiB, and many at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use crate::sys;
+
+const MAX_WRITE: u32 = 1 << 20;
+const IN_HEADER: usize = 40;
+const WRITE_IN: usize = 40;
+const ROOT: u64 = 1;
+const FILE: u64 = 2;
+const FOREVER: u64 = 3600 * 24;
+
+/// A buffer that takes any request.
+pub(crate) fn buffer() -> Vec<u8> {
+    vec![0; MAX_WRITE as usize + 4096]
+}
+
+/// A connection with the kernel, and a mount that shows it.
+pub(crate) struct Connection(OwnedFd);
+
+/// An I/O request; its data is in the buffer from `data` on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Io {
+    Read { offset: u64, length: u32 },
+    Write { offset: u64, length: u32, data: usize },
+    Flush,
+    Discard { offset: u64, length: u64 },
+}
+
+/// What a request was.
+pub(crate) enum Got {
+    /// I/O, to be answered by its number.
+    Io(u64, Io),
+    /// Something else; answered already.
+    Other,
+    /// Nothing waits (with a nonblocking descriptor).
+    Nothing,
+    /// The connection has ended.
+    Ended,
+}
+
+impl Connection {
+    /// Mounts on an empty directory and shakes hands.
+    pub(crate) fn mount(directory: &Path, size: u64) -> io::Result<Self> {
+        let fd = sys::open(Path::new("/dev/fuse"), libc::O_RDWR)?;
+        sys::mount_fuse(fd.as_fd(), directory)?;
+        let connection = Self(fd);
+        let mut buffer = buffer();
+        // The first request is INIT; it is answered like any other.
+        receive(connection.0.as_fd(), &mut buffer, size)?;
+        Ok(connection)
+    }
+
+    /// The first descriptor.
+    pub(crate) fn first(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Another descriptor, with a queue of its own: what is read from it is answered on it.
+    pub(crate) fn another(&self) -> io::Result<OwnedFd> {
+        sys::clone_fuse(self.0.as_fd())
+    }
+}
+
+struct Out(Vec<u8>);
+
+impl Out {
+    fn new() -> Self {
+        Self(Vec::with_capacity(256))
+    }
+
+    fn u16(mut self, value: u16) -> Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    fn u32(mut self, value: u32) -> Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    fn u64(mut self, value: u64) -> Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    fn attributes(self, node: u64, size: u64) -> Self {
+        let (mode, size) =
+            if node == FILE { (libc::S_IFREG | 0o600, size) } else { (libc::S_IFDIR | 0o700, 0) };
+        let times = |out: Self| out.u64(0).u64(0).u64(0).u32(0).u32(0).u32(0);
+        times(self.u64(node).u64(size).u64(size / 512)).u32(mode).u32(1).u32(0).u32(0).u32(0).u32(4096).u32(0)
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).map_or(0, |part| u64::from_le_bytes(part.try_into().expect("bug: eight bytes")))
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |part| u32::from_le_bytes(part.try_into().expect("bug: four bytes")))
+}
+
+/// Answers a request: an error number, or data.
+pub(crate) fn reply(fd: BorrowedFd<'_>, unique: u64, result: Result<&[u8], i32>) -> io::Result<()> {
+    let (error, data) = match result {
+        Ok(data) => (0, data),
+        Err(error) => (-error, &[][..]),
+    };
+    let mut header = [0; 16];
+    let length = u32::try_from(16 + data.len()).expect("bug: a reply has at most 1 MiB");
+    header[..4].copy_from_slice(&length.to_le_bytes());
+    header[4..8].copy_from_slice(&error.to_le_bytes());
+    header[8..].copy_from_slice(&unique.to_le_bytes());
+    match sys::write_two(fd, &header, data) {
+        // The asker is gone (interrupted, or the connection was aborted): nobody misses the answer.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
+        other => other,
+    }
+}
+
+/// Answers a write of so many bytes.
+pub(crate) fn reply_written(fd: BorrowedFd<'_>, unique: u64, length: u32) -> io::Result<()> {
+    reply(fd, unique, Ok(&Out::new().u32(length).u32(0).0))
+}
+
+/// Takes the next request. What is not I/O is answered here.
+pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], size: u64) -> io::Result<Got> {
+    let length = match sys::read(fd, buffer) {
+        Ok(length) => length,
+        Err(error) => {
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN) => Ok(Got::Nothing),
+                Some(libc::ENODEV) => Ok(Got::Ended),
+                Some(libc::EINTR | libc::ENOENT) => Ok(Got::Other),
+                _ => Err(error),
+            };
+        }
+    };
+    let (header, body) = buffer[..length].split_at(IN_HEADER.min(length));
+    let (operation, unique, node) = (half(header, 4), number(header, 8), number(header, 16));
+    let io = match operation {
+        15 => Io::Read { offset: number(body, 8), length: half(body, 16) },
+        16 => Io::Write { offset: number(body, 8), length: half(body, 16), data: IN_HEADER + WRITE_IN },
+        20 => Io::Flush,
+        43 => {
+            let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
+            if half(body, 24) & hole.unsigned_abs() == 0 {
+                reply(fd, unique, Err(libc::EOPNOTSUPP))?;
+                return Ok(Got::Other);
+            }
+            Io::Discard { offset: number(body, 8), length: number(body, 16) }
+        }
+        _ => {
+            if let Some(result) = answer(operation, node, body, size) {
+                reply(fd, unique, result.as_ref().map(|out| &out.0[..]).map_err(|error| *error))?;
+            }
+            return Ok(Got::Other);
+        }
+    };
+    let inside = match io {
+        Io::Read { offset, length } | Io::Write { offset, length, .. } => {
+            length <= MAX_WRITE && offset.checked_add(u64::from(length)).is_some_and(|end| end <= size)
+        }
+        Io::Discard { offset, length } => offset.checked_add(length).is_some_and(|end| end <= size),
+        Io::Flush => true,
+    };
+    if inside {
+        return Ok(Got::Io(unique, io));
+    }
+    reply(fd, unique, Err(libc::EINVAL))?;
+    Ok(Got::Other)
+}
+
+/// The answer to what is not I/O; None where the kernel wants none.
+fn answer(operation: u32, node: u64, body: &[u8], size: u64) -> Option<Result<Out, i32>> {
+    Some(match operation {
+        2 | 36 | 42 => return None, // FORGET, INTERRUPT, BATCH_FORGET
+        1 if node == ROOT && body == b"disk\0" => {
+            Ok(Out::new().u64(FILE).u64(0).u64(FOREVER).u64(FOREVER).u32(0).u32(0).attributes(FILE, size))
+        }
+        1 => Err(libc::ENOENT),
+        3 => Ok(Out::new().u64(FOREVER).u32(0).u32(0).attributes(node, size)),
+        4 => Err(libc::EPERM), // SETATTR: the disk's size is fixed
+        14 => {
+            const DIRECT_IO: u32 = 1;
+            const NO_FLUSH: u32 = 1 << 5;
+            const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
+            Ok(Out::new().u64(0).u32(DIRECT_IO | NO_FLUSH | PARALLEL_DIRECT_WRITES).u32(0))
+        }
+        27 => Ok(Out::new().u64(0).u32(0).u32(0)),
+        17 => {
+            let blocks = size / 4096;
+            let counts = Out::new().u64(blocks).u64(0).u64(0).u64(1).u64(0).u32(4096).u32(255).u32(4096);
+            Ok((0..7).fold(counts, |out, _| out.u32(0)))
+        }
+        18 | 25 | 29 | 30 | 38 => Ok(Out::new()), // RELEASE, FLUSH, RELEASEDIR, FSYNCDIR, DESTROY
+        26 => Ok(greeting(half(body, 12))),
+        28 => Ok(if number(body, 8) == 0 { entry() } else { Out::new() }),
+        _ => Err(libc::ENOSYS),
+    })
+}
+
+/// The only entry of the directory.
+fn entry() -> Out {
+    let mut out = Out::new().u64(FILE).u64(1).u32(4).u32(8);
+    out.0.extend(b"disk\0\0\0\0");
+    out
+}
+
+/// INIT: what both sides can do.
+fn greeting(offered: u32) -> Out {
+    const ASYNC_READ: u32 = 1;
+    const BIG_WRITES: u32 = 1 << 5;
+    const ASYNC_DIO: u32 = 1 << 15;
+    const MAX_PAGES: u32 = 1 << 22;
+    const BACKGROUND: u16 = 512;
+    let flags = offered & (ASYNC_READ | BIG_WRITES | ASYNC_DIO | MAX_PAGES);
+    let pages = u16::try_from(MAX_WRITE / 4096).expect("bug: 256 pages");
+    let head = Out::new().u32(7).u32(31).u32(0).u32(flags).u16(BACKGROUND).u16(BACKGROUND / 4 * 3);
+    (0..8).fold(head.u32(MAX_WRITE).u32(1).u16(pages).u16(0), |out, _| out.u32(0))
+}

@@ -1,0 +1,69 @@
+//! Writes the log: records to one file, the data of writes to another where that was asked for.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use fslab_disk_model::log::{NO_DATA, Record, header};
+use serde_json::json;
+
+/// An open log.
+pub(crate) struct Recorder {
+    path: PathBuf,
+    records: BufWriter<File>,
+    data: Option<(BufWriter<File>, u64)>,
+    size: u64,
+}
+
+impl Recorder {
+    /// Makes `path`, and `path.data` for the data of writes.
+    pub(crate) fn create(path: &Path, with_data: bool, size: u64, seed: u64) -> io::Result<Self> {
+        let mut records = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
+        records.write_all(&header(size, seed))?;
+        let data = if with_data {
+            let file = File::create_new(path.with_suffix("data"))?;
+            Some((BufWriter::with_capacity(1 << 20, file), 0))
+        } else {
+            None
+        };
+        Ok(Self { path: path.to_owned(), records, data, size })
+    }
+
+    /// Keeps the data of a write; tells where.
+    pub(crate) fn keep(&mut self, data: &[u8]) -> io::Result<u64> {
+        let Some((file, end)) = &mut self.data else { return Ok(NO_DATA) };
+        file.write_all(data)?;
+        *end += data.len() as u64;
+        Ok(*end - data.len() as u64)
+    }
+
+    /// Notes a request that is done.
+    pub(crate) fn note(&mut self, record: &Record) -> io::Result<()> {
+        self.records.write_all(&record.to_bytes())
+    }
+
+    /// Everything noted so far is in the files, and the phases' names are beside them.
+    pub(crate) fn sync(&mut self, phases: &[String]) -> io::Result<()> {
+        self.records.flush()?;
+        if let Some((file, _)) = &mut self.data {
+            file.flush()?;
+        }
+        let about = json!({"version": 1, "size_bytes": self.size, "phases": phases});
+        std::fs::write(self.path.with_suffix("json"), format!("{about}\n"))
+    }
+}
+
+/// `log` and `data` make `log.data`.
+pub(crate) trait Suffix {
+    /// The path with `.extension` behind it.
+    fn with_suffix(&self, extension: &str) -> PathBuf;
+}
+
+impl Suffix for Path {
+    fn with_suffix(&self, extension: &str) -> PathBuf {
+        let mut name = self.as_os_str().to_owned();
+        name.push(".");
+        name.push(extension);
+        name.into()
+    }
+}

@@ -1,0 +1,181 @@
+//! A server's life: settle, mount, measure, tell that it is ready, serve, undo.
+
+use std::fs::DirBuilder;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::{fs, io, thread};
+
+use anyhow::{Context, bail};
+use fslab_disk_model::drive::{Cache, Drive};
+use fslab_disk_model::plain::Plain;
+use fslab_disk_model::store::{Memory, Store};
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::device::{Core, Device};
+use crate::file_store::FileStore;
+use crate::fuse::Connection;
+use crate::options::Serve;
+use crate::recorder::Recorder;
+use crate::timed::{self, Waiting};
+use crate::{calibrate, clean, direct, life, sys};
+
+/// Serves until the end.
+pub(crate) fn serve(options: &Serve) -> anyhow::Result<()> {
+    check(options)?;
+    let signals = life::settle(options.die_with_parent).context("cannot prepare the process")?;
+    let made = make_directory(&options.directory)?;
+    let outcome = mounted(options, &signals);
+    if made {
+        let _ = fs::remove_dir(&options.directory);
+    }
+    outcome
+}
+
+fn check(options: &Serve) -> anyhow::Result<()> {
+    if options.size == 0 || options.size % 4096 != 0 || options.size > 1 << 50 {
+        bail!("size {} must be a multiple of 4096 bytes, at most 1 PiB", options.size);
+    }
+    if !(options.speed.is_finite() && options.speed > 0.0) {
+        bail!("speed {} must be greater than 0", options.speed);
+    }
+    Ok(())
+}
+
+fn make_directory(directory: &Path) -> anyhow::Result<bool> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("cannot make {}", directory.display())),
+    }
+}
+
+fn device(options: &Serve) -> anyhow::Result<Device> {
+    let store: Box<dyn Store> = match &options.file {
+        Some(path) => Box::new(
+            FileStore::create(path, options.size)
+                .with_context(|| format!("cannot create {}", path.display()))?,
+        ),
+        None => Box::new(Memory::new(options.memory.unwrap_or(options.size))),
+    };
+    let recorder = match &options.log {
+        Some(path) => Some(
+            Recorder::create(path, options.log_data, options.size, options.seed)
+                .with_context(|| format!("cannot create the log {}", path.display()))?,
+        ),
+        None => None,
+    };
+    let cache = options.cache.map_or(Cache::None, Cache::from);
+    let drive: Box<dyn Drive> = Box::new(Plain::new(cache, options.cache_bytes.unwrap_or(64 << 20)));
+    let timed = options.timed || recorder.is_some() || cache == Cache::Volatile;
+    let core = Core::new(drive, Clock::new(options.speed), options.seed, recorder);
+    Ok(Device::new(options.size, store, core, sys::event()?, timed))
+}
+
+fn mounted(options: &Serve, signals: &std::os::fd::OwnedFd) -> anyhow::Result<()> {
+    let device = Arc::new(device(options)?);
+    let shutdown = sys::event()?;
+    let waiting = calibrate::waiting()?;
+    let directory = std::path::absolute(&options.directory)?;
+    let connection = Connection::mount(&directory, options.size)
+        .with_context(|| format!("cannot mount a FUSE file system on {}", directory.display()))?;
+    let threads = start(&device, connection, waiting, options.threads, &shutdown)?;
+    let outcome = ready(options, &device, waiting, &directory, &shutdown)
+        .and_then(|()| Ok(life::wait_for_end(signals, &shutdown, options.lifeline)?));
+    let _ = fs::remove_file(&options.control);
+    if let Err(error) = clean::abort(&directory) {
+        eprintln!("fslab-disk: cannot unmount {}: {error}", directory.display());
+    }
+    for thread in threads {
+        let _ = thread.join();
+    }
+    let mut core = device.core();
+    let phases = core.phases.clone();
+    match core.recorder.as_mut().map(|recorder| recorder.sync(&phases)) {
+        Some(Err(error)) => Err(error).context("cannot write the log"),
+        _ => outcome,
+    }
+}
+
+/// Starts the serving threads. When one ends, so does the server.
+fn start(
+    device: &Arc<Device>,
+    connection: Connection,
+    waiting: Waiting,
+    threads: u8,
+    shutdown: &std::os::fd::OwnedFd,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let spawn = |work: Box<dyn FnOnce() -> io::Result<()> + Send>| {
+        let shutdown = shutdown.try_clone()?;
+        Ok::<_, io::Error>(thread::spawn(move || {
+            if let Err(error) = work() {
+                eprintln!("fslab-disk: cannot serve: {error}");
+            }
+            let _ = fs::File::from(shutdown).write_all(&1u64.to_ne_bytes());
+        }))
+    };
+    let device = Arc::clone(device);
+    if device.timed {
+        return Ok(vec![spawn(Box::new(move || timed::serve(&device, &connection, waiting)))?]);
+    }
+    let mut started = Vec::new();
+    for _ in 0..threads {
+        let (device, fd) = (Arc::clone(&device), connection.another()?);
+        started.push(spawn(Box::new(move || direct::serve(&device, &fd)))?);
+    }
+    Ok(started)
+}
+
+/// Measures, opens the control socket, and says on standard output that the disk can be used.
+fn ready(
+    options: &Serve,
+    device: &Arc<Device>,
+    waiting: Waiting,
+    directory: &Path,
+    shutdown: &std::os::fd::OwnedFd,
+) -> anyhow::Result<()> {
+    let disk = directory.join("disk");
+    let trip = calibrate::round_trip(device, &disk).context("cannot read the disk with direct I/O")?;
+    let fastest = None;
+    let fidelity = calibrate::verdict(waiting, trip, fastest, &disk);
+    if options.strict && fidelity["verdict"] == "too-fast" {
+        bail!("this machine cannot serve the model in its time: {fidelity}");
+    }
+    {
+        let mut core = device.core();
+        core.round_trip = if device.timed { trip.0 } else { 0 };
+        core.fidelity = fidelity.clone();
+    }
+    let listener = UnixListener::bind(&options.control)
+        .with_context(|| format!("cannot make the socket {}", options.control.display()))?;
+    let control = Control {
+        device: Arc::clone(device),
+        waiting,
+        fastest,
+        memory_limit: options.file.is_none().then_some(options.memory.unwrap_or(options.size)),
+        shutdown: shutdown.try_clone()?,
+    };
+    thread::spawn(move || control.serve(&listener)); // ends with the process
+    announce(&disk, &options.control, options.size, &fidelity)
+}
+
+fn announce(disk: &Path, control: &Path, size: u64, fidelity: &Value) -> anyhow::Result<()> {
+    let line = json!({
+        "ready": true,
+        "protocol": 1,
+        "disk": disk,
+        "control": control,
+        "size_bytes": size,
+        "pid": std::process::id(),
+        "fidelity": fidelity,
+    });
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! System calls that the standard library has no name for. Each one's unsafety ends here.
+
+use std::ffi::{CString, c_int};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn c_string(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+/// Opens a path with these flags.
+pub(crate) fn open(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
+    let path = c_string(path)?;
+    // SAFETY: the path is a valid C string for the duration of the call.
+    let fd = checked(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Mounts a FUSE file system whose server reads this descriptor.
+pub(crate) fn mount_fuse(device: BorrowedFd<'_>, target: &Path) -> io::Result<()> {
+    let options = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions",
+        device.as_raw_fd()
+    );
+    let (source, kind) = (c"fslab-disk", c"fuse.fslab-disk");
+    let (target, options) = (c_string(target)?, CString::new(options).map_err(io::Error::other)?);
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_NOATIME;
+    // SAFETY: all pointers are valid C strings for the duration of the call.
+    checked(unsafe {
+        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
+    })?;
+    Ok(())
+}
+
+/// Unmounts; with `MNT_FORCE` the kernel first aborts a FUSE connection.
+pub(crate) fn unmount(target: &Path, flags: c_int) -> io::Result<()> {
+    let target = c_string(target)?;
+    // SAFETY: the path is a valid C string for the duration of the call.
+    checked(unsafe { libc::umount2(target.as_ptr(), flags) })?;
+    Ok(())
+}
+
+/// Another descriptor of the same FUSE connection, with a queue of its own.
+pub(crate) fn clone_fuse(device: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    const FUSE_DEV_IOC_CLONE: libc::Ioctl = 0x8004_e500;
+    let fd = open(Path::new("/dev/fuse"), libc::O_RDWR)?;
+    let source: u32 = device.as_raw_fd().try_into().map_err(io::Error::other)?;
+    // SAFETY: the request reads one u32, which outlives the call.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), FUSE_DEV_IOC_CLONE, &raw const source) })?;
+    Ok(fd)
+}
+
+/// Reads into a buffer.
+pub(crate) fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is valid for its whole length.
+    let count = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes two parts with one call.
+pub(crate) fn write_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<()> {
+    let part =
+        |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let parts = [part(first), part(second)];
+    // SAFETY: both parts are valid for their lengths; the kernel only reads them.
+    let count =
+        unsafe { libc::writev(fd.as_raw_fd(), parts.as_ptr(), if second.is_empty() { 1 } else { 2 }) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error()).map(|_| ())
+}
+
+/// Makes reads return at once.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: sets a flag of a descriptor that is open.
+    checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
+    Ok(())
+}
+
+/// Waits until one of the descriptors can be read or the time is over; None waits for ever. Tells which can be read.
+pub(crate) fn wait<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    nanoseconds: Option<u64>,
+) -> io::Result<[bool; N]> {
+    let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let time = nanoseconds.map(|time| libc::timespec {
+        tv_sec: i64::try_from(time / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(time % 1_000_000_000).unwrap_or(0),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the array and the time are valid for the duration of the call; no signal mask is given.
+    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, time, std::ptr::null()) };
+    match checked(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(polled.map(|one| one.revents != 0)),
+    }
+}
+
+/// A counter that can be waited for.
+pub(crate) fn event() -> io::Result<OwnedFd> {
+    // SAFETY: makes a new descriptor.
+    let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A descriptor that can be read when one of these signals has come; they are blocked in this thread and in those that
+/// it starts from now on.
+pub(crate) fn signals(numbers: &[c_int]) -> io::Result<OwnedFd> {
+    // SAFETY: the set is zeroed, which is valid, and then filled by the functions made for it.
+    let fd = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for number in numbers {
+            libc::sigaddset(&raw mut set, *number);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        checked(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC))?
+    };
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `prctl` with one argument.
+pub(crate) fn prctl(option: c_int, argument: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: the options used here take plain numbers.
+    checked(unsafe { libc::prctl(option, argument, 0, 0, 0) })?;
+    Ok(())
+}
+
+/// Reads at an offset with direct I/O, into an aligned buffer of 4 KiB that is thrown away.
+pub(crate) fn read_page(fd: BorrowedFd<'_>, offset: i64) -> io::Result<()> {
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+    let mut page = Page([0; 4096]);
+    // SAFETY: the buffer is valid for 4096 bytes.
+    let count = unsafe { libc::pread(fd.as_raw_fd(), page.0.as_mut_ptr().cast(), 4096, offset) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a hole.
+pub(crate) fn punch(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
+    let (offset, length) =
+        (i64::try_from(offset).map_err(io::Error::other)?, i64::try_from(length).map_err(io::Error::other)?);
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: takes plain numbers.
+    checked(unsafe { libc::fallocate(fd.as_raw_fd(), mode, offset, length) })?;
+    Ok(())
+}
+
+/// Where data begins at or behind `offset`; None if only a hole follows.
+pub(crate) fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Option<u64> {
+    let offset = i64::try_from(offset).ok()?;
+    // SAFETY: takes plain numbers.
+    let data = unsafe { libc::lseek(fd.as_raw_fd(), offset, libc::SEEK_DATA) };
+    u64::try_from(data).ok()
+}

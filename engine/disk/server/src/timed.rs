@@ -1,0 +1,102 @@
+//! Serves in the drive's time: one thread takes requests, lets the model's time pass, and answers by absolute deadlines.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::device::{Device, Reply};
+use crate::fuse::{self, Connection, Got, Io};
+use crate::sys;
+
+/// How the thread waits, real nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    /// How much later than asked a sleep ends, usually.
+    pub(crate) overshoot: u64,
+    /// Shorter waits are spun.
+    pub(crate) spin: u64,
+}
+
+/// Answers until the connection ends.
+pub(crate) fn serve(device: &Arc<Device>, connection: &Connection, waiting: Waiting) -> io::Result<()> {
+    let (mut buffer, mut data) = (fuse::buffer(), fuse::buffer());
+    let fd = connection.first();
+    sys::set_nonblocking(fd)?;
+    loop {
+        let mut idle = true;
+        for _ in 0..64 {
+            match fuse::receive(fd, &mut buffer, device.size)? {
+                Got::Io(unique, io) => take(device, unique, io, &buffer),
+                Got::Other => {}
+                Got::Nothing => break,
+                Got::Ended => return Ok(()),
+            }
+            idle = false;
+        }
+        let remaining = pass_time(device, fd, &mut data)?;
+        if idle {
+            wait(device, fd, remaining, waiting)?;
+        }
+    }
+}
+
+fn take(device: &Device, unique: u64, io: Io, buffer: &[u8]) {
+    let mut core = device.core();
+    if let (Io::Read { offset, length }, true) = (io, device.bypass.load(Ordering::Acquire)) {
+        core.replies.push(Reply::Data { unique, offset, length });
+        return;
+    }
+    let data = match io {
+        Io::Write { length, data, .. } => &buffer[data..data + length as usize],
+        _ => &[],
+    };
+    core.submit(device, unique, io, data);
+}
+
+/// Lets the model's time come to now, sends what is answered, and tells how long nothing happens: real nanoseconds.
+fn pass_time(device: &Device, fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result<Option<u64>> {
+    let mut core = device.core();
+    // An answer takes half a round trip to its asker, and the next request the other half: both are taken off here.
+    let ahead = core.clock.scaled(core.round_trip);
+    let now = core.clock.now();
+    core.advance(device, now + ahead);
+    let replies = std::mem::take(&mut core.replies);
+    let due = core.due().map(|at| core.clock.real(at.saturating_sub(core.clock.now() + ahead)));
+    drop(core);
+    for reply in &replies {
+        send(device, fd, *reply, data)?;
+    }
+    Ok(if replies.is_empty() { due } else { Some(0) })
+}
+
+fn send(device: &Device, fd: BorrowedFd<'_>, reply: Reply, data: &mut [u8]) -> io::Result<()> {
+    match reply {
+        Reply::Data { unique, offset, length } => {
+            let part = &mut data[..length as usize];
+            match device.store.read(offset, part) {
+                Ok(()) => fuse::reply(fd, unique, Ok(part)),
+                Err(_) => fuse::reply(fd, unique, Err(libc::EIO)),
+            }
+        }
+        Reply::Written { unique, length } => fuse::reply_written(fd, unique, length),
+        Reply::Done { unique } => fuse::reply(fd, unique, Ok(&[])),
+        Reply::Failed { unique, error } => fuse::reply(fd, unique, Err(error)),
+    }
+}
+
+fn wait(device: &Device, fd: BorrowedFd<'_>, remaining: Option<u64>, waiting: Waiting) -> io::Result<()> {
+    let time = match remaining {
+        Some(time) if time <= waiting.spin.max(waiting.overshoot) => {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        Some(time) => Some(time - waiting.spin.max(waiting.overshoot)),
+        None => None,
+    };
+    if sys::wait([fd, device.wake.as_fd()], time)?[1] {
+        let mut count = [0; 8];
+        let _ = sys::read(device.wake.as_fd(), &mut count);
+    }
+    Ok(())
+}

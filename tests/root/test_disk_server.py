@@ -1,0 +1,291 @@
+"""The disk in software: served, cut, killed, cleaned. Nothing here depends on how quick anything is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.system import loops, mounts, proc
+
+MIB = 1 << 20
+SIZE = 256 * MIB
+BINARY = Path(sys.executable).parent / "fslab-disk"
+
+
+class Server:
+    """A server of one disk, and its control socket."""
+
+    def __init__(self, home: Path, *options: str, size: int = SIZE) -> None:
+        self.directory = home / "fslab-disk"
+        self.control = home / "control"
+        self.disk = self.directory / "disk"
+        argv = [str(BINARY), "serve", str(self.directory), "--control", str(self.control)]
+        argv += ["--size", str(size), *options]
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server did not become ready"
+        self.ready = json.loads(line)
+        self.loop: Path | None = None
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self.control))
+            connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(connection.makefile().readline())
+        return answer
+
+    def attach(self) -> Path:
+        argv = loops.attach_argv(self.disk, direct=True)
+        self.loop = Path(proc.run(argv).stdout.strip())
+        return self.loop
+
+    def clean(self) -> None:
+        subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=60)
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):
+            self.clean()
+        self.process.kill()
+        self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        if self.loop is not None:
+            assert not loops.attached_to(self.disk)
+        assert not self.directory.exists()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Any]:
+    if not BINARY.exists():
+        pytest.skip("fslab-disk is not installed beside this Python")
+    servers: list[Server] = []
+
+    def start(*options: str, size: int = SIZE) -> Server:
+        servers.append(Server(tmp_path, *options, size=size))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.end()
+
+
+def test_a_file_system_lives_on_it(serve: Any, tmp_path: Path) -> None:
+    server = serve("--memory", str(64 * MIB))
+    loop = server.attach()
+    proc.run(["mkfs.ext4", "-q", "-F", str(loop)])
+    target = tmp_path / "mounted"
+    target.mkdir()
+    proc.run(["mount", str(loop), str(target)])
+    try:
+        (target / "file").write_bytes(b"contents" * 1000)
+        os.sync()
+    finally:
+        proc.run(["umount", str(target)])
+    proc.run(["e2fsck", "-fn", str(loop)])
+    statistics = server.ask("statistics")
+    assert statistics["operations"]["flush"]["requests"] > 0
+    assert 0 < statistics["stored_bytes"] < 64 * MIB
+
+
+def test_a_discard_gives_memory_back(serve: Any) -> None:
+    server = serve()
+    with server.disk.open("r+b", buffering=0) as disk:
+        disk.write(b"x" * MIB)
+        proc.run(["fallocate", "--punch-hole", "--offset", "4096", "--length", "524288", str(server.disk)])
+        assert server.ask("statistics")["stored_bytes"] == MIB - 524288
+        assert os.pread(disk.fileno(), MIB, 0) == b"x" * 4096 + bytes(524288) + b"x" * (MIB - 528384)
+
+
+@pytest.mark.parametrize("options", [[], ["--timed"]])
+def test_requests_need_not_be_whole_sectors(serve: Any, options: list[str]) -> None:
+    """As a guest's drive on the file itself makes them."""
+    server = serve(*options)
+    with server.disk.open("r+b", buffering=0) as disk:
+        os.pwrite(disk.fileno(), b"x" * 10000, 0)
+        os.pwrite(disk.fileno(), b"abc", 4094)
+        assert os.pread(disk.fileno(), 7, 4092) == b"xxabcxx"
+
+
+def test_memory_has_a_bound(serve: Any) -> None:
+    server = serve("--memory", str(8 * MIB), size=1 << 40)
+    with server.disk.open("r+b", buffering=0) as disk:
+        disk.seek(1 << 39)
+        with pytest.raises(OSError, match="No space left"):
+            for _ in range(16):
+                disk.write(bytes([1]) * MIB)
+    assert server.ask("statistics")["no_space"] > 0
+    assert server.ask("statistics")["stored_bytes"] <= 8 * MIB
+
+
+def resident(pid: int) -> int:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("Pss_Anon")).split()[1]) * 1024
+
+
+@pytest.mark.parametrize("stride", [4096, 64 << 10, 1 << 24])
+def test_memory_is_what_was_written(serve: Any, stride: int) -> None:
+    server = serve("--memory", str(128 * MIB), size=1 << 40)
+    before = resident(server.process.pid)
+    pages = 16384
+    with server.disk.open("r+b", buffering=0) as disk:
+        for page in range(pages):
+            os.pwrite(disk.fileno(), b"x" * 4096, page * stride)
+    assert resident(server.process.pid) - before <= 1.1 * pages * 4096
+
+
+def test_a_power_cut_keeps_what_was_flushed(serve: Any) -> None:
+    server = serve("--cache", "volatile")
+    with server.disk.open("r+b", buffering=0) as disk:
+        disk.write(b"a" * MIB)
+        os.fsync(disk.fileno())
+        disk.write(b"b" * MIB)
+        os.pwrite(disk.fileno(), b"c" * 4096, 0)
+        cut = server.ask("cut", unflushed="lost")["cut"]
+        assert cut["lost_bytes"] == cut["unflushed_bytes"] == MIB + 4096
+        with pytest.raises(OSError, match="Input/output error"):
+            os.pread(disk.fileno(), 512, 0)
+        server.ask("power_on")
+        assert os.pread(disk.fileno(), MIB, 0) == b"a" * MIB
+        assert os.pread(disk.fileno(), MIB, MIB) == bytes(MIB)
+
+
+@pytest.mark.parametrize("options", [[], ["--cache", "volatile"]])
+def test_a_power_cut_at_the_nth_write(serve: Any, options: list[str]) -> None:
+    server = serve(*options)
+    server.ask("cut", unflushed="kept", after={"writes": 3})
+    with server.disk.open("r+b", buffering=0) as disk:
+        for number in range(3):
+            os.pwrite(disk.fileno(), b"x" * 4096, number * 4096)
+        with pytest.raises(OSError, match="Input/output error"):
+            os.pwrite(disk.fileno(), b"x" * 4096, 3 * 4096)
+        server.ask("power_on")
+        assert os.pread(disk.fileno(), 5 * 4096, 0) == b"x" * 3 * 4096 + bytes(2 * 4096)
+
+
+def test_faults(serve: Any) -> None:
+    server = serve("--timed")
+    with server.disk.open("r+b", buffering=0) as disk:
+        os.pwrite(disk.fileno(), b"x" * 8192, 0)
+        server.ask("arm", effect="latent", start=0, end=4096)
+        with pytest.raises(OSError, match="Input/output error"):
+            os.pread(disk.fileno(), 512, 0)
+        os.pwrite(disk.fileno(), b"y" * 4096, 0)
+        assert os.pread(disk.fileno(), 4096, 0) == b"y" * 4096
+        server.ask("arm", effect="bit-rot", op="read", times=1)
+        rotten = os.pread(disk.fileno(), 4096, 4096)
+        assert sum((a ^ b).bit_count() for a, b in zip(rotten, b"x" * 4096, strict=True)) == 1
+        assert os.pread(disk.fileno(), 4096, 4096) == rotten
+        server.ask("arm", effect="shorn", op="write", times=1)
+        os.pwrite(disk.fileno(), b"z" * 4096, 0)
+        shorn = os.pread(disk.fileno(), 4096, 0)
+        assert shorn != b"z" * 4096
+        assert shorn == shorn.rstrip(b"y").ljust(4096, b"y")
+        server.ask("arm", effect="stuck", delay_ns=50_000_000, times=1)
+        os.pread(disk.fileno(), 512, 0)
+        assert server.ask("statistics")["operations"]["read"]["service_ns"]["max"] >= 49_000_000
+    assert "stuck" in json.dumps(server.ask("statistics")["faults"])
+    assert not server.ask("arm", effect="stcuk")["ok"]
+
+
+def test_the_log_has_every_request(serve: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    server = serve("--log", str(log), "--log-data")
+    with server.disk.open("r+b", buffering=0) as disk:
+        os.pwrite(disk.fileno(), b"first" + bytes(507), 4096)
+        os.fsync(disk.fileno())
+        server.ask("phase", name="run")
+        os.pwrite(disk.fileno(), b"second" + bytes(506), 8192)
+    server.ask("sync")
+    records = [
+        fields for fields in struct.iter_unpack("<5Q2IH2B12x", log.read_bytes()[64:]) if fields[8] != 0
+    ]
+    assert [(fields[3], fields[5], fields[6], fields[7], fields[8]) for fields in records] == [
+        (4096, 512, 0, 0, 1),
+        (0, 0, 0, 0, 2),
+        (8192, 512, 1, 1, 1),
+    ]
+    assert json.loads((tmp_path / "log.json").read_text())["phases"] == ["", "run"]
+    for form in ("log-writes", "blkparse"):
+        proc.run([str(BINARY), "export", str(log), str(tmp_path / form), "--format", form])
+    exported = (tmp_path / "log-writes").read_bytes()
+    magic, version, entries, sector = struct.unpack_from("<QQQI", exported)
+    assert (magic, version, entries, sector) == (0x6A736677736872, 1, 4, 512)
+    kinds = [struct.unpack_from("<4Q", exported, at) for at in (512, 3 * 512, 4 * 512, 5 * 512)]
+    assert kinds == [(8, 1, 0, 512), (0, 0, 1, 0), (0, 0, 8, 3), (16, 1, 0, 512)]
+    assert exported[1024:1029] == b"first"
+    assert exported[6 * 512 : 6 * 512 + 6] == b"second"
+    assert " D   W 8 + 1 " in (tmp_path / "blkparse").read_text()
+
+
+def test_a_snapshot_is_the_disk(serve: Any, tmp_path: Path) -> None:
+    server = serve()
+    with server.disk.open("r+b", buffering=0) as disk:
+        os.pwrite(disk.fileno(), b"x" * 5000, 100 * 4096)
+    assert server.ask("snapshot", path=str(tmp_path / "image"))["bytes"] == 8192
+    image = (tmp_path / "image").read_bytes()
+    assert len(image) == SIZE
+    assert image[100 * 4096 : 100 * 4096 + 5001] == b"x" * 5000 + b"\0"
+
+
+def test_the_lifeline(serve: Any, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    argv = [str(BINARY), "serve", str(tmp_path / "fslab-disk"), "--control", str(tmp_path / "control")]
+    argv += ["--size", str(SIZE), "--lifeline", str(reader)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, pass_fds=[reader])
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        os.close(reader)
+        os.close(writer)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert not (tmp_path / "fslab-disk").exists()
+    assert not (tmp_path / "control").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--timed"]])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
+def test_a_dead_server_does_not_hang_the_machine(
+    serve: Any, tmp_path: Path, how: signal.Signals | None, options: list[str]
+) -> None:
+    """Under load: killed (or, None, living on), then cleaned with a file system mounted on it."""
+    server = serve(*options)
+    loop = server.attach()
+    proc.run(["mkfs.ext4", "-q", "-F", str(loop)])
+    target = tmp_path / "fslab-mounted"
+    target.mkdir()
+    proc.run(["mount", str(loop), str(target)])
+    writer = subprocess.Popen(
+        ["dd", "if=/dev/zero", f"of={target}/x", "bs=1M", "count=100", "oflag=direct"],
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert writer.stderr is not None
+        select.select([], [], [], 0.05)  # some of it is under way, or not: either is a case
+        if how is not None:
+            server.process.send_signal(how)
+            assert server.process.wait(60) in (0, -signal.SIGKILL)
+        server.clean()
+        assert writer.wait(60) is not None
+    finally:
+        writer.kill()
+        writer.communicate()
+    server.process.wait(60)
+    assert not [mount for mount in mounts.mounted() if Path(mount.target) == target]
+    assert not loops.attached_to(server.disk)
