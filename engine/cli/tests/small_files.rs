@@ -122,9 +122,9 @@ fn a_signal_ends_it_quickly() {
             "small-files",
             directory.path().to_str().unwrap(),
             "--files",
-            "50000000",
+            "300000",
             "--size",
-            "1",
+            "0",
             "--json",
         ])
         .stdout(Stdio::null())
@@ -132,6 +132,7 @@ fn a_signal_ends_it_quickly() {
         .spawn()
         .unwrap();
     while fs::read_dir(directory.path().join("fslab-small-files")).is_err() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let pid = libc::pid_t::try_from(child.id()).unwrap();

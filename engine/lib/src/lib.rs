@@ -6,6 +6,7 @@
 
 pub mod attributes;
 pub mod buffer;
+pub mod contents;
 pub mod document;
 pub mod error;
 pub mod fast_map;

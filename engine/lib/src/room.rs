@@ -15,8 +15,9 @@ const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 /// File systems that may store less than they are given: btrfs, ZFS, bcachefs, F2FS.
 const SAVING: [u64; 4] = [0x9123_683e, 0x2fc1_2fc1, 0xca45_1a4e, 0xf2f5_2010];
-/// In what tmpfs takes memory.
+/// In what tmpfs takes memory, and about what each file takes there beside its contents.
 const PAGE: u64 = 4096;
+const INODE: u64 = 1024;
 
 /// What is going to be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub struct Need {
     /// The part of them that no file system can save.
     pub least: u64,
     /// Contents in whole pages.
-    pages: u64,
+    pub pages: u64,
     /// Memory of the process beside them.
     pub memory: u64,
 }
@@ -55,6 +56,13 @@ struct Free {
     memory: Option<u64>,
 }
 
+impl Free {
+    /// What contents may take.
+    fn contents(&self) -> u64 {
+        self.bytes.min(self.memory.unwrap_or(u64::MAX))
+    }
+}
+
 fn free(directory: impl AsFd) -> std::result::Result<Free, Errno> {
     let (about, kind) = (fstatvfs(&directory)?, fstatfs(&directory)?);
     let privileged = rustix::process::geteuid().is_root();
@@ -74,7 +82,8 @@ fn free(directory: impl AsFd) -> std::result::Result<Free, Errno> {
 /// Says what there is too little of, if there is.
 fn missing(need: &Need, free: &Free) -> Option<String> {
     let bytes = if free.saving { need.least } else { need.bytes };
-    let memory = need.pages.max(need.bytes).saturating_add(need.memory);
+    let inodes = need.entries.saturating_mul(INODE);
+    let memory = need.pages.max(need.bytes).saturating_add(inodes).saturating_add(need.memory);
     if let Some(entries) = free.entries.filter(|&entries| need.entries > entries) {
         return Some(format!("{} files and directories are to be made and {entries} fit", need.entries));
     }
@@ -99,14 +108,21 @@ pub fn check(directory: impl AsFd, path: &Path, need: &Need) -> Result<()> {
 pub struct Left(AtomicU64);
 
 impl Left {
-    /// All that the file system has.
-    pub fn of(directory: impl AsFd, path: &Path) -> Result<Self> {
+    /// All that the file system has; `None` for one that may store less than it is given.
+    pub fn of(directory: impl AsFd, path: &Path) -> Result<Option<Self>> {
         let free = free(directory).context("look for room in", || path)?;
-        Ok(Self(AtomicU64::new(free.bytes.min(free.memory.unwrap_or(u64::MAX)))))
+        Ok((!free.saving).then(|| Self(AtomicU64::new(free.contents()))))
     }
 
-    /// Takes the room for a file; fails where there is none.
-    pub fn take(&self, bytes: u64) -> std::result::Result<(), Errno> {
+    /// Takes the room for a file; looks again where there is none, since others may have given some back.
+    pub fn take(&self, directory: impl AsFd, bytes: u64) -> std::result::Result<(), Errno> {
+        self.try_take(bytes).or_else(|_| {
+            self.0.store(free(directory)?.contents(), Ordering::Relaxed);
+            self.try_take(bytes)
+        })
+    }
+
+    fn try_take(&self, bytes: u64) -> std::result::Result<(), Errno> {
         let took = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         took.map(|_| ()).map_err(|_| Errno::NOSPC)
     }
@@ -142,17 +158,18 @@ mod tests {
     #[test]
     fn files_in_memory_and_buffers_are_one_sum() {
         let memory = Free { memory: Some(100 << 10), ..DISK };
-        assert_eq!(missing(&need(20, 4096), &memory), None);
-        // Twenty files of a byte take twenty pages.
-        assert_eq!(missing(&need(25, 1), &memory), None);
-        assert!(missing(&need(26, 1), &memory).is_some());
-        let buffers = Need { memory: 30 << 10, ..need(20, 4096) };
+        // A file of a byte takes a page, and something beside it.
+        assert_eq!(missing(&need(20, 1), &memory), None);
+        assert!(missing(&need(21, 1), &memory).is_some());
+        let buffers = Need { memory: 30 << 10, ..need(10, 4096) };
+        assert_eq!(missing(&Need { memory: 0, ..buffers }, &memory), None);
+        let buffers = Need { memory: 60 << 10, ..buffers };
         assert!(missing(&buffers, &memory).is_some_and(|told| told.contains("memory")));
     }
 
     #[test]
     fn files_one_after_the_other_fit_until_there_is_no_room() {
         let left = Left(AtomicU64::new(10));
-        assert_eq!([left.take(6), left.take(5), left.take(4)], [Ok(()), Err(Errno::NOSPC), Ok(())]);
+        assert_eq!([6, 5, 4].map(|bytes| left.try_take(bytes)), [Ok(()), Err(Errno::NOSPC), Ok(())]);
     }
 }

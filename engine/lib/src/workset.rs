@@ -50,7 +50,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn check(&self) -> Result<()> {
+    /// Says what is wrong with it.
+    pub fn check(&self) -> Result<()> {
         let Self { files, directories, threads, .. } = *self;
         if files == 0 || directories == 0 || threads == 0 {
             return Err(Error::Invalid("files, dirs and threads must be at least 1".into()));

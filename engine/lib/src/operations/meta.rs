@@ -8,10 +8,12 @@ use serde::Serialize;
 
 pub use self::steps::Step;
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::Recorder;
+use crate::room::{self, Need};
+use crate::sys;
 use crate::walk::Dents;
 use crate::workset::{FileOrder, Shape, WorkSet};
 
@@ -60,6 +62,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for &step in &parameters.operations {
         let made = step == Step::Create;
+        if made {
+            check_room(parameters)?;
+        }
         let set = WorkSet::new(&parameters.directory, WORK_DIRECTORY, parameters.shape(step), made)?;
         let result = run_step(parameters, &set, step);
         if made && matches!(&result, Err(error) if !matches!(error, Error::Interrupted(_))) {
@@ -72,6 +77,16 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         }
     }
     Ok(outcome)
+}
+
+/// Fails if the files, and what is made beside each of them, do not fit.
+fn check_room(parameters: &Parameters) -> Result<()> {
+    parameters.shape(Step::Create).check()?;
+    let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;
+    let beside = parameters.operations.iter().any(|step| matches!(step, Step::Mkdir | Step::Symlink));
+    let entries =
+        parameters.files.saturating_mul(1 + u64::from(beside)).saturating_add(parameters.directories);
+    room::check(directory, &parameters.directory, &Need { entries, ..Need::default() })
 }
 
 fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operation> {

@@ -15,7 +15,7 @@ use rustix::fs::{Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use self::contents::{PIECE, Pools};
+use self::contents::{Contents, PIECE};
 use self::plan::Plan;
 pub use self::sizes::Distribution;
 pub use self::spec::{Class, Planted, Spec};
@@ -25,7 +25,7 @@ use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::measure::share::Share;
-use crate::{memory, sys};
+use crate::{memory, room, sys};
 
 /// The first of the owners that root gives files to.
 const FIRST_OWNER: u32 = 10_000;
@@ -54,11 +54,12 @@ pub struct Parameters {
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     parameters.spec.check()?;
     let path = &parameters.directory;
+    let plan = Plan::new(&parameters.spec)?;
     let root = make_root(path)?;
-    let plan = Plan::new(&parameters.spec);
+    room::check(&root, path, &plan.need(parameters.threads as u64 * PIECE as u64))?;
     let privileged = rustix::process::geteuid().is_root();
     let owners = parameters.spec.owners > 0 && privileged;
-    let maker = Maker { path, root: &root, plan: &plan, pools: Pools::new(&plan)?, owners };
+    let maker = Maker { path, root: &root, plan: &plan, contents: Contents::new(&plan)?, owners };
     let phase = Phase::new("populate", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
     let share = Share::new(usize::try_from(plan.directories()).unwrap_or(usize::MAX), 1);
     let prepare = |_| memory::zeroed(PIECE);
@@ -102,12 +103,12 @@ struct Maker<'a> {
     path: &'a PathBuf,
     root: &'a OwnedFd,
     plan: &'a Plan<'a>,
-    pools: Pools,
+    contents: Contents,
     owners: bool,
 }
 
 impl Maker<'_> {
-    fn directory(&self, number: u64, buffer: &mut Vec<u8>, recorder: &mut Recorder<'_>) -> Result<()> {
+    fn directory(&self, number: u64, buffer: &mut [u8], recorder: &mut Recorder<'_>) -> Result<()> {
         let paths = self.plan.directory_paths(number);
         for path in &paths {
             match rustix::fs::mkdirat(self.root, path.as_str(), sys::DIRECTORY_MODE) {
@@ -132,14 +133,14 @@ impl Maker<'_> {
         directory: &OwnedFd,
         name: &str,
         index: u32,
-        buffer: &mut Vec<u8>,
+        buffer: &mut [u8],
         recorder: &mut Recorder<'_>,
     ) -> Result<(), (&'static str, Errno)> {
         let planned = &self.plan.files[index as usize];
         let file =
             rustix::fs::openat(directory, name, sys::OPEN_NEW, sys::FILE_MODE).map_err(|e| ("create", e))?;
         recorder.lap(Syscall::Open);
-        self.pools.write(self.plan, planned, buffer, |piece| {
+        self.contents.write(self.plan, planned, buffer, |piece| {
             recorder.skip();
             sys::write_all(&file, piece).map_err(|errno| ("write", errno))?;
             recorder.lap(Syscall::Write);

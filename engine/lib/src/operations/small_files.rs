@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, Mode};
 use serde::Serialize;
 
+use crate::contents::{BLOCK, Contents};
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
-use crate::random::{Stream, mix};
+use crate::room::{self, Need};
 use crate::workset::{File, FileOrder, Files, Shape, WorkSet};
 use crate::{memory, sys};
 
@@ -23,8 +24,6 @@ pub const WORK_DIRECTORY: &str = "fslab-small-files";
 const LETTER: u8 = b'f';
 /// Longest piece that is read or written at once.
 const CHUNK: usize = 1 << 20;
-/// How far apart the contents of two files may start in the pool of random bytes.
-const SPREAD: usize = 64 << 10;
 
 /// One step of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -108,6 +107,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for &step in &parameters.operations {
         let made = step == Step::Create;
+        if made {
+            check_room(parameters)?;
+        }
         let set = WorkSet::new(&parameters.directory, WORK_DIRECTORY, parameters.shape(), made)?;
         let result = run_step(parameters, &set, step);
         if made && matches!(&result, Err(error) if !matches!(error, Error::Interrupted(_))) {
@@ -125,15 +127,32 @@ fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operat
     let phase = Phase::new(step.name(), parameters.threads, &parameters.measure, step.bandwidth())?;
     let sync = (parameters.syncfs && step.changes_the_file_system())
         .then_some(|finish: &mut Finish| finish.sync(|| set.sync()));
-    let contents = Contents::new(parameters);
-    let prepare = |worker| Ok((set.files_of(worker)?, memory::zeroed(contents.chunk + 1)?));
+    let contents = Contents::new(parameters.seed);
+    let prepare = |worker| Ok((set.files_of(worker)?, memory::zeroed(piece_of(parameters) + 1)?));
     let work = |_, (files, mut buffer): (Files, Vec<u8>), recorder: &mut Recorder<'_>| match step {
-        Step::Create => set.each(&files, recorder, |r, file| create(r, file, &contents, parameters)),
+        Step::Create => {
+            set.each(&files, recorder, |r, file| create(r, file, &contents, &mut buffer, parameters))
+        }
         Step::Stat => set.each(&files, recorder, |r, file| stat(r, file, parameters)),
         Step::Read => set.each(&files, recorder, |r, file| read(r, file, &mut buffer, parameters)),
         Step::Delete => set.each(&files, recorder, delete),
     };
     Ok(phase.run(prepare, work, sync)?.0)
+}
+
+/// Fails if the files do not fit where they are to be made.
+fn check_room(parameters: &Parameters) -> Result<()> {
+    parameters.shape().check()?;
+    let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;
+    let memory = (piece_of(parameters) as u64).saturating_mul(parameters.threads as u64);
+    let mut need = Need { entries: parameters.directories, memory, ..Need::default() };
+    need.files(parameters.files, parameters.size_bytes);
+    room::check(directory, &parameters.directory, &need)
+}
+
+/// How much is read or written at once.
+fn piece_of(parameters: &Parameters) -> usize {
+    usize::try_from(parameters.size_bytes).map_or(CHUNK, |size| size.min(CHUNK))
 }
 
 fn wrong_length(file: &File<'_>, found: u64, expected: u64) -> Error {
@@ -144,15 +163,28 @@ fn create(
     recorder: &mut Recorder<'_>,
     file: &File<'_>,
     contents: &Contents,
+    buffer: &mut [u8],
     parameters: &Parameters,
 ) -> Result<()> {
+    let pieces = buffer.len() - 1;
+    let length =
+        |offset: u64| usize::try_from(parameters.size_bytes - offset).map_or(pieces, |l| l.min(pieces));
+    contents.fill(file.index, 0, &mut buffer[..length(0)]);
+    recorder.begin();
     let descriptor =
         rustix::fs::openat(file.directory, file.name(LETTER).as_c_str(), sys::OPEN_NEW, sys::FILE_MODE)
             .context("create", || file.path(LETTER))?;
     recorder.lap(Syscall::Open);
-    for piece in contents.of(file.index) {
+    let mut offset = 0;
+    while offset < parameters.size_bytes {
+        let piece = &mut buffer[..length(offset)];
+        if offset > 0 {
+            contents.fill(file.index, offset / BLOCK as u64, piece);
+            recorder.skip();
+        }
         sys::write_all(&descriptor, piece).context("write", || file.path(LETTER))?;
         recorder.lap(Syscall::Write);
+        offset += piece.len() as u64;
     }
     if parameters.fsync {
         rustix::fs::fsync(&descriptor).context("fsync", || file.path(LETTER))?;
@@ -210,33 +242,4 @@ fn delete(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
         .context("delete", || file.path(LETTER))?;
     recorder.end_sole(Syscall::Unlink, 0);
     Ok(())
-}
-
-/// Random bytes of which every file gets its own stretch.
-struct Contents {
-    pool: Vec<u8>,
-    size: u64,
-    chunk: usize,
-    seed: u64,
-}
-
-impl Contents {
-    fn new(parameters: &Parameters) -> Self {
-        let chunk = usize::try_from(parameters.size_bytes).map_or(CHUNK, |size| size.min(CHUNK));
-        let mut pool = vec![0; chunk + SPREAD];
-        Stream::new(parameters.seed, 0).fill(&mut pool);
-        Self { pool, size: parameters.size_bytes, chunk, seed: parameters.seed }
-    }
-
-    /// The pieces of file number `index`, none longer than a chunk.
-    #[inline]
-    fn of(&self, index: u64) -> impl Iterator<Item = &[u8]> {
-        let pieces = if self.chunk == 0 { 0 } else { self.size.div_ceil(self.chunk as u64) };
-        (0..pieces).map(move |piece| {
-            let left = self.size - piece * self.chunk as u64;
-            let length = usize::try_from(left).map_or(self.chunk, |left| left.min(self.chunk));
-            let start = usize::try_from(mix(self.seed ^ mix(index) ^ piece) % SPREAD as u64).unwrap_or(0);
-            &self.pool[start..start + length]
-        })
-    }
 }

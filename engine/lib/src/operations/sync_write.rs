@@ -23,8 +23,8 @@ use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
-use crate::sys;
 use crate::walk::{Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, walk};
+use crate::{memory, sys};
 
 /// How the contents are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -91,6 +91,8 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     }
     let tree = Tree::open(&parameters.source, !parameters.one_file_system)?;
     let mirror = Mirror::make(parameters)?;
+    let buffers = (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64);
+    memory::need("the buffers of all threads", buffers)?;
     let phase = Phase::new("sync-write", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
     let make = |_| {
         let copier = Copier::new(parameters)?;

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use super::fileset::{Created, Fileset, WORK_DIRECTORY, remove_tree};
+use super::fileset::{Created, Fileset, Planned, WORK_DIRECTORY, plan, remove_tree};
 use super::program::{FilesetSpec, Model, Program, Step, Timing};
 use super::report::{Measured, Report, Result as RunResult};
 use super::runtime::{Events, Running, Start, pause};
 use crate::document::Warning;
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::{now_ns, seconds};
+use crate::room::{self, Need};
 use crate::{stop, sys};
 
 /// Who hears what the workload says while it runs.
@@ -137,20 +138,44 @@ impl<'a> Execution<'a> {
         self.end_threads()?;
         self.filesets = Arc::default();
         let descriptors = sys::descriptor_limit() / 2 / specs.len().max(1);
+        let base = sys::open_root(&self.directory).context("open", || &self.directory)?;
+        let plan = |spec| plan(spec, &self.directory, &self.program.distributions);
+        let planned: Vec<Planned<'_>> = specs.iter().map(plan).collect::<Result<_>>().map_err(interrupted)?;
+        let mut need = Need { memory: self.memory_of_threads(), ..Need::default() };
+        for one in &planned {
+            one.need(&mut need);
+        }
+        room::check(&base, &self.directory, &need)?;
         let (mut filesets, mut created): (Vec<Fileset>, Vec<Created>) = (Vec::new(), Vec::new());
-        for spec in specs {
+        for one in planned {
             stop::check()?;
-            let made = Fileset::create(spec, &self.directory, &self.program.distributions, descriptors);
+            let made = Fileset::create(one, &self.directory, descriptors);
             let (fileset, about) = made.map_err(interrupted)?;
             filesets.push(fileset);
             created.push(about);
         }
         // What was just made shall not be written back while it is measured.
-        let base = sys::open_root(&self.directory).context("open", || &self.directory)?;
         rustix::fs::syncfs(&base).context("sync", || &self.directory)?;
         self.filesets = Arc::new(filesets);
         self.report.created = created;
         Ok(())
+    }
+
+    /// The memory that the threads have which work at once, at most: they have less if it is more than half of
+    /// what is free.
+    fn memory_of_threads(&self) -> u64 {
+        let of = |model: &Model| {
+            let threads = model.threads.iter();
+            threads
+                .map(|thread| thread.memory.saturating_mul(thread.instances as u64))
+                .fold(0, u64::saturating_add)
+        };
+        let models = self.program.steps.iter().filter_map(|step| match step {
+            Step::CreateProcesses(model) => Some(of(model)),
+            _ => None,
+        });
+        let free = crate::memory::free().unwrap_or(u64::MAX);
+        models.max().unwrap_or(0).min(free / 2)
     }
 
     fn create_processes(&mut self, model: &Arc<Model>) -> Result<()> {

@@ -1,55 +1,48 @@
-//! The bytes of each file: a signature, what makes it unique, then stretches of a pool of text or of
-//! random bytes, with the patterns planted in them.
+//! The bytes of each file: a signature, what makes it unique, then text or random bytes that no other file
+//! has, with the patterns planted in them.
+
+use memchr::memmem::Finder;
 
 use super::plan::{Plan, Planned, TYPES};
 use super::spec::SMALLEST_FILE;
+use crate::contents::{self, BLOCK};
 use crate::error::{Error, Result};
 use crate::kinds::Kind;
-use crate::random::{Stream, mix};
+use crate::random::mix;
 
 /// How much is written at once.
 pub(super) const PIECE: usize = 1 << 20;
-/// How far apart two stretches may start.
-const SPREAD: u64 = 256 << 10;
 const LINE: usize = 80;
-const BLOCK: usize = 4096;
-const FOR_POOLS: u64 = 1 << 59;
-const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
+/// The least that is random in each block, whatever can be compressed: no two blocks are alike.
+const LEAST: usize = 32;
+/// What no pattern holds.
+const BREAK: u8 = b'\n';
 
-/// What all files are cut from.
-pub(super) struct Pools {
-    text: Vec<u8>,
-    binary: Vec<u8>,
+/// What all files are made from.
+pub(super) struct Contents {
+    random: contents::Contents,
+    patterns: Vec<Finder<'static>>,
+    /// How much of each block is random; the rest is the same everywhere.
+    of_each: usize,
     seed: u64,
 }
 
-impl Pools {
-    /// Makes the pools; a pattern that they hold by chance could not be counted.
+impl Contents {
+    /// Contents for this plan; a pattern that is part of a signature could not be counted.
     pub(super) fn new(plan: &Plan<'_>) -> Result<Self> {
         let spec = plan.spec;
-        let size = PIECE + usize::try_from(SPREAD).unwrap_or(PIECE);
-        let mut stream = Stream::new(spec.seed, FOR_POOLS);
-        let mut binary = vec![0; size];
-        let mut text = vec![b'x'; size];
-        for block in binary.chunks_mut(BLOCK) {
-            stream.fill(random_part(block, spec.compressibility));
-        }
-        for line in text.chunks_mut(LINE) {
-            for byte in random_part(line, spec.compressibility) {
-                *byte = LETTERS[usize::try_from(stream.below(64)).unwrap_or(0)];
-            }
-            if let Some(last) = line.last_mut() {
-                *last = b'\n';
-            }
-        }
-        for pattern in &spec.patterns {
-            let needle = pattern.text.as_bytes();
-            if memchr::memmem::find(&text, needle).or(memchr::memmem::find(&binary, needle)).is_some() {
-                let message = format!("pattern '{}' occurs by chance; choose a longer one", pattern.text);
+        let patterns: Vec<_> = spec.patterns.iter().map(|one| Finder::new(&one.text).into_owned()).collect();
+        for (pattern, finder) in spec.patterns.iter().zip(&patterns) {
+            if let Some(file_type) = TYPES.iter().find(|one| finder.find(one.signature).is_some()) {
+                let (text, extension) = (&pattern.text, file_type.extension);
+                let message = format!("pattern '{text}' is how .{extension} files start; choose another one");
                 return Err(Error::Invalid(message));
             }
         }
-        Ok(Self { text, binary, seed: spec.seed })
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a block")]
+        let of_each = (BLOCK as f64 * (1.0 - spec.compressibility)) as usize;
+        let random = contents::Contents::new(spec.seed);
+        Ok(Self { random, patterns, of_each: of_each.clamp(LEAST, BLOCK), seed: spec.seed })
     }
 
     /// Calls `write` with the contents of a file, piece by piece.
@@ -57,61 +50,62 @@ impl Pools {
         &self,
         plan: &Plan<'_>,
         file: &Planned,
-        buffer: &mut Vec<u8>,
+        buffer: &mut [u8],
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let planted = planted(plan, file);
         let mut offset = 0;
         while offset < file.size {
             let length = usize::try_from(file.size - offset).map_or(PIECE, |left| left.min(PIECE));
-            let pool = self.stretch(file, offset, length);
+            let piece = &mut buffer[..length];
+            self.fill(file, offset, piece);
             let end = offset + length as u64;
-            let inside =
-                |(place, text): &&(u64, &[u8])| *place < end && place + text.len() as u64 + 2 > offset;
-            if offset > 0 && !planted.iter().any(|hit| inside(&hit)) {
-                write(pool)?;
-            } else {
-                buffer.clear();
-                buffer.extend_from_slice(pool);
-                if offset == 0 {
-                    self.sign(file, buffer);
+            for (place, text) in &planted {
+                if *place < end && place + text.len() as u64 + 2 > offset {
+                    plant(piece, offset, *place, text);
                 }
-                for (place, text) in planted.iter().filter(inside) {
-                    plant(buffer, offset, *place, text);
-                }
-                write(buffer)?;
             }
+            write(piece)?;
             offset = end;
         }
         Ok(())
     }
 
-    fn stretch(&self, file: &Planned, offset: u64, length: usize) -> &[u8] {
-        let identity = u64::from(file.identity);
-        let start = mix(self.seed ^ mix(identity) ^ mix(offset)) % SPREAD;
-        let start = usize::try_from(start).unwrap_or(0);
-        let is_text = TYPES[usize::from(file.kind)].kind == Kind::Text;
-        let pool = if is_text { &self.text } else { &self.binary };
-        &pool[start..start + length]
+    /// Makes a piece without planted patterns, and with none by chance: where there is one, its first byte
+    /// becomes a line's end, as is the last byte of each line of text and of each piece.
+    fn fill(&self, file: &Planned, offset: u64, piece: &mut [u8]) {
+        let (identity, block) = (u64::from(file.identity), offset / BLOCK as u64);
+        if TYPES[usize::from(file.kind)].kind == Kind::Text {
+            piece.fill(b'x');
+            self.random.fill_text(identity, block, piece, self.of_each);
+            piece.chunks_mut(LINE).filter_map(|line| line.last_mut()).for_each(|last| *last = BREAK);
+        } else {
+            piece.fill(0);
+            self.random.fill_with(identity, block, piece, self.of_each, |word| word);
+        }
+        if let Some(last) = piece.last_mut() {
+            *last = BREAK;
+        }
+        let unique = if offset == 0 { self.sign(file, piece) } else { 0 };
+        for pattern in &self.patterns {
+            let mut from = unique;
+            while let Some(at) = pattern.find(&piece[from..]) {
+                piece[from + at] = BREAK;
+                from += at + 1;
+            }
+        }
     }
 
-    /// The signature of the type, and a line that no other file has.
-    fn sign(&self, file: &Planned, buffer: &mut [u8]) {
+    /// The signature of the type, and a line that no other file has; returns where that starts.
+    fn sign(&self, file: &Planned, piece: &mut [u8]) -> usize {
         let signature = TYPES[usize::from(file.kind)].signature;
         let identity = u64::from(file.identity);
         let unique = format!("{:016x}{identity:016x}\n", mix(self.seed ^ mix(identity)));
-        let (head, rest) = buffer.split_at_mut(signature.len());
+        let (head, rest) = piece.split_at_mut(signature.len());
         head.copy_from_slice(signature);
         rest[..unique.len()].copy_from_slice(unique.as_bytes());
+        signature.len()
     }
-}
-
-/// The part of a stretch that is random; the rest stays the same.
-fn random_part(stretch: &mut [u8], compressibility: f64) -> &mut [u8] {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
-    let random = (stretch.len() as f64 * (1.0 - compressibility)) as usize;
-    let end = random.min(stretch.len());
-    &mut stretch[..end]
 }
 
 fn planted<'a>(plan: &Plan<'a>, file: &Planned) -> Vec<(u64, &'a [u8])> {

@@ -2,13 +2,17 @@
 //! does not depend on the number of threads.
 
 use super::spec::{Planted, SMALLEST_FILE, Spec};
+use crate::error::Result;
 use crate::kinds::Kind;
+use crate::memory;
 use crate::random::{Stream, shuffle};
+use crate::room::Need;
 
 /// Keeps the random numbers for one purpose apart from those for another.
 const FOR_ORDER: u64 = 1 << 62;
 const FOR_PATTERNS: u64 = 1 << 61;
 const FOR_TIMES: u64 = 1 << 60;
+const FOR_COPIES: u64 = 1 << 58;
 const DAY: f64 = 86_400.0;
 
 /// A type of file: its share in hundredths, extension, and how its contents start.
@@ -62,18 +66,20 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(spec: &'a Spec) -> Self {
-        let mut classes = Vec::new();
+    pub(super) fn new(spec: &'a Spec) -> Result<Self> {
+        let count = spec.classes.iter().map(|class| spec.files_of(class)).sum();
+        let mut classes = memory::room_for::<u16>("the plan of all files", count)?;
         for (class, index) in spec.classes.iter().zip(0u16..) {
             classes.extend((0..spec.files_of(class)).map(|_| index));
         }
         shuffle(&mut classes, &mut Stream::new(spec.seed, FOR_ORDER));
+        let copies = copies(spec, &classes)?;
         let mut originals = vec![Vec::new(); spec.classes.len()];
-        let mut files: Vec<Planned> = Vec::with_capacity(classes.len());
+        let mut files = memory::room_for::<Planned>("the plan of all files", 2 * count)?;
         for (class, index) in classes.into_iter().zip(0u32..) {
             let mut stream = Stream::new(spec.seed, index.into());
             let earlier: &mut Vec<u32> = &mut originals[usize::from(class)];
-            if stream.unit() < spec.duplicates && !earlier.is_empty() {
+            if copies[index as usize] {
                 let chosen = usize::try_from(stream.below(earlier.len() as u64)).unwrap_or(0);
                 files.push(files[earlier[chosen] as usize]);
                 continue;
@@ -85,7 +91,21 @@ impl<'a> Plan<'a> {
         while spec.fanout.saturating_pow(plan.depth) < plan.directories() {
             plan.depth += 1;
         }
-        plan
+        Ok(plan)
+    }
+
+    /// What it takes to make all of it, with so much memory.
+    pub(super) fn need(&self, memory: u64) -> Need {
+        let mut need = Need { memory, entries: self.all_directories(), ..Need::default() };
+        for (file, index) in self.files.iter().zip(0u32..) {
+            need.files(1, file.size);
+            // What is compressed or stored once may take no room at all.
+            let random = if file.identity == index { 1.0 - self.spec.compressibility } else { 0.0 };
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a size")]
+            let random = (file.size as f64 * random) as u64;
+            need.least -= file.size - random.min(file.size);
+        }
+        need
     }
 
     /// How many directories hold files.
@@ -150,6 +170,21 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// Which files are copies of earlier ones of their class: exactly the share that is asked for, as far as each
+/// class has to start with an original.
+fn copies(spec: &Spec, classes: &[u16]) -> Result<Vec<bool>> {
+    let mut started = vec![false; spec.classes.len()];
+    let mut first = memory::room_for::<bool>("the plan of all files", classes.len() as u64)?;
+    first.extend(classes.iter().map(|&class| !std::mem::replace(&mut started[usize::from(class)], true)));
+    let possible = first.iter().filter(|first| !**first).count();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+    let wanted = ((classes.len() as f64 * spec.duplicates).round() as usize).min(possible);
+    let mut drawn: Vec<bool> = (0..possible).map(|number| number < wanted).collect();
+    shuffle(&mut drawn, &mut Stream::new(spec.seed, FOR_COPIES));
+    let mut drawn = drawn.into_iter();
+    Ok(first.into_iter().map(|first| !first && drawn.next().unwrap_or(false)).collect())
+}
+
 fn original(spec: &Spec, class: u16, index: u32, stream: &mut Stream) -> Planned {
     let about = &spec.classes[usize::from(class)];
     let size = about.distribution.draw(about.mean_bytes, stream).max(SMALLEST_FILE);
@@ -176,9 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn the_share_of_copies_is_as_asked() {
+        for (share, copies) in [(0.0, 0), (0.1, 150), (0.25, 376), (1.0, 1500)] {
+            let spec = Spec { scale: 0.003, duplicates: share, ..Spec::default() };
+            let plan = Plan::new(&spec).unwrap();
+            // 1350, 150 and 3 files: each class starts with an original.
+            let found = plan.files.iter().zip(0u32..).filter(|(file, index)| file.identity != *index).count();
+            assert_eq!((plan.files.len(), found), (1503, copies), "{share}");
+        }
+    }
+
+    #[test]
     fn directories_are_counted() {
         let spec = Spec { scale: 0.003, files_per_directory: 10, fanout: 3, ..Spec::default() };
-        let plan = Plan::new(&spec);
+        let plan = Plan::new(&spec).unwrap();
         let paths: std::collections::BTreeSet<_> =
             (0..plan.directories()).flat_map(|directory| plan.directory_paths(directory)).collect();
         assert_eq!(plan.all_directories(), 1 + paths.len() as u64);

@@ -47,6 +47,9 @@ impl<'a> Copier<'a> {
         }
         let mode = Mode::from_raw_mode(attributes.permissions & 0o777);
         let failed = |action| move |errno| mirror.trouble(action, errno, directory.node, entry.name);
+        if let Some(room) = &mirror.room {
+            room.take(&mirror.root, attributes.size).map_err(failed("make room for"))?;
+        }
         let target = rustix::fs::openat(into, entry.name, sys::OPEN_NEW, mode).map_err(failed("create"))?;
         recorder.lap(Syscall::Open);
         let length = self.contents(&source, &target, &failed, recorder)?;

@@ -9,8 +9,9 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::links::{self, Links};
-use super::{Parameters, Place};
+use super::{Method, Parameters, Place};
 use crate::error::{Context, Error, Kind, Result};
+use crate::room::Left;
 use crate::sys;
 use crate::walk::{Node, Trouble};
 
@@ -19,6 +20,8 @@ pub(super) struct Mirror<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) root: OwnedFd,
     pub(super) links: Links,
+    /// For what is copied byte by byte; not kept where blocks may be shared or compressed.
+    pub(super) room: Option<Left>,
     /// Permission bits that new files do not get.
     pub(super) umask: u32,
     /// Whether owners can be given away.
@@ -37,7 +40,11 @@ impl<'a> Mirror<'a> {
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
         let privileged = rustix::process::geteuid().is_root();
-        Ok(Self { parameters, root, links: Links::default(), umask: umask.as_raw_mode(), privileged })
+        let room = match parameters.method {
+            Method::ReadWrite => Left::of(&root, path)?,
+            _ => None,
+        };
+        Ok(Self { parameters, root, room, links: Links::default(), umask: umask.as_raw_mode(), privileged })
     }
 
     /// The path of something in the mirror, for messages.

@@ -2,29 +2,33 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Advice, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::shape::TreeShape;
+use super::shape::{TreeShape, shape};
 use super::{Fileset, Name, Pool, WORK_DIRECTORY};
+use crate::contents::{BLOCK, Contents};
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::{now_ns, seconds};
 use crate::measure::share::Share;
 use crate::measure::{Detail, Measure};
 use crate::operations::delete;
-use crate::random::{Stream, shuffle};
+use crate::random::{Stream, mix, shuffle};
+use crate::room::Need;
 use crate::walk::Order;
 use crate::wml::program::FilesetSpec;
-use crate::{stop, sys};
+use crate::wml::random::Distribution;
+use crate::{memory, stop, sys};
 
 /// With how many threads files are made that shall be made in parallel.
 const PARALLEL: usize = 32;
 /// How much is written at once.
 const CHUNK: usize = 1 << 20;
+/// About what the tree and the lists of a fileset take for each file.
+const MEMORY_OF_ENTRY: u64 = 64;
 
 /// What was made.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,20 +51,55 @@ pub(crate) struct Created {
     pub(crate) seconds: f64,
 }
 
-pub(super) fn create(
-    spec: &FilesetSpec,
-    directory: &Path,
+/// A fileset whose tree is known and that is not there, unless files of an earlier run are taken.
+pub(crate) struct Planned<'a> {
+    spec: &'a FilesetSpec,
     tree: TreeShape,
-    descriptors: usize,
-) -> Result<(Fileset, Created)> {
-    let started = now_ns();
+    kept: bool,
+}
+
+/// Plans the fileset; what an earlier run left goes away, unless it is to be taken.
+pub(crate) fn plan<'a>(
+    spec: &'a FilesetSpec,
+    directory: &Path,
+    distributions: &[Arc<Distribution>],
+) -> Result<Planned<'a>> {
+    let entries = spec.entries.saturating_add(spec.leaf_directories);
+    memory::need(&format!("the tree of {}", spec.name), entries.saturating_mul(MEMORY_OF_ENTRY))?;
+    let tree = shape(spec, distributions);
     let place = Path::new(&spec.place).join(&spec.name);
-    let path = directory.join(WORK_DIRECTORY).join(&place);
     let base = sys::open_root(directory).context("open", || directory)?;
     let kept = spec.reuse && is_directory(&base, &place)?;
     if !kept {
         remove_tree(&base, directory, &place)?;
     }
+    Ok(Planned { spec, tree, kept })
+}
+
+impl Planned<'_> {
+    /// What making it takes; nothing where files of an earlier run are taken, since they may be there.
+    pub(crate) fn need(&self, need: &mut Need) {
+        if self.kept {
+            return;
+        }
+        need.entries += (self.tree.directories.len() + self.tree.leaf_directories.len()) as u64;
+        let chosen = chosen(self.spec, self.tree.files.len());
+        for (leaf, _) in self.tree.files.iter().zip(chosen).filter(|(_, chosen)| *chosen) {
+            need.files(1, leaf.size);
+        }
+    }
+}
+
+pub(super) fn create(
+    planned: Planned<'_>,
+    directory: &Path,
+    descriptors: usize,
+) -> Result<(Fileset, Created)> {
+    let started = now_ns();
+    let Planned { spec, tree, kept } = planned;
+    let place = Path::new(&spec.place).join(&spec.name);
+    let path = directory.join(WORK_DIRECTORY).join(&place);
+    let base = sys::open_root(directory).context("open", || directory)?;
     let root = make_path(&base, directory, &place)?;
     let mut set = Fileset::assemble(spec.clone(), path, root, tree);
     set.make_directories(kept)?;
@@ -146,32 +185,25 @@ impl Fileset {
         Ok(())
     }
 
-    /// Which of so many exist at the start: exactly the percentage that is asked for, always the same.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the number of files"
-    )]
-    fn chosen(&self, length: usize) -> Vec<bool> {
-        let wanted = (length as f64 * self.spec.prealloc / 100.0).round() as usize;
-        let mut chosen: Vec<bool> = (0..length).map(|number| number < wanted).collect();
-        if wanted < length {
-            shuffle(&mut chosen, &mut Stream::new(length as u64, 17));
-        }
-        chosen
-    }
-
     fn make_files(&mut self, kept: bool) -> Result<(u64, u64, u64)> {
-        let chosen = self.chosen(self.tree.files.len());
-        let mut pool = vec![0; CHUNK];
-        Stream::new(42, 0).fill(&mut pool);
+        let chosen = chosen(&self.spec, self.tree.files.len());
+        let seed = self.spec.name.bytes().fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
+        let contents = Contents::new(seed);
         let threads = if self.spec.parallel { PARALLEL.min(chosen.len()) } else { 1 };
         let share = Share::new(chosen.len(), 16);
         let (reused, failure) = (AtomicU64::new(0), Mutex::new(None));
         let work = || {
+            let mut buffer = match memory::zeroed(CHUNK) {
+                Ok(buffer) => buffer,
+                Err(error) => {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
+                }
+            };
             while let Some(range) = share.take() {
                 for file in range {
-                    let made = stop::check().and_then(|()| self.make_file(file, chosen[file], kept, &pool));
+                    let filled = (&contents, &mut buffer[..]);
+                    let made = stop::check().and_then(|()| self.make_file(file, chosen[file], kept, filled));
                     match made {
                         Ok(was_there) => {
                             reused.fetch_add(u64::from(was_there), Ordering::Relaxed);
@@ -201,7 +233,13 @@ impl Fileset {
     }
 
     /// Brings one file to what it shall be; whether it was there.
-    fn make_file(&self, file: usize, wanted: bool, kept: bool, pool: &[u8]) -> Result<bool> {
+    fn make_file(
+        &self,
+        file: usize,
+        wanted: bool,
+        kept: bool,
+        (contents, buffer): (&Contents, &mut [u8]),
+    ) -> Result<bool> {
         if kept && self.spec.trust && wanted {
             return Ok(true);
         }
@@ -228,7 +266,8 @@ impl Fileset {
         if found > size {
             rustix::fs::ftruncate(&opened, size).context("truncate", || self.path_of(file))?;
         }
-        fill(&opened, found.min(size), size, pool).context("write", || self.path_of(file))?;
+        let write = |block, piece: &mut [u8]| contents.fill(file as u64, block, piece);
+        fill(&opened, found.min(size), size, buffer, write).context("write", || self.path_of(file))?;
         if self.spec.cached == Some(false) {
             rustix::fs::fdatasync(&opened).context("sync", || self.path_of(file))?;
             let _ = rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed);
@@ -237,7 +276,7 @@ impl Fileset {
     }
 
     fn make_leaf_directories(&mut self) -> Result<u64> {
-        let chosen = self.chosen(self.tree.leaf_directories.len());
+        let chosen = chosen(&self.spec, self.tree.leaf_directories.len());
         for (leaf, &wanted) in chosen.iter().enumerate() {
             stop::check()?;
             let done = self.at_leaf_directory(leaf, |at, name| {
@@ -259,20 +298,38 @@ impl Fileset {
     }
 }
 
-/// Writes what is missing from `from` to `size`.
-fn fill(file: &OwnedFd, from: u64, size: u64, pool: &[u8]) -> Result<(), Errno> {
+/// Which of so many exist at the start: exactly the percentage that is asked for, always the same.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of files")]
+fn chosen(spec: &FilesetSpec, length: usize) -> Vec<bool> {
+    let wanted = (length as f64 * spec.prealloc / 100.0).round() as usize;
+    let mut chosen: Vec<bool> = (0..length).map(|number| number < wanted).collect();
+    if wanted < length {
+        shuffle(&mut chosen, &mut Stream::new(length as u64, 17));
+    }
+    chosen
+}
+
+/// Writes what is missing from `from` to `size`, whole blocks of it.
+fn fill(
+    file: &OwnedFd,
+    from: u64,
+    size: u64,
+    buffer: &mut [u8],
+    contents: impl Fn(u64, &mut [u8]),
+) -> Result<(), Errno> {
     if from >= size {
         return Ok(());
     }
-    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(from))?;
-    let mut left = size - from;
-    while left > 0 {
+    let mut offset = from - from % BLOCK as u64;
+    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
+    while offset < size {
         if stop::requested().is_some() {
             return Err(Errno::INTR);
         }
-        let length = usize::try_from(left).unwrap_or(usize::MAX).min(pool.len());
-        sys::write_all(file.as_fd(), &pool[..length])?;
-        left -= length as u64;
+        let length = usize::try_from(size - offset).unwrap_or(usize::MAX).min(buffer.len());
+        contents(offset / BLOCK as u64, &mut buffer[..length]);
+        sys::write_all(file.as_fd(), &buffer[..length])?;
+        offset += length as u64;
     }
     Ok(())
 }

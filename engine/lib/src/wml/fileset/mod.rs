@@ -11,18 +11,16 @@ mod shape;
 use std::fmt::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::io::Errno;
 
 use super::program::FilesetSpec;
-use super::random::Distribution;
 use crate::error::{Context, Result};
 use crate::sys;
-pub(crate) use create::{Created, ended, remove_tree};
+pub(crate) use create::{Created, Planned, ended, plan, remove_tree};
 pub(crate) use pool::{Closed, Fate, Pool, Wanted};
-use shape::{Place, TreeShape, shape};
+use shape::{Place, TreeShape};
 
 /// The directory that is made inside the user's.
 pub const WORK_DIRECTORY: &str = "fslab-wml";
@@ -62,12 +60,11 @@ impl Fileset {
 
     /// Makes the fileset or takes what is there, as its attributes say.
     pub(crate) fn create(
-        spec: &FilesetSpec,
+        planned: Planned<'_>,
         directory: &Path,
-        distributions: &[Arc<Distribution>],
         descriptors: usize,
     ) -> Result<(Self, Created)> {
-        create::create(spec, directory, shape(spec, distributions), descriptors)
+        create::create(planned, directory, descriptors)
     }
 
     pub(crate) fn size(&self, file: usize) -> u64 {

@@ -19,6 +19,7 @@ use std::time::Duration;
 use super::fileset::Fileset;
 use super::program::{Kind, Model, ThreadSpec};
 use super::random::Distribution;
+use crate::contents::Contents;
 use crate::document::{Bandwidth, Operation};
 use crate::error::{Error, Result};
 use crate::measure::clock::now_ns;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) filesets: Arc<Vec<Fileset>>,
     pub(crate) distributions: Arc<[Arc<Distribution>]>,
     pub(crate) seed: u64,
+    /// What flowops write.
+    pub(crate) contents: Arc<Contents>,
     pub(crate) statistics: Statistics,
     pub(crate) events: Arc<Events>,
     pub(crate) totals: Totals,
@@ -95,6 +98,7 @@ impl Shared {
             filesets,
             distributions,
             seed,
+            contents: Arc::new(Contents::new(seed)),
             events,
             totals: Totals::default(),
             messages: Mutex::default(),

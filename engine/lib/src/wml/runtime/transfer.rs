@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
+use crate::contents::BLOCK;
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::now_ns;
 use crate::wml::program::Flowop;
@@ -62,6 +63,20 @@ impl Worker<'_> {
         let start = place * length;
         let start = if direct { start - start % PAGE } else { start };
         Ok(start..start + length)
+    }
+
+    /// Gives a piece of the thread's memory contents that no other piece has had.
+    fn refresh(&mut self, piece: Range<usize>) {
+        let piece = &mut self.memory.as_mut()[piece];
+        self.shared.contents.fill(self.index as u64, self.made, piece);
+        self.made += piece.len().div_ceil(BLOCK) as u64;
+    }
+
+    /// A piece to be written.
+    fn fresh_piece(&mut self, length: u64, direct: bool) -> Result<Range<usize>> {
+        let piece = self.piece(length, direct)?;
+        self.refresh(piece.clone());
+        Ok(piece)
     }
 
     /// An offset at random: a multiple of the size, so that all of the piece lies within the span.
@@ -123,7 +138,7 @@ impl Worker<'_> {
     pub(super) fn write(&mut self, flowop: &Flowop) -> Result<Next> {
         let size = self.io_size(flowop);
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        let piece = self.piece(size, transfer.direct)?;
+        let piece = self.fresh_piece(size, transfer.direct)?;
         if flowop.with.random {
             let offset = self.random_offset(transfer.span, size);
             let start = now_ns();
@@ -198,9 +213,13 @@ impl Worker<'_> {
         let total = source.map_or(transfer.span, |(fileset, file)| self.fileset(fileset).size(file));
         let size = if asked > 0 { asked } else { total }.clamp(1, LARGEST);
         let piece = self.piece(size, transfer.direct)?;
-        let start = now_ns();
+        let mut start = now_ns();
         let mut left = total;
         while left > 0 {
+            // Making contents is the engine's own work.
+            let making = now_ns();
+            self.refresh(piece.clone());
+            start += now_ns() - making;
             let length = usize::try_from(left.min(size)).unwrap_or(piece.len());
             // O_DIRECT writes whole pages; the last one may reach beyond the file's size.
             let length =
@@ -224,7 +243,7 @@ impl Worker<'_> {
         let most = self.io_size(flowop);
         let size = if any { 1 + self.sampler.own.below(most) } else { most };
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        let piece = self.piece(size, transfer.direct)?;
+        let piece = self.fresh_piece(size, transfer.direct)?;
         let start = now_ns();
         let written = rustix::fs::seek(&transfer.file, SeekFrom::End(0))
             .and_then(|_| crate::sys::write_all(&transfer.file, &self.memory.as_ref()[piece]));

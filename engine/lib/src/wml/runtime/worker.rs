@@ -55,6 +55,8 @@ pub(super) struct Worker<'a> {
     pub(super) sampler: Sampler,
     pub(super) slots: Slots,
     pub(super) memory: AlignedBuffer,
+    /// How many blocks it has made contents for.
+    pub(super) made: u64,
     pub(super) done: Vec<Done>,
     pub(super) constants: Vec<Constants>,
     pub(super) aio: Option<Writer>,
@@ -77,6 +79,7 @@ impl<'a> Worker<'a> {
             sampler,
             slots: Slots::new(shared.filesets.len()),
             memory,
+            made: 0,
             done: vec![Done::default(); spec.count],
             constants: vec![Constants::default(); spec.count],
             aio: None,
