@@ -248,6 +248,13 @@ impl<'a> Execution<'a> {
         let last = finished.iter().copied().max().unwrap_or(self.cleared);
         let measured = Measured::new(&shared, seconds(last - self.cleared));
         let sync_seconds = if self.syncfs { Some(self.sync()?) } else { None };
+        let lost = self.events.lost();
+        if lost >= 1.0 && shared.model.is_limited() {
+            let message = format!(
+                "{lost:.0} events were lost: the threads were more than five seconds behind them; lower the rate"
+            );
+            self.warn("events_lost", message);
+        }
         let mut ended = ended;
         if let Some(flowop) = shared.out_of_files.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let message = format!(

@@ -127,6 +127,12 @@ pub struct Model {
 }
 
 impl Model {
+    /// Whether events limit some thread.
+    pub fn is_limited(&self) -> bool {
+        let limits = [Kind::EventLimit, Kind::IopsLimit, Kind::OpsLimit, Kind::BandwidthLimit];
+        self.flowops.iter().any(|flowop| limits.contains(&flowop.kind))
+    }
+
     /// How many threads there are, with all their instances.
     pub fn instances(&self) -> usize {
         self.threads.iter().map(|thread| thread.instances).sum()

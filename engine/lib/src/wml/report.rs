@@ -47,6 +47,7 @@ struct Sum {
     bytes_read: u64,
     bytes_written: u64,
     latency: Option<Summary>,
+    scheduled: Option<Summary>,
 }
 
 impl Measured {
@@ -59,7 +60,11 @@ impl Measured {
         let io = || self.flowops.iter().filter(|(info, _)| info.kind.class() == Class::Io);
         let of = |moves: Moves| io().filter(move |(info, _)| info.kind.moves() == moves);
         let mut all = Latencies::default();
-        io().for_each(|(_, total)| all.merge(total.latencies.clone()));
+        let mut scheduled = Latencies::default();
+        for (_, total) in io() {
+            all.merge(total.latencies.clone());
+            scheduled.merge(total.scheduled.clone());
+        }
         Sum {
             operations: io().map(|(_, total)| total.count).sum(),
             reads: of(Moves::Reads).map(|(_, total)| total.count).sum(),
@@ -68,6 +73,7 @@ impl Measured {
             bytes_read: of(Moves::Reads).map(|(_, total)| total.bytes).sum(),
             bytes_written: of(Moves::Writes).map(|(_, total)| total.bytes).sum(),
             latency: all.summary(),
+            scheduled: scheduled.summary(),
         }
     }
 
@@ -88,6 +94,7 @@ impl Measured {
                 "bytes_written": sum.bytes_written,
                 "bandwidth_bytes_per_second": self.rate(sum.bytes),
                 "latency_ns": sum.latency,
+                "scheduled_latency_ns": sum.scheduled,
             },
             "flowops": self.flowops.iter().map(|one| self.flowop(one)).collect::<Vec<_>>(),
         })
@@ -105,6 +112,7 @@ impl Measured {
             "rate_per_second": self.rate(total.count),
             "bandwidth_bytes_per_second": bytes.and_then(|bytes| self.rate(bytes)),
             "latency_ns": latency(&mut total),
+            "scheduled_latency_ns": total.scheduled.summary(),
         });
         if let (Some(powers), Some(entry)) = (&total.powers, entry.as_object_mut()) {
             entry.insert("histogram".into(), histogram(powers));

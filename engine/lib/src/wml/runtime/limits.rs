@@ -1,5 +1,6 @@
 //! Events, and the flowops that wait for them: so many happen each second, and whoever has done more
-//! than there were events waits. Up to five seconds of events are kept for later.
+//! than there were events waits. Up to five seconds of events are kept for later, so that threads that were held
+//! up catch up; how late each then is goes into latencies from the scheduled time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +18,8 @@ struct State {
     rate: f64,
     available: f64,
     since: u64,
+    /// Events that happened while more than five seconds of them were kept already.
+    lost: f64,
 }
 
 /// The events that happen by themselves.
@@ -36,22 +39,34 @@ impl Events {
     /// Starts with none.
     pub(crate) fn reset(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.available, state.since) = (0.0, now_ns());
+        (state.available, state.since, state.lost) = (0.0, now_ns(), 0.0);
     }
 
-    /// Takes so many events, and waits until they have happened, or `stop` says so.
-    pub(crate) fn take(&self, events: f64, stop: impl Fn() -> bool) {
-        let wait_ns = {
+    /// How many events nobody could take within five seconds.
+    pub(crate) fn lost(&self) -> f64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).lost
+    }
+
+    /// Takes so many events, and waits until they have happened, or `stop` says so. Returns by how many
+    /// nanoseconds the thread is then behind the last of them; `None` if nothing limits it.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+    pub(crate) fn take(&self, events: f64, stop: impl Fn() -> bool) -> Option<u64> {
+        let (now, ahead_ns) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if state.rate <= 0.0 {
-                return;
+                return None;
             }
-            state.accrue(now_ns());
+            let now = now_ns();
+            state.accrue(now);
             state.available -= events;
-            (-state.available / state.rate * 1e9).max(0.0)
+            (now, -state.available / state.rate * 1e9)
         };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-        pause(wait_ns as u64, stop);
+        if ahead_ns <= 0.0 {
+            return Some(-ahead_ns as u64);
+        }
+        let due = now.saturating_add(ahead_ns as u64);
+        pause(ahead_ns as u64, stop);
+        Some(now_ns().saturating_sub(due))
     }
 }
 
@@ -63,6 +78,8 @@ pub(crate) fn pause(nanoseconds: u64, stop: impl Fn() -> bool) {
         if now >= end || stop() {
             return;
         }
+        #[cfg(test)]
+        crate::measure::clock::fake::spend(end - now);
         std::thread::sleep(Duration::from_nanos((end - now).min(LOOK_NS)));
     }
 }
@@ -70,7 +87,10 @@ pub(crate) fn pause(nanoseconds: u64, stop: impl Fn() -> bool) {
 impl State {
     fn accrue(&mut self, now: u64) {
         let happened = now.saturating_sub(self.since) as f64 / 1e9 * self.rate;
-        self.available = (self.available + happened).min(KEPT * self.rate);
+        let most = KEPT * self.rate;
+        let available = self.available + happened;
+        self.lost += (available - most).max(0.0);
+        self.available = available.min(most);
         self.since = now;
     }
 }
@@ -121,12 +141,30 @@ mod tests {
 
     #[test]
     fn more_than_five_seconds_of_events_can_be_taken_at_once() {
-        let mut state = State { rate: 2.0, available: 0.0, since: 0 };
+        let mut state = State { rate: 2.0, ..State::default() };
         state.accrue(100_000_000_000);
         assert!((state.available - 10.0).abs() < 1e-9);
+        assert!((state.lost - 190.0).abs() < 1e-9);
         state.available -= 50.0;
         state.accrue(110_000_000_000);
         assert!((state.available + 20.0).abs() < 1e-9);
+    }
+
+    /// A thousand events a second, and a stall of ten milliseconds: ten are late, the first by nine, and the
+    /// next one is on time.
+    #[test]
+    fn a_stall_makes_all_that_it_held_up_late() {
+        use crate::measure::clock::fake;
+        fake::start();
+        let events = Events::default();
+        assert_eq!(events.take(1.0, || false), None);
+        events.set_rate(1000.0);
+        events.reset();
+        fake::spend(10_000_000);
+        let late: Vec<u64> = (0..11).filter_map(|_| events.take(1.0, || false)).collect();
+        let rounded: Vec<u64> = late.iter().map(|ns| (ns + 500) / 1_000_000).collect();
+        assert_eq!(rounded, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0]);
+        assert_eq!(now_ns(), 1_000_000_000 + 11_000_000);
     }
 
     #[test]

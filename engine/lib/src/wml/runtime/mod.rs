@@ -226,7 +226,7 @@ fn run_threads(shared: &Shared) -> Result<(Operation, Vec<Worked>)> {
         |index| Worker::new(shared, index, places[index]),
         |_, mut worker, recorder| {
             let result = if shared.wait_for_go() { worker.work(recorder) } else { Ok(()) };
-            worker.end();
+            let result = result.and(worker.end());
             shared.working.fetch_sub(1, Ordering::AcqRel);
             if result.is_err() {
                 shared.end();

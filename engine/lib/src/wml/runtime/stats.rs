@@ -16,6 +16,8 @@ pub(crate) const POWERS: usize = 48;
 struct Note {
     bytes: u64,
     latencies: Vec<u64>,
+    /// From the scheduled time on, where a rate limits the thread.
+    scheduled: Vec<u64>,
 }
 
 /// What all threads have done with one flowop.
@@ -26,6 +28,7 @@ pub(crate) struct Total {
     pub(crate) sum_ns: u64,
     pub(crate) min_ns: u64,
     pub(crate) latencies: Latencies,
+    pub(crate) scheduled: Latencies,
     pub(crate) powers: Option<Box<[u64; POWERS]>>,
     /// For `testrandvar`: count, sum, sum of squares.
     pub(crate) drawn: (u64, f64, f64),
@@ -39,6 +42,7 @@ impl Total {
             sum_ns: 0,
             min_ns: u64::MAX,
             latencies: Latencies::default(),
+            scheduled: Latencies::default(),
             powers: histogram.then(|| Box::new([0; POWERS])),
             drawn: (0, 0.0, 0.0),
         }
@@ -46,6 +50,9 @@ impl Total {
 
     fn add(&mut self, note: &mut Note) {
         self.bytes += std::mem::take(&mut note.bytes);
+        for latency in note.scheduled.drain(..) {
+            self.scheduled.record(latency);
+        }
         for latency in note.latencies.drain(..) {
             self.count += 1;
             self.sum_ns += latency;
@@ -86,13 +93,14 @@ impl Statistics {
         }
     }
 
-    /// One more done by this thread.
+    /// One more done by this thread, which was so late when its event let it go on, if events do.
     #[inline]
-    pub(crate) fn record(&self, thread: usize, flowop: usize, latency: u64, bytes: u64) {
+    pub(crate) fn record(&self, thread: usize, flowop: usize, latency: u64, late: Option<u64>, bytes: u64) {
         let mut notes = locked(&self.notes[thread]);
         let note = &mut notes[flowop];
         note.bytes += bytes;
         note.latencies.push(latency);
+        note.scheduled.extend(late.map(|late| latency + late));
         if note.latencies.len() >= NOTED {
             locked(&self.totals[flowop]).add(note);
         }

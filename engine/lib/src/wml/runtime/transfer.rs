@@ -12,7 +12,7 @@ use crate::error::{Context, Error, Result};
 use crate::measure::clock::now_ns;
 use crate::wml::program::Flowop;
 
-use super::aio::Writer;
+use super::aio::{Request, Which, Writer};
 use super::files::SlotId;
 use super::worker::{Next, Worker, filled};
 
@@ -262,22 +262,24 @@ impl Worker<'_> {
         let offset = self.random_offset(transfer.span, size);
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if self.aio.as_ref().is_none_or(|aio| aio.longest() < length) {
-            self.aio = Writer::new(filled(length, self.index as u64)?);
+            self.drain().context("write", || flowop.label.clone())?;
+            self.aio = Writer::new(length, &self.shared.contents, self.index as u64)?;
         }
         let Some(aio) = &self.aio else { return Self::wrong(flowop, "no helper threads can be started") };
-        let start = now_ns();
-        let asked = aio.write(transfer.file, offset, length, || self.shared.over());
-        asked.context("write", || flowop.label.clone())?;
-        self.record(flowop, start, size);
+        let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
+        let request = Request { which, file: transfer.file, offset, length, asked: now_ns() };
+        aio.write(request, || self.shared.over());
+        self.count_completed().context("write", || flowop.label.clone())?;
         Ok(Next::On)
     }
 
     pub(super) fn aio_wait(&mut self, flowop: &Flowop) -> Result<Next> {
         let start = now_ns();
         if let Some(aio) = &self.aio {
-            aio.wait(|| self.shared.over()).context("write", || flowop.label.clone())?;
+            aio.wait(|| self.shared.over());
         }
         self.record(flowop, start, 0);
+        self.count_completed().context("write", || flowop.label.clone())?;
         Ok(Next::On)
     }
 }
@@ -292,7 +294,7 @@ fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno>
     }
 }
 
-fn write_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+pub(super) fn write_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
     while !data.is_empty() {
         match rustix::io::pwrite(file, data, offset) {
             Ok(0) => return Err(Errno::IO),

@@ -38,7 +38,7 @@ impl Worker<'_> {
 
     fn event_limit(&mut self, flowop: &Flowop) {
         let start = now_ns();
-        self.shared.events.take(1.0, || self.shared.over());
+        self.late = self.shared.events.take(1.0, || self.shared.over());
         self.record(flowop, start, 0);
     }
 
@@ -57,7 +57,7 @@ impl Worker<'_> {
             }
         };
         if new > 0 {
-            self.shared.events.take(new as f64 / each, || self.shared.over());
+            self.late = self.shared.events.take(new as f64 / each, || self.shared.over());
         }
         self.record(flowop, start, 0);
     }

@@ -1,7 +1,9 @@
 //! One thread: its flowops in order, over and over, until it shall end.
 
 use crate::buffer::AlignedBuffer;
-use crate::error::{Error, Result};
+use rustix::io::Errno;
+
+use crate::error::{Context, Error, Result};
 use crate::measure::clock::now_ns;
 use crate::measure::cpu::CpuTime;
 use crate::measure::recorder::Recorder;
@@ -13,7 +15,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
-use super::aio::Writer;
+use super::aio::{Which, Writer};
 use super::files::Slots;
 
 /// What a flowop says of the rest of the run.
@@ -60,6 +62,10 @@ pub(super) struct Worker<'a> {
     pub(super) done: Vec<Done>,
     pub(super) constants: Vec<Constants>,
     pub(super) aio: Option<Writer>,
+    /// What the helpers of asynchronous writes have used.
+    aio_cpu: CpuTime,
+    /// By how much the thread was behind the event that last let it go on; `None` if no rate limits it.
+    pub(super) late: Option<u64>,
     cpu_before: CpuTime,
 }
 
@@ -83,6 +89,8 @@ impl<'a> Worker<'a> {
             done: vec![Done::default(); spec.count],
             constants: vec![Constants::default(); spec.count],
             aio: None,
+            aio_cpu: CpuTime::default(),
+            late: None,
             cpu_before: CpuTime::default(),
         };
         worker.draw_constants(&spec.flowops);
@@ -203,19 +211,47 @@ impl<'a> Worker<'a> {
     /// Notes that a flowop was done, from `start` until now.
     #[inline]
     pub(super) fn record(&mut self, flowop: &Flowop, start: u64, bytes: u64) {
-        let latency = now_ns() - start;
-        self.shared.statistics.record(self.index, flowop.info, latency, bytes);
-        let done = &mut self.done[flowop.local];
+        let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
+        self.count(&which, now_ns() - start, bytes);
+    }
+
+    /// Notes that a flowop was done, now or some time ago.
+    #[inline]
+    fn count(&mut self, which: &Which, latency: u64, bytes: u64) {
+        let is_io = which.kind.class() == Class::Io;
+        let late = which.late.filter(|_| is_io);
+        self.shared.statistics.record(self.index, which.info, latency, late, bytes);
+        let done = &mut self.done[which.local];
         done.count += 1;
         done.bytes += bytes;
-        if self.shared.model.needs_totals && flowop.kind.class() == Class::Io {
+        if self.shared.model.needs_totals && is_io {
             let totals = &self.shared.totals;
             totals.operations.fetch_add(1, Ordering::Relaxed);
-            if flowop.kind.moves() != Moves::Nothing {
+            if which.kind.moves() != Moves::Nothing {
                 totals.transfers.fetch_add(1, Ordering::Relaxed);
                 totals.bytes.fetch_add(bytes, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Counts the asynchronous writes that were done meanwhile.
+    pub(super) fn count_completed(&mut self) -> std::result::Result<(), Errno> {
+        let Some(aio) = &self.aio else { return Ok(()) };
+        let (completed, failure) = aio.completed();
+        for one in completed {
+            self.count(&one.which, one.latency, one.bytes);
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Waits for all asynchronous writes, and counts them.
+    pub(super) fn drain(&mut self) -> std::result::Result<(), Errno> {
+        if let Some(aio) = &mut self.aio {
+            self.aio_cpu += aio.finish(crate::stop::requested().is_some());
+        }
+        let counted = self.count_completed();
+        self.aio = None;
+        counted
     }
 
     /// Notes what a flowop has moved that the end of the run cut short: its time counts, and so do its bytes.
@@ -232,19 +268,20 @@ impl<'a> Worker<'a> {
         Err(Error::Invalid(format!("flowop {}: {message}", flowop.label)))
     }
 
-    /// Closes what is open, and lets asynchronous writes end.
-    pub(super) fn end(&mut self) {
-        self.aio = None;
+    /// Lets asynchronous writes end, and closes what is open.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let drained = self.drain().context("write", || self.spec.name.clone());
         let open = self.slots.all_entries();
         for (fileset, file) in open {
             self.shared.filesets[fileset].files.count_open(file, -1);
         }
         self.slots = Slots::new(0);
+        drained
     }
 
     /// What the thread has used since it began to work.
     pub(super) fn cpu(&self) -> CpuTime {
-        CpuTime::of_this_thread() - self.cpu_before
+        CpuTime::of_this_thread() - self.cpu_before + self.aio_cpu
     }
 }
 
