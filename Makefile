@@ -4,6 +4,7 @@
 #   make test       every test that fits in ten minutes     make test-all    the slow ones too
 #   make test-repeat N=20   the fast ones again and again, in random order, also under load
 #   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
+#   make packages   install every program that any study can use; make run installs only what its study needs
 #   make bench      fslab against its peers, side by side
 #
 # STUDY=loop-vm chooses another study, FSLAB_ARGS='--budget 1m' adds arguments.
@@ -13,12 +14,14 @@ UV := .tools/bin/uv
 READY := $(VENV)/.ready
 SOURCES := pyproject.toml uv.lock Cargo.toml Cargo.lock $(shell find engine packaging -type f -not -path '*/target/*' 2>/dev/null)
 ROOT := $(filter 0,$(shell id -u))
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 
-.PHONY: run test test-all test-repeat lint format bench screenshot packages test-packages setup
+.PHONY: run test test-all test-repeat lint format bench screenshot packages build-packages test-packages setup
 
 run: setup
+	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
 	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
 
 # Most tests wait rather than compute: twice as many workers as CPUs.
@@ -60,13 +63,20 @@ bench: setup test-packages
 	$(VENV)/bin/python benches/fio_by_hand.py
 	$(VENV)/bin/python benches/engine/run.py --engine $(VENV)/bin/fslab-engine --rounds 5 --output target/engine-bench.md
 
-setup: packages $(READY)
+setup: build-packages $(READY)
 
-packages:
+# What is needed to build and install fslab itself.
+build-packages:
 	@packaging/system-packages.sh
 
-test-packages: packages
-	@packaging/system-packages.sh tests
+# Every program that any study can use.
+packages: setup
+	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages)
+
+# Those, and what only the tests use: strace, and chromium to look at pages.
+test-packages: setup
+	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages) \
+	    $$(command -v strace >/dev/null || echo strace) $$(command -v chromium >/dev/null || echo chromium)
 
 $(UV):
 	python3 -m venv .tools

@@ -1,52 +1,30 @@
 #!/bin/sh
-# Makes sure that the programs fslab measures with are installed, with 'tests' also those that only its tests need:
-# by apt as root, else it says which line to paste. Changes nothing when all are there.
-# IOzone is left to the user: its package iozone3 is in Debian's non-free.
+# Makes sure that fslab can be built, and that the named packages are installed: system-packages.sh [PACKAGE...]
+# As root it installs them with apt-get, dnf or pacman; otherwise, or on another distribution, it prints what to
+# install and goes on. It never asks for a password. Which packages fslab's tools are in: fslab doctor --packages.
 set -eu
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
-missing=""
-need() { # command package
-    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
-}
+family=other
+for id in $(. /etc/os-release 2>/dev/null && echo "${ID:-} ${ID_LIKE:-}"); do
+    case $id in
+        debian | ubuntu) family=debian ;;
+        fedora | rhel | centos) family=fedora ;;
+        arch | archarm | manjaro) family=arch ;;
+        *) continue ;;
+    esac
+    break
+done
 
-need fio fio
-need sysbench sysbench
-need bonnie++ bonnie++
-need mkfs.ext4 e2fsprogs
-need mkfs.xfs xfsprogs
-need mkfs.btrfs btrfs-progs
-need mkfs.f2fs f2fs-tools
-need mkfs.jfs jfsutils
-need mkfs.nilfs2 nilfs-tools
-need mkreiserfs reiserfsprogs
-need mkfs.reiser4 reiser4progs
-need mkfs.exfat exfatprogs
-need mkfs.vfat dosfstools
-need mkfs.ntfs ntfs-3g
-need mkudffs udftools
-need lvm lvm2
-need mdadm mdadm
-need losetup mount
-need wipefs util-linux
-need modprobe kmod
-if [ "$(uname -m)" = x86_64 ]; then
-    need linux.uml user-mode-linux
-    need qemu-system-x86_64 qemu-system-x86
-    need busybox busybox-static
-fi
-if [ "${1:-}" = tests ]; then
-    need strace strace
-    need chromium chromium # pages are looked at in it
-fi
-need cc gcc
-python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+build=""
+command -v cc >/dev/null 2>&1 || build="$build gcc"
+python3 -c 'import ensurepip, venv' 2>/dev/null || build="$build python3-venv"
+missing="$build $*"
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "fslab's load engine is written in Rust and cargo is not installed: see https://rustup.rs, or apt-get install cargo (Debian 13, Ubuntu 24.04 or newer)" >&2
+    echo "fslab's load engine is written in Rust and cargo is not installed: see https://rustup.rs, or install the package cargo (Debian 13, Ubuntu 24.04, Fedora, Arch)" >&2
     exit 1
 fi
-
 rust=$(cargo --version | cut -d' ' -f2)
 oldest=1.85
 if [ "$(printf '%s\n%s\n' "$oldest" "$rust" | sort -V | head -n 1)" != "$oldest" ]; then
@@ -54,19 +32,49 @@ if [ "$(printf '%s\n%s\n' "$oldest" "$rust" | sort -V | head -n 1)" != "$oldest"
     exit 1
 fi
 
-[ -n "$missing" ] || exit 0
+# shellcheck disable=SC2086 - lists of package names
+set -- $missing
+[ $# -gt 0 ] || exit 0
 
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "installing:$missing"
-    export DEBIAN_FRONTEND=noninteractive
-    # shellcheck disable=SC2086 - a list of package names
-    apt-get install -y -qq --no-install-recommends $missing >/dev/null 2>&1 || {
-        apt-get update -qq
+knows() { # package: whether the package manager can install it
+    case $family in
+        debian) apt-cache show --no-all-versions "$1" >/dev/null 2>&1 ;;
+        fedora) dnf -q list "$1" >/dev/null 2>&1 ;;
+        arch) pacman -Si "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+install() { # packages
+    case $family in
+        debian) DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ;;
+        fedora) dnf install -y -q --setopt=install_weak_deps=False "$@" ;;
+        arch) pacman -S --needed --noconfirm "$@" >/dev/null ;;
+    esac
+}
+
+if [ "$(id -u)" = 0 ] && [ $family != other ]; then
+    if [ $family = debian ] && ! knows "$1"; then apt-get update -qq; fi
+    wanted="" unknown=""
+    for package; do
+        if knows "$package"; then wanted="$wanted $package"; else unknown="$unknown $package"; fi
+    done
+    [ -z "$unknown" ] || echo "not packaged here, left out:$unknown" >&2
+    [ -n "$wanted" ] || exit 0
+    echo "installing:$wanted"
+    # shellcheck disable=SC2086
+    install $wanted 2>/dev/null || {
+        [ $family != debian ] || apt-get update -qq
         # shellcheck disable=SC2086
-        apt-get install -y -qq --no-install-recommends $missing >/dev/null
+        install $wanted
     }
 else
-    echo "some tools are missing; what needs them is left out. To install them, paste:" >&2
-    echo "    sudo apt-get install --no-install-recommends$missing" >&2
-    case " $missing " in *" gcc "* | *" python3-venv "*) exit 1 ;; esac
+    case $family in
+        debian) how="sudo apt-get install --no-install-recommends" ;;
+        fedora) how="sudo dnf install" ;;
+        arch) how="sudo pacman -S" ;;
+        *) how="install these packages (Debian's names):" ;;
+    esac
+    echo "some programs are missing; what needs them is left out. To install them:" >&2
+    echo "    $how $*" >&2
+    [ -z "$build" ] || exit 1
 fi

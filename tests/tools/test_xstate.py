@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,20 +19,20 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if tools.find(_xstate.COMPILER) is None:
+    if tools.find(_xstate.COMPILER.program) is None:
         pytest.skip("no C compiler")
     assert _xstate.put(tmp_path) == "./xstate.so"
     assert ctypes.CDLL(str(tmp_path / "xstate.so")).ptrace
     (kept,) = paths.cache().iterdir()
     assert kept.read_bytes() == (tmp_path / "xstate.so").read_bytes()
-    monkeypatch.setattr(_xstate, "COMPILER", "false")
+    monkeypatch.setattr(_xstate, "COMPILER", replace(_xstate.COMPILER, program="false"))
     (again := tmp_path / "again").mkdir()
     _xstate.put(again)
     assert (again / "xstate.so").read_bytes() == kept.read_bytes()
 
 
 def test_a_compiler_that_fails_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_xstate, "COMPILER", "false")
+    monkeypatch.setattr(_xstate, "COMPILER", replace(_xstate.COMPILER, program="false"))
     with pytest.raises(ToolFailedError, match="exited 1") as raised:
         _xstate.put(tmp_path)
     assert "apt-get install" in (raised.value.hint or "")

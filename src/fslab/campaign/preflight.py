@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fslab.campaign import impossible
+from fslab.campaign.programs import programs_of
 from fslab.cell import Cell
-from fslab.errors import UsageError
-from fslab.machine import tuning
+from fslab.errors import ToolMissingError, UsageError
+from fslab.machine import capabilities, tuning
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
@@ -56,6 +57,7 @@ def check(
     measured = [cell for cell in cells if cell.id not in reasons]
     if not measured and reasons:
         raise next(iter(reasons.values()))
+    _check_programs(measured)
     space = space_of(media_of(measured, Paths(images=site.images, runtime=site.runtime)))
     for place, size_bytes in space.items():
         if place == images.MEMORY:
@@ -63,6 +65,16 @@ def check(
         else:
             images.check_room(Path(place), size_bytes)
     return reasons
+
+
+def _check_programs(cells: Sequence[Cell]) -> None:
+    """ToolMissingError that names all missing programs and the commands that install them."""
+    needed = list(dict.fromkeys(tool for cell in cells for tool in programs_of(cell)))
+    if missing := capabilities.missing(needed):
+        raise ToolMissingError(
+            f"not installed: {', '.join(tool.program for tool in missing)}",
+            hint="; ".join(capabilities.remedies_for(needed)),
+        )
 
 
 def _memory_of_guests(cells: Sequence[Cell]) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.campaign import outcome
+from fslab.campaign.programs import programs_of
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
 from fslab.errors import (
@@ -34,8 +35,6 @@ from fslab.plan.commands import slot_of
 from fslab.probes import Moment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Site, stack, tries
-from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import cache, foreign, proc, throttle, tools
 from fslab.system.signals import Teardown
@@ -274,12 +273,7 @@ def _from_os_error(error: OSError) -> FslabError:
 
 
 def _versions(cell: Cell) -> dict[str, str | None]:
-    workload = WORKLOADS.get(cell.workload.tool)
-    parameters = workload.parse_parameters(cell.workload.parameters)
-    needed = [*workload.tools_of(parameters), *LAYOUTS.get(cell.stack.layout).tools]
-    if cell.stack.filesystem:
-        needed += FILESYSTEMS.get(cell.stack.filesystem).tools
-    return {tool.program: tools.version(tool) for tool in needed}
+    return {tool.program: tools.version(tool) for tool in programs_of(cell)}
 
 
 def _emptied(directory: Path) -> Path:

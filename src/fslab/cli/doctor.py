@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from fslab.cli import doctor_study
 from fslab.cli.common import JsonOption, console, print_json
 
 if TYPE_CHECKING:
@@ -13,18 +16,36 @@ if TYPE_CHECKING:
     from fslab.system.tools import Tool
 
 
-def doctor(as_json: JsonOption = False) -> None:
-    """Say what this machine can measure, what is missing, and the command that installs it.
+def doctor(
+    study: Annotated[
+        str | None,
+        typer.Argument(help="Check only what this study needs: a file, or the id of a shipped study."),
+    ] = None,
+    packages_only: Annotated[
+        bool, typer.Option("--packages", help="Print only the names of missing packages, one a line.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what this machine can measure, what is missing, and the command that installs it.
 
-    Looks only; installs and changes nothing. Exits 0 also when something is missing.
+    Looks only; installs and changes nothing. Exit status 0 also when something is missing.
     """
+    if study is not None:
+        doctor_study.check(study, packages_only=packages_only, as_json=as_json)
+        return
+    found, needed = _capabilities()
+    if packages_only:
+        doctor_study.print_packages(needed)
+        return
+    _show_all([*found, *_evidence()], needed, as_json=as_json)
+
+
+def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from fslab.machine import facts, matrix
+    from fslab.machine import capabilities, facts, matrix
     from fslab.machine._advice import advise
 
-    found, packages, elsewhere = _examine()
-    found += _evidence()
     machine = facts.gather()
     advice = advise(machine)
     entries = matrix.entries()
@@ -35,23 +56,25 @@ def doctor(as_json: JsonOption = False) -> None:
                 "advice": [asdict(each) for each in advice],
                 "capabilities": [asdict(capability) for capability in found],
                 "matrix": [asdict(entry) for entry in entries],
-                "packages_missing": packages,
-                "packages_elsewhere": elsewhere,
+                "packages_missing": capabilities.packages_missing(needed),
+                "remedies": capabilities.remedies_for(needed),
             }
         )
     else:
-        _show(found, entries, packages, elsewhere)
+        _show(found, entries, capabilities.remedies_for(needed))
         _show_advice(advice)
 
 
-def _examine() -> tuple[list[Capability], list[str], list[str]]:
+def _capabilities() -> tuple[list[Capability], list[Tool]]:
+    """What can be used, and every program that anything needs."""
     from fslab.machine import capabilities
+    from fslab.machine.kinds import REGISTRY as MACHINES
     from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
     from fslab.storage.layouts import REGISTRY as LAYOUTS
     from fslab.workloads import REGISTRY as WORKLOADS
 
     found = [capabilities.of_user(), capabilities.of_loops()]
-    needed: list[Tool] = []
+    needed: list[Tool] = [tool for _, machine in MACHINES for tool in machine.tools]
     for name, filesystem in FILESYSTEMS:
         needed += () if filesystem.refusal else filesystem.tools
         found.append(
@@ -63,7 +86,7 @@ def _examine() -> tuple[list[Capability], list[str], list[str]]:
     for name, workload in WORKLOADS:
         needed += workload.tools
         found.append(capabilities.of("workload", name, workload.summary, workload.tools))
-    return found, capabilities.packages_missing(needed), capabilities.elsewhere_missing(needed)
+    return found, needed
 
 
 def _evidence() -> list[Capability]:
@@ -88,7 +111,7 @@ def _show_advice(advice: list[Advice]) -> None:
         screen.print(f"{each.what}{remedy}", markup=False)
 
 
-def _show(found: list[Capability], entries: list[Entry], packages: list[str], elsewhere: list[str]) -> None:
+def _show(found: list[Capability], entries: list[Entry], programs: list[str]) -> None:
     from rich.table import Table
 
     from fslab.cli import doctor_matrix
@@ -111,12 +134,10 @@ def _show(found: list[Capability], entries: list[Entry], packages: list[str], el
     remedies = [
         capability.remedy for capability in found if capability.remedy and capability.kind == "machine"
     ]
-    remedies += elsewhere
+    remedies += programs
     for remedy in remedies:
-        screen.print(f"→ {remedy}")
-    if packages:
-        screen.print(f"→ apt-get install --no-install-recommends {' '.join(packages)}")
-    if not remedies and not packages:
+        screen.print(f"→ {remedy}", soft_wrap=True)
+    if not remedies:
         screen.print("Nothing is missing. Try: fslab run quick")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fslab.system import kernel, loops, tools
+from fslab.system import distributions, kernel, loops, tools
 from fslab.system.tools import Tool
 
 
@@ -47,32 +47,35 @@ def of(
     kind: str, name: str, summary: str, needed: Sequence[Tool], mount_type: str | None = None
 ) -> Capability:
     """Whether the programs, and the kernel's file system if one is named, are there."""
-    missing = [f"{tool.program} is not installed" for tool in needed if tools.find(tool.program) is None]
+    lacks = [f"{tool.program} is not installed" for tool in missing(needed)]
     if mount_type and not kernel.has_filesystem(mount_type, load=False):
-        missing.append(f"this kernel has no {mount_type}")
-    absent = [tool for tool in needed if tools.find(tool.program) is None]
-    packages = _packages(absent)
-    remedies = [f"apt-get install {' '.join(packages)}"] if packages else []
-    remedies += elsewhere_missing(absent)
+        lacks.append(f"this kernel has no {mount_type}")
+    remedies = remedies_for(needed)
     return Capability(
-        kind=kind, name=name, summary=summary, available=not missing,
+        kind=kind, name=name, summary=summary, available=not lacks,
         versions={tool.program: tools.version(tool) for tool in needed},
-        missing=tuple(missing), remedy="; ".join(remedies) or None,
+        missing=tuple(lacks), remedy="; ".join(remedies) or None,
     )  # fmt: skip
 
 
+def missing(needed: Iterable[Tool]) -> list[Tool]:
+    """Those of the programs that are not installed, each once."""
+    return [tool for tool in dict.fromkeys(needed) if tools.find(tool.program) is None]
+
+
 def packages_missing(needed: Iterable[Tool]) -> list[str]:
-    """Packages of Debian's main that bring the programs that are not there, sorted."""
-    return _packages([tool for tool in needed if tools.find(tool.program) is None])
+    """This distribution's packages of the programs that are missing and can be installed as it is, sorted."""
+    family = distributions.here()
+    absent = [tool for tool in missing(needed) if tool.installable]
+    return family.packages([tool.package for tool in absent if tool.package]) if family else []
 
 
-def elsewhere_missing(needed: Iterable[Tool]) -> list[str]:
-    """What brings those that are in another part of Debian's archive: apt knows it only once that is switched on, and
-    one package that it does not know makes it install none."""
-    return sorted(
-        {tool.remedy for tool in needed if tool.component != "main" and tools.find(tool.program) is None}
-    )
+def remedies_for(needed: Iterable[Tool]) -> list[str]:
+    """The commands that install the missing programs: one for all that the package manager has, then the others.
 
-
-def _packages(missing: Iterable[Tool]) -> list[str]:
-    return sorted({tool.package for tool in missing if tool.package and tool.component == "main"})
+    One package that a package manager does not know makes it install none.
+    """
+    absent = missing(needed)
+    family, packages = distributions.here(), packages_missing(absent)
+    command = [f"{family.install} {' '.join(packages)}"] if family and packages else []
+    return command + sorted({tool.remedy for tool in absent if not tool.installable})

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from fslab.errors import FslabError, ToolMissingError
-from fslab.system import proc
+from fslab.system import distributions, proc
 
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
@@ -20,7 +20,7 @@ class Tool:
     """A program: its name, the Debian package that brings it, and how to ask for its version.
 
     ``package`` None: it comes with fslab. ``component`` is the part of the Debian archive that has the package;
-    others than main are for the user to switch on, and None is for packages that Debian 12 does not have.
+    components other than main are for the user to enable, and None is for packages that Debian 12 does not have.
     """
 
     program: str
@@ -31,15 +31,26 @@ class Tool:
 
     @property
     def remedy(self) -> str:
-        """The command that installs it, with what has to be switched on first."""
+        """The command that installs it here, with what has to be enabled first."""
         if self.package is None:
             return "reinstall fslab"
-        if self.component is None:
-            return f"{self.package} is not in Debian 12: build {self.program} from its sources"
-        command = f"apt-get install {self.package}"
-        if self.component == "main":
-            return command
-        return f"{command} (of Debian's {self.component}: switch that on first)"
+        family = distributions.here()
+        if family is None:
+            return f"install the package that has {self.program} (Debian's {self.package})"
+        command = family.command([self.package])
+        if command is None or (self.component is None and family.name == "debian"):
+            return f"{family.name} has no package of {self.program}: build it from its sources"
+        if self.component not in {"main", None} and family.name == "debian":
+            return f"{command} (from the {self.component} component: enable it first)"
+        return command
+
+    @property
+    def installable(self) -> bool:
+        """Whether the distribution's package manager has it without further preparation."""
+        family = distributions.here()
+        if self.package is None or family is None or family.package(self.package) is None:
+            return False
+        return self.component == "main" or family.name != "debian"
 
 
 def find(program: str) -> str | None:

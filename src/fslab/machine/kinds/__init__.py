@@ -17,6 +17,7 @@ from fslab.errors import UnsupportedError
 from fslab.machine.guest import Guest
 from fslab.machine.modules import Kernel
 from fslab.registry import Registry
+from fslab.system.tools import Tool
 
 DEFAULT_MEMORY = "1g"
 # Not a machine but a wish: the first one that can build the stack.
@@ -48,13 +49,15 @@ class Boot:
 class Machine(ABC):
     """One kind of machine. ``name`` is set by the registry from the file's name.
 
-    ``guest``: it is booted. ``device`` stands in plans for the disks that it is given.
+    ``guest``: it is booted. ``device`` stands in plans for the disks that it is given. ``tools`` are the
+    programs that it needs on the host.
     """
 
     name: str
     summary: ClassVar[str]
     guest: ClassVar[bool] = True
     device: ClassVar[str] = ""
+    tools: ClassVar[tuple[Tool, ...]] = ()
 
     @abstractmethod
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from fslab.errors import ToolFailedError
 from fslab.system import paths, proc, sysfs, tools
+from fslab.system.tools import Tool
 
 SOURCE = Path(__file__).parent / "xstate.c"
 LIBRARY = "xstate.so"
-COMPILER = "cc"
-REMEDY = "apt-get install --no-install-recommends gcc"
+COMPILER = Tool(program="cc", package="gcc")
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -32,7 +32,7 @@ def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 def can_be_had() -> bool:
     """Whether the library was built before, or a C compiler can build it. Looks only."""
-    return _ours(_kept()) or tools.find(COMPILER) is not None
+    return _ours(_kept()) or tools.find(COMPILER.program) is not None
 
 
 def put(directory: Path) -> str:
@@ -46,10 +46,12 @@ def put(directory: Path) -> str:
         shutil.copyfile(kept, library)
         return f"./{LIBRARY}"
     try:
-        proc.run([COMPILER, "-O2", "-shared", "-fPIC", "-nostdlib", "-o", str(library), str(SOURCE)])
+        proc.run([COMPILER.program, "-O2", "-shared", "-fPIC", "-nostdlib", "-o", str(library), str(SOURCE)])
     except ToolFailedError as error:
         raise ToolFailedError(
-            error.what, where=error.where, hint=f"look whether '{COMPILER}' is a whole C compiler: {REMEDY}"
+            error.what,
+            where=error.where,
+            hint=f"check that {COMPILER.program!r} is a complete C compiler: " + COMPILER.remedy,
         ) from error
     _keep(library, kept)
     return f"./{LIBRARY}"

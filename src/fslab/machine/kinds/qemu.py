@@ -21,8 +21,11 @@ from fslab.machine.kinds import _qemu_command as command
 from fslab.machine.kinds._qmp import Monitor
 from fslab.machine.modules import Kernel
 from fslab.system import proc, tools
+from fslab.system.tools import Tool
 from fslab.units import parse_size
 
+EMULATOR = Tool(program=command.PROGRAM, package="qemu-system-x86")
+BUSYBOX = Tool(program="busybox", package="busybox-static")
 BOOT_DIRECTORY = Path("/boot")
 GET_KERNEL = (
     "apt-get download linux-image-VERSION && dpkg -x linux-image-*.deb kernel && depmod -b kernel VERSION, "
@@ -83,13 +86,13 @@ class Qemu(kinds.Machine):
 
     summary = "QEMU: a distribution's kernel in a virtual machine, without root"
     device = "/dev/vdN"
+    tools = (EMULATOR, BUSYBOX)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """The program, a kernel with its modules, a static busybox."""
         needs = []
         if tools.find(command.PROGRAM) is None:
-            remedy = "apt-get install --no-install-recommends qemu-system-x86"
-            needs.append(Need(what=f"{command.PROGRAM} is not installed", remedy=remedy))
+            needs.append(Need(what=f"{command.PROGRAM} is not installed", remedy=EMULATOR.remedy))
         if _kernel(spec) is None:
             needs.append(_no_kernel(spec))
         elif _modules(spec) is None:
@@ -98,7 +101,7 @@ class Qemu(kinds.Machine):
                 Need(what=what, remedy="name their directory with --modules; depmod -b ROOT VERSION")
             )
         if _initramfs.static_busybox() is None:
-            needs.append(Need(what="there is no static busybox", remedy="apt-get install busybox-static"))
+            needs.append(Need(what="there is no static busybox", remedy=BUSYBOX.remedy))
         if not os.access(sys.executable, os.X_OK):
             needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
         return tuple(needs)
@@ -148,7 +151,7 @@ class Qemu(kinds.Machine):
             monitors_end.close()
         facts = {
             "machine": self.name, "accelerator": accelerator, "memory": spec.memory or kinds.DEFAULT_MEMORY,
-            "emulator": tools.version(tools.Tool(program=command.PROGRAM, package="qemu-system-x86")),
+            "emulator": tools.version(EMULATOR),
         }  # fmt: skip
         return guest.booted(
             QemuGuest(directory=boot.directory, child=child, line=line, facts=facts, monitor=Monitor(monitor))

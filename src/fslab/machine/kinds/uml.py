@@ -20,9 +20,12 @@ from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import Boot, Need, _mconsole, _xstate
 from fslab.machine.modules import Kernel
 from fslab.system import memory, proc, tools
+from fslab.system.tools import Tool
 from fslab.units import parse_size
 
 PROGRAM = "linux.uml"
+KERNEL = Tool(program=PROGRAM, package="user-mode-linux")
+TASKSET = Tool(program="taskset", package="util-linux")
 MODULES = "lib/uml/modules"
 UMID = "uml"
 # ubda is taken by the kernel itself, for a root file system that a hostfs root does not need.
@@ -73,6 +76,7 @@ class Uml(kinds.Machine):
 
     summary = "User-Mode Linux: a kernel in a process, without root"
     device = "/dev/ubdN"
+    tools = (KERNEL, TASKSET)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """The kernel, its modules."""
@@ -87,10 +91,10 @@ class Uml(kinds.Machine):
             )
         if not os.access(sys.executable, os.X_OK):  # by access(2), as hostfs does
             needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
-        if tools.find("taskset") is None:
-            needs.append(Need(what="taskset is not installed", remedy="apt-get install util-linux"))
+        if tools.find(TASKSET.program) is None:
+            needs.append(Need(what="taskset is not installed", remedy=TASKSET.remedy))
         if _xstate.needed() and not _xstate.can_be_had():
-            needs.append(Need(what="on this CPU it needs a C compiler once", remedy=_xstate.REMEDY))
+            needs.append(Need(what="on this CPU it needs a C compiler once", remedy=_xstate.COMPILER.remedy))
         return tuple(needs)
 
     def check_room(self, spec: MachineSpec) -> None:
@@ -151,7 +155,7 @@ def _index(letter: str) -> int:
 
 def _no_program(spec: MachineSpec) -> Need:
     if spec.kernel is None:
-        return Need(what=f"{PROGRAM} is not there", remedy="apt-get install user-mode-linux")
+        return Need(what=f"{PROGRAM} is not there", remedy=KERNEL.remedy)
     if Path(spec.kernel).expanduser().is_file():
         return Need(
             what=f"{spec.kernel} cannot be run", remedy="it takes a kernel built with ARCH=um, and chmod +x"

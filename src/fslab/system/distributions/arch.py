@@ -1,0 +1,24 @@
+"""Arch Linux and its derivatives."""
+
+from __future__ import annotations
+
+from fslab.system.distributions import Distribution
+
+
+class Arch(Distribution):
+    """Names as of 2025; what is only in the Arch User Repository counts as missing."""
+
+    ids = frozenset({"arch", "archarm", "manjaro"})
+    install = "pacman -S --needed"
+    names = {
+        "busybox-static": "busybox",
+        "dash": "bash",
+        "iozone3": None,
+        "mount": "util-linux",
+        "nilfs-tools": "nilfs-utils",
+        "python3-venv": None,  # python itself has it
+        "reiser4progs": None,
+        "reiserfsprogs": None,
+        "user-mode-linux": None,
+        "zfsutils-linux": None,
+    }

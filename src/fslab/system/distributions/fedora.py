@@ -1,0 +1,26 @@
+"""Fedora, and Red Hat's distributions with EPEL."""
+
+from __future__ import annotations
+
+from fslab.system.distributions import Distribution
+
+
+class Fedora(Distribution):
+    """Names as of Fedora 42. User-Mode Linux is not packaged; reiserfs and reiser4 tools were dropped."""
+
+    ids = frozenset({"fedora", "rhel", "centos"})
+    install = "dnf install --setopt=install_weak_deps=False"
+    names = {
+        "busybox-static": "busybox",
+        "dash": "bash",
+        "iozone3": None,
+        "mount": "util-linux-core",
+        "nilfs-tools": "nilfs-utils",
+        "ntfs-3g": "ntfsprogs",
+        "python3-venv": None,  # python3 itself has it
+        "qemu-system-x86": "qemu-system-x86-core",
+        "reiser4progs": None,
+        "reiserfsprogs": None,
+        "user-mode-linux": None,
+        "zfsutils-linux": None,
+    }
