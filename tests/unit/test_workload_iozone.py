@@ -207,4 +207,4 @@ def test_room_time_and_needs() -> None:
 
 def test_it_is_not_in_debians_main() -> None:
     (tool,) = IOZONE.tools
-    assert tool.remedy == "apt-get install iozone3 (of Debian's non-free: switch that on first)"
+    assert tool.remedy.endswith("iozone3 (from the non-free component: enable it first)")
