@@ -152,6 +152,10 @@ class StoreError(FslabError):
     exit_code = 7
 
 
+class StoreLostError(StoreError):
+    """The store's database went away, is full or stays locked: a moment later it may be there again."""
+
+
 class BusyError(FslabError):
     """Another fslab process owns what is asked for."""
 

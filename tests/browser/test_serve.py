@@ -109,8 +109,8 @@ def test_a_campaign_that_was_killed_has_no_news(serve: Callable[..., Server], st
     code, text, headers = server.ask("/campaign/20261120-214900-aaaa/events")
     assert code == 200
     assert headers["content-type"].startswith("text/event-stream")
-    assert text == 'data: {"text": "killed, 41 trials stored", "changed": false, "over": true}\n\n'
-    assert "killed" in server.ask("/")[1]
+    assert text == 'data: {"text": "interrupted, 41 trials stored", "changed": false, "over": true}\n\n'
+    assert "interrupted" in server.ask("/")[1]
 
 
 STUDY = """\

@@ -22,7 +22,7 @@ from fslab.campaign.guests import Guests
 from fslab.campaign.impossible import Reasons
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, TrialKey
-from fslab.errors import InterruptedBySignal, UsageError
+from fslab.errors import InterruptedBySignal, StoreError, UsageError
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
 from fslab.record import Status, TrialRecord
@@ -114,18 +114,29 @@ def conduct(
     status: CampaignStatus | None = None
     reasons = preflight.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
-        with sites.opened(campaign.id, wipe) as site:
+        with sites.opened(campaign.id, wipe) as site, store.patient(campaign.id, observer.note):
             status = CampaignStatus.FAILED
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
             status = _run_trials(campaign, store, observer, site, budget_s, frozenset(reasons))
     except InterruptedBySignal:
-        status = CampaignStatus.INTERRUPTED
+        _leave(campaign, store, observer, CampaignStatus.INTERRUPTED)
         raise
-    finally:
+    except BaseException:
         if status is not None:
-            store.set_campaign_status(campaign.id, status)
+            _leave(campaign, store, observer, status)
+        raise
+    with store.patient(campaign.id, observer.note):
+        store.set_campaign_status(campaign.id, status)
     return status
+
+
+def _leave(campaign: Campaign, store: Store, observer: Observer, status: CampaignStatus) -> None:
+    """Store how it ended, tried once: why it ended is what a person must know."""
+    try:
+        store.set_campaign_status(campaign.id, status)
+    except StoreError as error:
+        observer.note(f"the store could not be told that the campaign is {status.value} ({error.what})")
 
 
 def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reasons: Reasons) -> None:

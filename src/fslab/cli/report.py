@@ -70,11 +70,12 @@ def report(
     It begins with the answer and how sure it is; below are each workload with every trial, latency and rate over
     time, the exact commands, the machine, and every trial that was left out with why.
     """
+    from fslab.campaign.liveness import as_it_is
     from fslab.store.store import Store
 
     names = campaigns or ["last"]
     with Store.open(store, create=False) as opened:
-        chosen = [opened.campaign(name) for name in names]
+        chosen = [as_it_is(opened.campaign(name)) for name in names]
         if len({campaign.id for campaign in chosen}) < len(chosen):
             raise UsageError("one campaign is named twice", where=" ".join(names))
         if form is not Format.HTML:

@@ -66,10 +66,11 @@ def show(
     everything: bool = False,
 ) -> None:
     """Print the conclusion of a campaign; with ``everything``, ``notes`` or a ``baseline`` the whole report."""
+    from fslab.campaign.liveness import as_it_is
     from fslab.report import conclusion, conclusion_terminal, terminal
     from fslab.report.build import build
 
-    report = build(campaign, store.trials(campaign.id), baseline=baseline)
+    report = build(as_it_is(campaign), store.trials(campaign.id), baseline=baseline)
     if everything or notes or baseline is not None:
         terminal.show(report, console(), notes=notes)
     else:
@@ -78,23 +79,20 @@ def show(
 
 def as_document(campaign: Campaign, store: Store, baseline: str | None = None) -> dict[str, Any]:
     """The report of a campaign as JSON values, with its conclusion (against the best, whatever the baseline)."""
+    from fslab.campaign.liveness import as_it_is
     from fslab.report.build import build
     from fslab.report.conclusion import conclude
 
-    trials = store.trials(campaign.id)
+    campaign, trials = as_it_is(campaign), store.trials(campaign.id)
     report = build(campaign, trials, baseline=baseline)
     against_best = report if baseline is None else build(campaign, trials)
     return {**report.model_dump(mode="json"), "conclusion": conclude(against_best).model_dump(mode="json")}
 
 
 def _state(campaign: Campaign) -> str:
-    """How far it is; one that still says "running" although nobody runs it was killed."""
-    from fslab.campaign.journal import is_running
-    from fslab.store.campaign import CampaignStatus
+    from fslab.campaign.liveness import as_it_is
 
-    if campaign.status is CampaignStatus.RUNNING and not is_running(campaign.id):
-        return "killed"
-    return campaign.status.value.replace("_", " ")
+    return as_it_is(campaign).status.value.replace("_", " ")
 
 
 def _done(row: dict[str, Any]) -> str:

@@ -254,7 +254,7 @@ def _created(
     from datetime import UTC, datetime
 
     from fslab.campaign import campaign as campaigns
-    from fslab.campaign import preflight
+    from fslab.campaign import liveness, preflight
     from fslab.machine import choose, facts
     from fslab.plan.expand import expand
     from fslab.store.campaign import Campaign
@@ -273,6 +273,7 @@ def _created(
             **_files(study, name),
             "stopping": study.stopping.model_dump(mode="json"),
             "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
+            liveness.USER: os.geteuid(),
         },
         seed=study.seed,
         cells=expand(study, choose.resolved),

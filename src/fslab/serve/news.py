@@ -35,7 +35,7 @@ def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool
         trials = store.count(campaign.id)
     running = campaign.status is CampaignStatus.RUNNING and is_running(campaign.id)
     killed = campaign.status is CampaignStatus.RUNNING and not running
-    status = "killed" if killed else campaign.status.value.replace("_", " ")
+    status = "interrupted" if killed else campaign.status.value.replace("_", " ")
     return State(trials=trials, status=status, running=running)
 
 

@@ -12,13 +12,22 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, table, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.sql import column
 
-from fslab.errors import StoreError
+from fslab.errors import StoreError, StoreLostError
 from fslab.store import readonly
 from fslab.store.schema import REVISIONS, VERSION_TABLE
 from fslab.system import paths
@@ -65,7 +74,7 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
             reading = _connector(url)
         _make_directory(url)
     try:
-        engine = create_engine(url, pool_pre_ping=True, **({"creator": reading} if reading else {}))
+        engine = create_engine(url, pool_pre_ping=True, **_options(url, reading))
     except NoSuchModuleError as error:
         raise StoreError(
             f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT
@@ -89,13 +98,21 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
     return engine
 
 
+def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
+    if url.drivername == "postgresql+psycopg":
+        # A database in SQL_ASCII would give bytes.
+        return {"connect_args": {"client_encoding": "utf8"}}
+    return {"creator": reading} if reading else {}
+
+
 @contextmanager
 def translated(place: str) -> Iterator[None]:
     """Database failures become StoreErrors that say where; anything else passes."""
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(_said(error), where=place, hint=_hint(str(error.orig))) from error
+        kind = StoreLostError if _passes(error) else StoreError
+        raise kind(_said(error), where=place, hint=_hint(str(error.orig))) from error
     except SQLAlchemyError as error:
         raise StoreError(str(error), where=place) from error
 
@@ -117,19 +134,31 @@ def believed(place: str) -> Iterator[None]:
         ) from error
 
 
+def _passes(error: DBAPIError) -> bool:
+    """Whether it is the database's condition (PEP 249, OperationalError), not what was asked of it."""
+    if not isinstance(error, OperationalError | InterfaceError | InternalError):
+        return error.connection_invalidated
+    said = str(error.orig)
+    return not any(words in said for words in _LASTING)
+
+
 def _said(error: DBAPIError) -> str:
     return f"the database says: {' '.join(str(error.orig).split())}"
 
 
 def _hint(said: str) -> str | None:
     hints = {
-        "disk is full": "make room on the disk that holds the store, then: fslab run --resume",
+        "disk is full": "make room on the disk that holds the store",
         "not a database": "this file is no fslab store; give another path with --store",
         "locked": "another process has held the store for too long",
         "readonly": "the store or its directory cannot be written; copy it to where it can",
         "unable to open": "the store or its directory cannot be opened by this user",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
+
+
+# What SQLite calls operational errors too.
+_LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error")
 
 
 def _check_there(url: URL) -> None:

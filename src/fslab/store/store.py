@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -19,6 +19,7 @@ from fslab.record import TrialRecord
 from fslab.store import queries
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.database import WRITING, believed, open_engine, place_of, store_url, translated
+from fslab.store.patience import Patience
 
 LAST = "last"
 _BACK = re.compile(r"last(?:~(\d{1,6}))?")
@@ -33,6 +34,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self._reader = engine
         self._writer = engine.execution_options(**{WRITING: True})
+        self._patience: Patience | None = None
         self.path = place_of(engine.url)
 
     @classmethod
@@ -66,6 +68,9 @@ class Store:
 
     def set_campaign_status(self, campaign_id: str, status: CampaignStatus) -> None:
         """Say how far a campaign is; StoreError if there is none of that id."""
+        self._tried(lambda _again: self._set_status(campaign_id, status))
+
+    def _set_status(self, campaign_id: str, status: CampaignStatus) -> None:
         with self._writing() as connection:
             if not queries.update_status(connection, campaign_id, status):
                 raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
@@ -96,6 +101,9 @@ class Store:
 
         StoreError if the store has no such campaign or cell, or has that trial already.
         """
+        self._tried(lambda again: self._add_trial(record, again=again))
+
+    def _add_trial(self, record: TrialRecord, *, again: bool) -> None:
         key = record.key
         what = f"trial {key.block} of cell {record.cell.id} of campaign '{key.campaign}'"
         with self._writing() as connection:
@@ -103,6 +111,8 @@ class Store:
             if cell is None:
                 raise StoreError(f"{what}: there is no such campaign or cell", where=self.path)
             if queries.has_trial(connection, cell, key.block):
+                if again:  # the commit came through, its answer did not
+                    return
                 raise StoreError(f"{what} is stored already", where=self.path)
             queries.insert_trial(connection, record, cell)
 
@@ -153,6 +163,21 @@ class Store:
         """The traced trials of a campaign, oldest first."""
         with self._reading() as connection:
             return queries.select_traced(connection, campaign_id)
+
+    @contextmanager
+    def patient(self, campaign_id: str, note: Callable[[str], object]) -> Iterator[None]:
+        """Meanwhile trials and statuses are written again where the database goes away; ``note`` is told of it."""
+        self._patience = Patience(campaign=campaign_id, note=note)
+        try:
+            yield
+        finally:
+            self._patience = None
+
+    def _tried(self, write: Callable[[bool], None]) -> None:
+        if self._patience is None:
+            write(False)
+        else:
+            self._patience.tried(write)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -1,0 +1,25 @@
+"""How far a campaign is, whatever the store was told last: one that nobody runs any more does not run."""
+
+from __future__ import annotations
+
+import os
+
+from fslab.campaign.journal import is_running
+from fslab.store.campaign import Campaign, CampaignStatus
+
+USER = "user_id"  # of a campaign's settings: whose journals tell
+
+
+def as_it_is(campaign: Campaign) -> Campaign:
+    """The campaign, ``interrupted`` if it says ``running`` and this user on this machine, who ran it, does not.
+
+    Of other machines and other users nothing is known but what the store says.
+    """
+    if campaign.status is not CampaignStatus.RUNNING or not _ours(campaign) or is_running(campaign.id):
+        return campaign
+    return campaign.model_copy(update={"status": CampaignStatus.INTERRUPTED})
+
+
+def _ours(campaign: Campaign) -> bool:
+    machine, user = campaign.machine.get("hostname"), campaign.settings.get(USER)
+    return machine in {None, os.uname().nodename} and user in {None, os.geteuid()}

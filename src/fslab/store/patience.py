@@ -1,0 +1,41 @@
+"""A database that goes away while a campaign runs: what is measured is written again, for a while.
+
+How long is bounded. What a lost connection leaves unsaid is whether the transaction came through.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fslab.errors import StoreLostError
+
+WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # a restart of a server takes some seconds
+
+
+@dataclass(kw_only=True, slots=True)
+class Patience:
+    """How a campaign's writes are tried again; ``note`` tells a person, ``campaign`` is what to resume in the end."""
+
+    campaign: str
+    note: Callable[[str], object]
+    waits_s: tuple[float, ...] = field(default_factory=lambda: WAITS_S)
+
+    def tried(self, write: Callable[[bool], None]) -> None:
+        """Call ``write`` until it is through, with whether it was tried before; StoreLostError at last."""
+        for number, wait_s in enumerate((*self.waits_s, None)):
+            try:
+                write(number > 0)
+            except StoreLostError as error:
+                if wait_s is None:
+                    raise self._given_up(error) from error
+                self.note(f"the store is not available ({error.what}): next try in {wait_s:g} s")
+                time.sleep(wait_s)
+            else:
+                return
+
+    def _given_up(self, error: StoreLostError) -> StoreLostError:
+        first = f"{error.hint}; then" if error.hint else "when the store is available again,"
+        hint = f"{first} finish the campaign with: fslab run --resume {self.campaign}"
+        return StoreLostError(error.what, where=error.where, hint=hint)

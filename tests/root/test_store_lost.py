@@ -1,0 +1,195 @@
+"""A database that goes away under a campaign: waited for, and in the end an error that says how to go on.
+
+PostgreSQL is a cluster of the test's own in a temporary directory, run by an unprivileged user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import campaign as campaigns
+from fslab.campaign.liveness import as_it_is
+from fslab.cli import progress
+from fslab.cli.run import _created
+from fslab.errors import StoreLostError
+from fslab.store import database, patience
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+from fslab.system import mounts, proc
+
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+
+
+class Cluster:
+    """One PostgreSQL server, started and stopped at will."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.user = pwd.getpwnam("postgres")
+        os.chown(directory, self.user.pw_uid, self.user.pw_gid)
+        self._run("initdb", "-D", str(directory / "data"), "-A", "trust", "-U", "fslab", "--no-sync")
+        self.url = f"postgresql+psycopg://fslab@/postgres?host={directory}"
+
+    def start(self) -> None:
+        """Listening on a socket of its own directory alone."""
+        options = f"-c listen_addresses= -c unix_socket_directories={self.directory} -c fsync=off"
+        self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-l", str(self.directory / "log"), "-o", options,
+                  "start")  # fmt: skip
+
+    def stop(self) -> None:
+        """At once, as a crash would."""
+        self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-m", "immediate", "stop", check=False)
+
+    def _run(self, program: str, *words: str, check: bool = True) -> None:
+        done = subprocess.run(
+            [str(BINARIES[-1] / program), *words], user=self.user.pw_uid, group=self.user.pw_gid, extra_groups=[],
+            cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            check=False, timeout=120, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+        )  # fmt: skip
+        assert not check or done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    if not BINARIES:
+        pytest.skip("needs PostgreSQL's server: apt-get install postgresql")
+    pytest.importorskip("psycopg", reason="needs the extra 'postgresql'")
+    with tempfile.TemporaryDirectory(prefix="fslab-pg-") as name:
+        made = Cluster(Path(name))
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+class Noting(progress.Quiet):
+    """Does something when a trial begins or a note is made."""
+
+    def __init__(
+        self, *, at_trial: Callable[[int], None], at_note: Callable[[str], None] = lambda _: None
+    ) -> None:
+        super().__init__()
+        self.at_trial, self.at_note = at_trial, at_note
+        self.trials = 0
+        self.notes: list[str] = []
+
+    def trial_begins(self, *_: Any) -> None:
+        self.trials += 1
+        self.at_trial(self.trials)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        self.at_note(text)
+
+
+def created(store: Store, directory: Path) -> Campaign:
+    """Three trials of a moment each."""
+    study = {
+        "title": "t", "trials": 3, "media": {"here": {"type": "directory", "path": str(directory)}},
+        "stacks": {"s": {"medium": "here"}}, "workloads": {"w": {"tool": "dd", "op": "write", "bs": "4k", "count": 4}},
+    }  # fmt: skip
+    (directory / "study.yaml").write_text(json.dumps(study))
+    found, _ = _created(store, str(directory / "study.yaml"), [], None, [])
+    return found
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "WAITS_S", (0.01, 0.01))
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_server_that_comes_back_costs_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    observer = Noting(
+        at_trial=lambda number: cluster.stop() if number == 2 else None, at_note=lambda _: cluster.start()
+    )
+    with Store.open(cluster.url) as store:
+        campaign = created(store, tmp_path)
+        status = campaigns.conduct(campaign, store, observer, budget_s=None)
+        assert status is CampaignStatus.FINISHED
+        assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
+    assert len([text for text in observer.notes if "not available" in text]) == 1
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    observer = Noting(at_trial=lambda number: cluster.stop() if number == 2 else None)
+    with Store.open(cluster.url) as store:
+        campaign = created(store, tmp_path)
+        with pytest.raises(StoreLostError, match=f"fslab run --resume {campaign.id}"):
+            campaigns.conduct(campaign, store, observer, budget_s=None)
+        cluster.start()
+        stored = store.campaign(campaign.id)
+        assert stored.status is CampaignStatus.RUNNING  # nobody could tell the store otherwise
+        assert as_it_is(stored).status is CampaignStatus.INTERRUPTED
+        assert campaigns.conduct(stored, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED
+        assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    target = tmp_path / "disk"
+    target.mkdir()
+    proc.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(target)])
+    try:
+        yield target
+    finally:
+        mounts.unmount(target)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_path: Path) -> None:
+    ballast = small_disk / "ballast"
+
+    def fill(number: int) -> None:
+        if number == 2:
+            with ballast.open("wb", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(4096))
+                except OSError:
+                    return
+
+    with Store.open(str(small_disk / "store.sqlite")) as store:
+        campaign = created(store, tmp_path)
+        with pytest.raises(StoreLostError, match=f"make room .* then .*fslab run --resume {campaign.id}"):
+            campaigns.conduct(campaign, store, Noting(at_trial=fill), budget_s=None)
+        ballast.unlink()
+        again = store.campaign(campaign.id)
+        assert campaigns.conduct(again, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED
+        assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+
+        def lock(number: int) -> None:
+            if number == 2:
+                other.execute("BEGIN IMMEDIATE")
+
+        def release(_: str) -> None:
+            other.execute("COMMIT")
+
+        observer = Noting(at_trial=lock, at_note=release)
+        with Store.open(str(path)) as store:
+            campaign = created(store, tmp_path)
+            assert campaigns.conduct(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+            assert len(store.trials(campaign.id)) == 3
+    assert any("locked" in text for text in observer.notes)
