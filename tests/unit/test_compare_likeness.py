@@ -90,6 +90,26 @@ class TestFacts:
         assert self.differing(memory_bytes=16 << 30)[1] == ["memory_bytes"]
         assert self.differing("machine", memory_bytes=16 << 30)[1] == []
 
+    @pytest.mark.parametrize("size", [480 << 20, 15 << 29, 3 << 29])
+    def test_a_little_less_memory_is_the_same(self, size: int) -> None:
+        """Of a guest a few hundred KiB from boot to boot; also where rounding would tell the two apart."""
+        a = trials(cell(), around(1), memory_bytes=size - (192 << 10))
+        assert compared(a, trials(cell(), around(1), "b", memory_bytes=size + (192 << 10))).differences == ()
+        assert refused(compared(a, trials(cell(), around(1), "b", memory_bytes=size // 2)))
+
+    def test_what_a_guest_is_told_of_one_run_is_no_difference(self) -> None:
+        line = (
+            "mem=1g root=/dev/root ro con=null con0=null,fd:{0} con1=fd:{0},fd:{0} init=/usr/bin/python3 "
+            "fslab_run={1} fslab_modules=/m fslab_link=/dev/tty1 panic=-1 -- -P"
+        )
+        one = line.format(7, "/run/fslab/20261121-010203-ab12/guest-1")
+        two = line.format(11, '"/run/with blank/20261122-010203-cd34/guest-2"')
+        a = trials(cell(), around(1), kernel_command_line=one)
+        assert compared(a, trials(cell(), around(1), kernel_command_line=two)).differences == ()
+        off = compared(a, trials(cell(), around(1), kernel_command_line=f"mitigations=off {two}"))
+        told = "mem=1g root=/dev/root ro con=null init=/usr/bin/python3 panic=-1 -- -P"
+        assert [(each.a, each.b) for each in refused(off)] == [((told,), (f"mitigations=off {told}",))]
+
     def test_the_booted_files_are_no_difference_and_a_switch_is(self) -> None:
         line = "BOOT_IMAGE=/vmlinuz-{} root=/dev/sda1"
         one, two = line.format(25), line.format(26)

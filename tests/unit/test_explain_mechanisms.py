@@ -117,6 +117,32 @@ def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:
     assert "direct-not-honoured" not in by_mechanism(seen(of, figures, validity=(load,)))
 
 
+@pytest.mark.parametrize(
+    ("filesystem", "mount", "commits", "window_s", "interval_s"),
+    [
+        ("ext4", "defaults", 1, 1.3, None),
+        ("ext4", "defaults", 3, 1.3, None),  # due, and those of the flush
+        ("ext4", "defaults", 12, 60.0, None),
+        ("btrfs", "defaults", 12, 60.0, 30),
+        ("ext4", "commit=1", 12, 10.0, None),
+        ("ext4", "commit=60", 12, 10.0, 60),
+        ("ext4", "commit=0", 12, 10.0, 5),
+        ("ext4", "defaults", 12, 10.0, 5),
+    ],
+)
+def test_more_commits_than_the_interval_asks_for(
+    filesystem: str, mount: str, commits: int, window_s: float, interval_s: int | None
+) -> None:
+    name = "btrfs_commits" if filesystem == "btrfs" else "journal_commits"
+    of = cell(filesystem, mount, DIRECT)
+    text = by_mechanism(seen(of, {name: commits, "clock_window": window_s})).get("commit-interval")
+    if interval_s is None:
+        assert text is None
+    else:
+        assert text is not None
+        assert f"{commits} commits in {window_s:.1f} s; an interval of {interval_s} s alone makes" in text
+
+
 def test_a_withdrawn_trace_says_nothing() -> None:
     figures = {"device_written_bytes_flushed": 80.0 * MIB, "write_amplification": 10.0}
     of = cell()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,6 +35,28 @@ def values(found: Finding) -> dict[str, float | None]:
 def clocks(real_s: float, monotonic_s: float, boot_s: float, source: str | None = "tsc") -> Snapshot:
     seconds = {"real_ns": real_s, "monotonic_ns": monotonic_s, "boot_ns": boot_s}
     return {**{name: round(each * 1e9) for name, each in seconds.items()}, "source": source}
+
+
+def test_clocks_are_read_as_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that is preempted between two of them was not asleep."""
+    now_ns, calls = 10**12, 0
+
+    def preempted_at_times(clock: int) -> int:
+        nonlocal now_ns, calls
+        calls += 1
+        # 16 ms go by in the middle of each of the first three attempts.
+        now_ns += 16_000_000 if calls in {2, 7, 12} else 500
+        return (
+            now_ns
+            + {time.CLOCK_MONOTONIC: 0, time.CLOCK_REALTIME: 10**18, time.CLOCK_BOOTTIME: 10**15}[clock]
+        )
+
+    monkeypatch.setattr(time, "clock_gettime_ns", preempted_at_times)
+    taken = REGISTRY.get("clock").snapshot(target(tmp_path))
+    assert abs(taken["boot_ns"] - taken["monotonic_ns"] - 10**15) < 2000
+    assert abs(taken["real_ns"] - taken["monotonic_ns"] - 10**18) < 2000
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: calls)  # never undisturbed: it ends all the same
+    assert REGISTRY.get("clock").snapshot(target(tmp_path))["boot_ns"] == calls
 
 
 @pytest.mark.parametrize(

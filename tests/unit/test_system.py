@@ -137,7 +137,13 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
     assert found["memory_bytes"] == 1 << 20
     assert found["hypervisor"] is True
     assert found["governor"] is None
-    assert facts.identity({**found, "memory_bytes": (24 << 30) - 5_000_000})["memory_gib"] == 24
+    memory = 24 << 30
+    found["memory_bytes"] = memory
+    assert facts.unlike({**found, "memory_bytes": memory - 400_000}, found) == []
+    assert [
+        each.partition(":")[0] for each in facts.unlike({**found, "memory_bytes": memory // 2}, found)
+    ] == ["memory_bytes"]
+    assert facts.unlike({**found, "kernel": "0"}, found) == [f"kernel: {found['kernel']} → 0"]
 
 
 def test_nearest_names() -> None:

@@ -191,7 +191,7 @@ def test_a_warm_cache_is_what_was_asked_for() -> None:
         ("pressure_memory_some", 10.0, "memory_pressure", DOUBT),
         ("cpu_throttle_events", 1.0, "cpu_throttled", DOUBT),
         ("cache_drops", 1.0, "cache_dropped", INVALID),
-        ("suspended", 0.0011, "suspended", INVALID),
+        ("suspended", 0.1, "suspended", INVALID),
     ],
 )
 def test_limits_of_figures(name: str, limit: float, kind: str, severity: Severity) -> None:

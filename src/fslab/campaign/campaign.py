@@ -242,8 +242,7 @@ class _Course:
 
 def _same_machine(campaign: Campaign) -> None:
     """UsageError when a resumed campaign would mix trials of unlike machines."""
-    now, then = facts.identity(facts.gather()), facts.identity(campaign.machine)
-    differing = [f"{name}: {then[name]} → {now[name]}" for name in now if now[name] != then[name]]
+    differing = facts.unlike(facts.gather(), campaign.machine)
     if differing:
         raise UsageError(
             f"this machine is not the one that the campaign began on ({'; '.join(differing)})", where=campaign.id,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fslab.machine._fact import Fact, Group, Value, Weight
+from fslab.machine._fact import Fact, Group, Value, Weight, alike
 
 # Of each pair of settings only the one that was set last is in force, and the other reads 0 (sysctl/vm.rst).
 PAIRS = {
@@ -108,6 +108,8 @@ def _of_machine(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
     for fact in catalogue:
         if fact.weight is Weight.PASSING or (fact.medium and fact.medium not in a.media | b.media):
             continue
+        if fact.tolerance and _untouched(fact, a, b) and alike(fact, _raw(fact, a) + _raw(fact, b)):
+            continue
         sides = [_values(fact, side) for side in (a, b)]
         found += _between(fact.group, *sides, weight=fact.weight)
     return found
@@ -139,6 +141,17 @@ def _values(fact: Fact, side: Circumstances) -> dict[str, Known]:
     raw: Iterable[Any] = [tuned] if tuned is not None else [facts.get(fact.name) for facts in side.machine]
     values = [None if value is None else fact.canonical(value) for value in raw]
     return _flat([{fact.name: value} for value in values])
+
+
+def _raw(fact: Fact, side: Circumstances) -> list[Any]:
+    return [facts.get(fact.name) for facts in side.machine]
+
+
+def _untouched(fact: Fact, *sides: Circumstances) -> bool:
+    """Known to both sides, and set by none of the studies."""
+    return all(
+        _tuned(fact, side.tuning) is None and any(v is not None for v in _raw(fact, side)) for side in sides
+    )
 
 
 def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:

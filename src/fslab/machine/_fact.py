@@ -7,7 +7,7 @@ here, once; ``differences`` only applies it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -53,6 +53,7 @@ def same(value: Value) -> Value:
 class Fact:
     """``read`` takes the root of the file tree (``/``). ``canonical`` is what of the value is compared.
 
+    ``tolerance``: by what share numbers may differ and count as the same.
     ``tuned_by`` names the setting of a study that replaces it. ``medium`` is the type of media that it
     matters for, None for all.
     """
@@ -62,8 +63,17 @@ class Fact:
     read: Callable[[Path], Value]
     weight: Weight = Weight.DECISIVE
     canonical: Callable[[Any], Value] = same
+    tolerance: float = 0.0
     tuned_by: str | None = None
     medium: str | None = None
+
+
+def alike(fact: Fact, values: Iterable[Any]) -> bool:
+    """Whether all known values of a fact count as the same: also two that rounding would tell apart."""
+    known = [value for value in values if value is not None]
+    if fact.tolerance and known and all(isinstance(value, int | float) for value in known):
+        return bool(max(known) <= min(known) * (1 + fact.tolerance))
+    return len({repr(fact.canonical(value)) for value in known}) <= 1
 
 
 def text_of(*names: str) -> Callable[[Path], Value]:

@@ -12,6 +12,8 @@ from fslab.system import sysfs
 VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
 # Names of files, which differ with each kernel installed and change nothing by themselves.
 _BOOT_FILES = re.compile(r"(?:BOOT_IMAGE|initrd)=\S*\s*")
+# What a guest of ours is told of its directory, which carries the campaign's id, and of its descriptors.
+_OF_ONE_RUN = re.compile(r'(?<!\S)(?:fslab_\w+=|con\d*=\S*fd:)(?:"[^"]*"|\S)*\s*')
 _PREEMPTION = re.compile(r"\bPREEMPT\w*")
 
 
@@ -29,8 +31,8 @@ def preemption(_: Path) -> Value:
 
 
 def command_line(value: object) -> str:
-    """The kernel's command line without the names of the booted files."""
-    return _BOOT_FILES.sub("", str(value)).strip()
+    """The kernel's command line without the names of the booted files, and of a guest without those of one run."""
+    return _OF_ONE_RUN.sub("", _BOOT_FILES.sub("", str(value))).strip()
 
 
 FACTS = (

@@ -12,13 +12,22 @@ VM = (
 )  # fmt: skip
 
 
-def gibibytes(value: int) -> Value:
-    """What the firmware takes may change a little from boot to boot."""
-    return f"{round(value / (1 << 30))} GiB" if value >= 1 << 30 else value
+# What the firmware and the kernel take for themselves changes a little from boot to boot.
+TOLERANCE = 0.02
+_STEP = 64 << 20
+
+
+def rounded(value: int) -> Value:
+    """In whole GiB, below 2 GiB in steps of 64 MiB, and very little as it is."""
+    if value >= 2 << 30:
+        return f"{round(value / (1 << 30))} GiB"
+    if value < 2 * _STEP:
+        return value
+    return f"{round(value / _STEP) * (_STEP >> 20)} MiB"
 
 
 FACTS = (
-    Fact(name="memory_bytes", group=Group.MEMORY, read=memory_of("MemTotal"), canonical=gibibytes),
+    Fact(name="memory_bytes", group=Group.MEMORY, read=memory_of("MemTotal"), canonical=rounded, tolerance=TOLERANCE),
     Fact(name="swap_bytes", group=Group.MEMORY, read=memory_of("SwapTotal")),
     Fact(
         name="transparent_hugepage", group=Group.SETTINGS, read=selected_of(f"{HUGE}/enabled"),

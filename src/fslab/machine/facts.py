@@ -14,11 +14,14 @@ from typing import Any
 from fslab.errors import UsageError, nearest
 from fslab.machine import _differences, _facts_cpu, _facts_host, _facts_kernel, _facts_memory
 from fslab.machine._differences import Circumstances, Difference
-from fslab.machine._fact import Fact, Weight
+from fslab.machine._fact import Fact, Weight, alike
 
 DIGEST = "digest"
 # Beginnings of the names of facts that no catalogue lists: of devices, of the cells of a study.
 PARTS = ("device.", "tuning.", "parameters.", "medium.", "layout.")
+IDENTITY = (
+    "hostname", "kernel", "kernel_build", "architecture", "cpu", "cpus", "kernel_command_line", "memory_bytes",
+)  # fmt: skip
 CATALOGUE: dict[str, Fact] = {
     fact.name: fact
     for module in (_facts_host, _facts_kernel, _facts_cpu, _facts_memory)
@@ -49,17 +52,15 @@ def canonical(fact: Fact, facts: Mapping[str, Any]) -> Any:
     return None if value is None else fact.canonical(value)
 
 
-def identity(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that must not differ between trials of one campaign.
-
-    Memory in whole GiB: what the firmware takes may change a little from boot to boot.
-    """
-    names = ("hostname", "kernel", "kernel_build", "architecture", "cpu", "cpus", "kernel_command_line")
-    memory = facts.get("memory_bytes")
-    return {
-        **{name: facts.get(name) for name in names},
-        "memory_gib": round(memory / (1 << 30)) if memory is not None else None,
-    }
+def unlike(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
+    """The facts that must not differ between trials of one campaign and do, each as ``name: then → now``."""
+    found = []
+    for name in IDENTITY:
+        fact, values = CATALOGUE[name], (then.get(name), now.get(name))
+        if (None in values and values != (None, None)) or not alike(fact, values):
+            told = (canonical(fact, then), canonical(fact, now))
+            found.append(f"{name}: {told[0]} → {told[1]}")
+    return found
 
 
 def differing(a: Circumstances, b: Circumstances) -> list[Difference]:

@@ -67,6 +67,7 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
     top, bottom = (pair.a, pair.b) if over else (pair.b, pair.a)
     interval = estimate.interval
     verdict = _verdict(estimate)
+    medians = {sample.stack: sample.median for sample in row.samples}
     return Comparison(
         numerator=labels[top],
         denominator=labels[bottom],
@@ -81,6 +82,7 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         method=estimate.method.value,
         detectable=detectable(estimate) if verdict is Verdict.NOT_SEEN else None,
         rests_on_independence=estimate.rests_on_independence,
+        of_medians=medians[top] / medians[bottom] if estimate.ratio is not None and medians[bottom] else None,
     )
 
 

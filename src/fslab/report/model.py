@@ -95,7 +95,8 @@ class Comparison(Frozen):
     ``holds_together``: it differs even among all of them. ``n`` counts trials of each, or for a paired
     ``method`` the blocks that both have. ``detectable``: where no difference was seen, how large a one (a
     share) would have been with a probability of 80 %. ``rests_on_independence``: it would not differ if trials
-    resembled the ones before them, and there are too few blocks to know whether they do.
+    resembled the ones before them, and there are too few blocks to know whether they do. ``of_medians``: the quotient
+    of the medians shown, which a ratio of trials paired by block may be far from.
     """
 
     numerator: str
@@ -111,6 +112,7 @@ class Comparison(Frozen):
     method: str
     detectable: float | None = None
     rests_on_independence: bool = False
+    of_medians: float | None = None
 
 
 class Rank(Frozen):

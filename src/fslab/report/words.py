@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 from fslab.report.model import Comparison, Rank, Verdict
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
 MANY = 4
+FAR = log(1.1)  # a reader who divides the medians notices
 
 
 def row_words(
@@ -39,6 +41,7 @@ def row_words(
         *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
         *_together(leader, comparisons),
         *_independence(leader, comparisons),
+        *_medians(leader, comparisons),
     ]
     return "; ".join(parts) if parts else f"only {leader} was measured"
 
@@ -137,6 +140,30 @@ def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     if len(comparisons) > 1:
         which = f"the difference from {listed([_other(leader, item) for item in fragile])} holds"
     return [f"{which} only if trials are independent, which takes {INDEPENDENCE_LEAST} blocks to know"]
+
+
+def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
+    """Why a ratio is not the quotient of the medians beside it, where they are far apart."""
+    far = [item for item in comparisons if _far(item)]
+    if not far:
+        return []
+    told = listed(
+        [f"{ratio_text(item.of_medians or 1.0)[0]} ({_other(leader, item)})" for item in far[:MANY]]
+    )
+    others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
+    over = "pairs of trials" if any(item.method == "rank_sum" for item in far) else "single blocks"
+    return [f"ratios are averages over {over}: the quotient of the medians alone is {told}{others}"]
+
+
+def _far(item: Comparison) -> bool:
+    if (
+        item.verdict is not Verdict.DIFFERS
+        or item.ratio is None
+        or not item.of_medians
+        or item.of_medians <= 0
+    ):
+        return False
+    return abs(log(item.ratio / item.of_medians)) > FAR
 
 
 def ranking_words(ranking: Sequence[Rank]) -> str:
