@@ -10,6 +10,7 @@ import sys
 from typing import NoReturn
 
 from fslab.errors import FslabError, NoSpaceError
+from fslab.names import shown
 from fslab.system import signals
 
 
@@ -26,7 +27,7 @@ def main() -> NoReturn:
         sys.stdout.flush()
         code = 0
     except FslabError as error:
-        print(f"fslab: {error}", file=sys.stderr)
+        print(f"fslab: {shown(str(error))}", file=sys.stderr)
         code = error.exit_code
     except BrokenPipeError:
         # The reader (head, less) has gone; nobody is left to tell. Python would complain at exit.

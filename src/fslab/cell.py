@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from fslab.names import Word
+from fslab.names import Shown, Word
 
 Scalar = str | int | float | bool
 
@@ -91,7 +91,7 @@ class StackSpec(Frozen):
     ``mkfs_options`` is written as on a command line, ``mount_options`` as for ``mount -o``.
     """
 
-    name: str
+    name: Shown
     medium: MediumSpec
     layout: str = "single"
     layout_options: dict[str, Scalar] = {}
@@ -112,7 +112,7 @@ class StackSpec(Frozen):
 class WorkloadSpec(Frozen):
     """A named workload: the tool (a registered workload) and its parameters, fully expanded."""
 
-    name: str
+    name: Shown
     tool: str
     parameters: dict[str, Scalar] = {}
 

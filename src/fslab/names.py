@@ -14,6 +14,7 @@ from pydantic import AfterValidator
 # One component of a path that is neither hidden nor an option, and short enough for a file name around it.
 _ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _NOT_IN_A_FILE_NAME = re.compile(r"[/\x00-\x1f\x7f\\\ud800-\udfff]|^[.-]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 LONGEST_FILE_NAME = 160  # bytes; with an extension well below the 255 of most file systems
 
 
@@ -42,8 +43,14 @@ def file_name(text: str) -> str:
     return f"{safe[: LONGEST_FILE_NAME - 13].decode('utf-8', 'ignore')}-{_digest(text)}"
 
 
+def shown(text: str) -> str:
+    """The text with blanks for what a terminal obeys instead of showing it: control characters but tab and new line."""
+    return _CONTROL.sub(" ", text)
+
+
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
+Shown = Annotated[str, AfterValidator(shown)]
 Word = Annotated[str, AfterValidator(word)]

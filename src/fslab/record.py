@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from fslab.cell import Cell, Frozen, TrialKey
+from fslab.names import Shown
 from fslab.units import Direction, Unit
 
 RECORD_VERSION = 1
@@ -33,8 +34,8 @@ class ValidityWarning(Frozen):
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     severity: Severity
-    message: str
-    hint: str | None = None
+    message: Shown
+    hint: Shown | None = None
     data: dict[str, Any] = {}
 
 
@@ -92,7 +93,7 @@ class TrialRecord(Frozen):
     cell: Cell
     status: Status
     failure: str | None = None
-    error: str | None = None
+    error: Shown | None = None
     started: datetime
     duration_s: float
     metrics: dict[str, Value] = {}

@@ -193,3 +193,9 @@ def test_an_error_of_an_unknown_class_is_still_an_error() -> None:
     with pytest.raises(FslabError, match="it failed") as raised:
         guests._value({"error": said})
     assert raised.value.failure in FailureClass
+
+
+def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
+    for reply in ({}, {"bug": 5}, {"error": "no mapping"}, {"nonsense": "x"}):
+        with pytest.raises(GuestError, match="none of ours"):
+            guests._value(reply)

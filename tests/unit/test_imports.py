@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "abilities": {"units"},
     "scaling": {"cell", "units"},
     "stopping": {"cell"},
-    "record": {"cell", "units"},
+    "record": {"cell", "names", "units"},
     "system": set(),
     "stats": set(),
     "storage": {"system"},

@@ -16,7 +16,7 @@ from fslab.campaign.journal import CampaignJournal, is_running, leftover
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
-from fslab.record import Status, TrialRecord
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.figures import Figure, files
 from fslab.store import exported, rows
 from fslab.store.campaign import Campaign
@@ -148,3 +148,23 @@ def test_a_medium_that_varies_in_long_values_has_a_short_name() -> None:
     assert len(names) == 2
     assert all(map(is_word, names))
     assert short_word("x" * 128) == "x" * 128
+
+
+def test_names_and_messages_do_not_command_the_terminal() -> None:
+    """A file of somebody else's could set the clipboard (OSC 52), or hide what stands above."""
+    evil, harmless = "a\x1b]52;c;eA==\x07\x9b2Jb\r\tc\n", "a ]52;c;eA==  2Jb \tc\n"
+    medium = MediumSpec(name="m", type="ram")
+    key = TrialKey(campaign="c1", block=0, seed=7)
+    record = TrialRecord(
+        key=key, cell=CELL, status=Status.FAILED, error=evil, started=STARTED, duration_s=1.0
+    )
+    warning = ValidityWarning(kind="x", severity=Severity.NOTE, message=evil, hint=evil)
+    assert (
+        campaign("c1").model_validate({**campaign("c1").model_dump(), "study_title": evil}).study_title
+        == harmless
+    )
+    for found in (
+        StackSpec(name=evil, medium=medium).name, WorkloadSpec(name=evil, tool="fio").name, record.error,
+        warning.message, warning.hint,
+    ):  # fmt: skip
+        assert found == harmless

@@ -211,4 +211,6 @@ def _value(reply: Mapping[str, Any]) -> Any:
             if failure in set(FailureClass):
                 error.failure = FailureClass(failure)
             raise error
-    raise RuntimeError(f"in the guest: {reply.get('bug')}")
+        case {"bug": str(traceback)}:
+            raise RuntimeError(f"in the guest: {traceback}")
+    raise GuestError("the guest's reply is none of ours")

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 
 from fslab.cell import Cell, Frozen
 from fslab.claims.written import Claim
-from fslab.names import Word
+from fslab.names import Shown, Word
 from fslab.stopping import Stopping
 
 
@@ -35,8 +35,8 @@ class Campaign(Frozen):
     """
 
     id: Word
-    study_id: str
-    study_title: str
+    study_id: Shown
+    study_title: Shown
     study_source: str
     settings: dict[str, Any] = Field(default_factory=dict)
     seed: int

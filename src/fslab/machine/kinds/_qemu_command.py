@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from fslab import texts
 from fslab.errors import FslabError
 from fslab.machine.kinds._initramfs import SELF_TEST
 from fslab.system import paths, proc, sysfs
@@ -55,7 +56,7 @@ def accelerator(program: str, kernel: str, initrd: str) -> str:
     known = paths.cache() / "kvm.json"
     key = {"boot_id": sysfs.text(BOOT_ID), "program": str(Path(program).resolve())}
     try:
-        remembered = json.loads(known.read_text("utf-8"))
+        remembered = texts.json_of(known.read_text("utf-8"))
         if {name: remembered[name] for name in key} == key:
             return str(remembered["accelerator"])
     except (OSError, ValueError, KeyError, TypeError):
