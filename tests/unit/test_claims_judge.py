@@ -40,6 +40,19 @@ def test_an_interval_decides(that: str, verdict: Verdict) -> None:
     assert answer(claim(that), TWICE).verdict is verdict
 
 
+def test_a_verdict_that_autocorrelation_could_make_is_told() -> None:
+    """1.9195 to 2.0839 lies above 1.9; √3 times as wide it is 1.8626 to 2.1475."""
+    assert [2 * exp(sign * HALF * 3**0.5) for sign in (-1, 1)] == pytest.approx([1.8626, 2.1475], abs=1e-4)
+    near = answer(claim("xfs / ext4 >= 1.9"), TWICE)
+    assert near.verdict is Verdict.HOLDS
+    assert "only if trials are independent (20 blocks can tell)" in near.words
+    clear = answer(claim("xfs / ext4 >= 1.8"), TWICE)
+    assert (clear.verdict, clear.findings[0].rests_on_independence) == (Verdict.HOLDS, False)
+    against, far = (answer(claim(f"xfs / ext4 >= {bound}"), TWICE) for bound in (2.1, 2.2))
+    assert (against.verdict, far.verdict) == (Verdict.CONTRADICTED, Verdict.CONTRADICTED)
+    assert [each.findings[0].rests_on_independence for each in (against, far)] == [True, False]
+
+
 def test_the_interval_is_told() -> None:
     (finding,) = answer(claim("xfs > ext4"), TWICE).findings
     assert finding.value == pytest.approx(2.0)

@@ -177,3 +177,11 @@ def test_nothing_measured_is_said() -> None:
     assert conclude(report(planned, [])).sentence == "No trial is stored yet."
     alone = conclude(report(planned, measured(planned, {"ext4": 1.0})))
     assert alone.sentence.startswith("Nothing to compare")
+
+
+def test_differences_that_autocorrelation_could_make_are_counted() -> None:
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    near = report(planned, measured(planned, {"ext4": 0.97, "xfs": 1.0, "btrfs": 0.5}, noise=0.008))
+    said = [each.what for each in conclude(near).warnings]
+    assert "1 of 2 differences hold only if trials are independent" in said
+    assert not any("independent" in each.what for each in conclude(three()).warnings)

@@ -8,7 +8,7 @@ from fslab.analysis.look import Question
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import parts_of
-from fslab.claims.judge import ERROR, Judge, from_edge, together
+from fslab.claims.judge import ERROR, Judge, from_edge
 from fslab.claims.model import Finding, Verdict
 from fslab.claims.parts import Part
 from fslab.claims.scope import Scope
@@ -26,7 +26,8 @@ def questions_of(
     """What is to be asked of the trials there are: every part of every claim, at each look.
 
     A part is settled when it holds, when its claim is contradicted, or when all of its interval lies within the
-    study's precision of the bound: nearer than anybody wants to know.
+    study's precision of the bound: nearer than anybody wants to know. Before 20 blocks what it holds or is contradicted
+    by must hold also were each trial like the one before.
     """
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
     known = [(claim, parts_of(claim, scope)[0]) for claim in claims]
@@ -35,11 +36,15 @@ def questions_of(
         judge = Judge(trials=Trials(records=trials), looks=looks_of(stopping))
         for claim, parts in known:
             findings = [judge.finding(part, len(parts)) for part in parts]
-            over = together([finding.verdict for finding in findings]) is Verdict.CONTRADICTED
+            over = any(_sure(finding) and finding.verdict is Verdict.CONTRADICTED for finding in findings)
             for part, finding in zip(parts, findings, strict=True):
                 yield _question(claim, part, finding, judge, stopping, over=over)
 
     return ask
+
+
+def _sure(finding: Finding) -> bool:
+    return finding.verdict is not Verdict.UNDECIDED and not finding.rests_on_independence
 
 
 def _question(
@@ -58,7 +63,7 @@ def _question(
         b=part.under,
         cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
         estimate=estimate,
-        settled=over or near or finding.verdict is not Verdict.UNDECIDED,
+        settled=over or near or _sure(finding),
         further=finding.further,
         claim=claim.id,
         bound=part.bounds.shown,

@@ -53,11 +53,11 @@ class Judge:
             return _finding(part, estimate, Verdict.UNDECIDED, self._few(part, estimate.needed))
         low, high = estimate.interval.low, estimate.interval.high
         if part.bounds.hold(low, high):
-            return _finding(part, estimate, Verdict.HOLDS)
+            return _judged(part, estimate, Verdict.HOLDS)
         if part.bounds.exclude(low, high):
             wide = self.estimate(part, 1 - ERROR / among)
             if wide.interval and part.bounds.exclude(wide.interval.low, wide.interval.high):
-                return _finding(part, wide, Verdict.CONTRADICTED)
+                return _judged(part, wide, Verdict.CONTRADICTED)
         further = expected_needed(
             from_edge(part.bounds, estimate), precision=0.0, goal=Goal.DECIDED, looks=self.looks
         )
@@ -185,6 +185,22 @@ def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
         most = max(most, abs(low), abs(high))
         middle = max(middle, abs(log(one.ratio)))
     return least, most, middle
+
+
+def _judged(part: Part, estimate: RatioEstimate, verdict: Verdict) -> Finding:
+    """With a verdict that autocorrelated trials may have made: not of single figures, which are not widened."""
+    alone = isinstance(part, Quotient) and len(part.weights) == 1
+    fragile = not alone and would_be_gone(part.bounds, estimate, verdict)
+    return _finding(part, estimate, verdict).model_copy(update={"rests_on_independence": fragile})
+
+
+def would_be_gone(bounds: Bounds, estimate: RatioEstimate, verdict: Verdict) -> bool:
+    """Whether the interval that trials with an autocorrelation of 0.5 need would no longer say so."""
+    wide = estimate.were_trials_alike
+    if wide is None:
+        return False
+    said = bounds.hold if verdict is Verdict.HOLDS else bounds.exclude
+    return not said(wide.low, wide.high)
 
 
 def _finding(part: Part, estimate: RatioEstimate | None, verdict: Verdict, why: str | None = None) -> Finding:

@@ -24,7 +24,8 @@ class Finding(Frozen):
     ``value`` is a ratio, or where ``unit`` is given a figure in it; ``low`` to ``high`` is its interval of
     ``coverage`` (over all looks of a campaign), None where it is a printed figure of ``table``. ``bound`` is where
     it must lie, ``margin`` how far inside it is on logarithms (negative: outside), ``further`` about how many more
-    blocks would decide it. ``why``: the reason why nothing is known.
+    blocks would decide it. ``why``: the reason why nothing is known. ``rests_on_independence``: the verdict would be
+    gone if trials resembled the ones before them, and there are too few blocks to know whether they do.
     """
 
     what: str
@@ -41,6 +42,7 @@ class Finding(Frozen):
     margin: float | None = None
     further: int | None = None
     why: str | None = None
+    rests_on_independence: bool = False
 
 
 class Answer(Frozen):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from fslab.claims.model import Finding, Verdict
+from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import format_value
 
 SHOWN = 2
@@ -37,6 +38,8 @@ def finding_words(finding: Finding) -> str:
         said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'to be'} {finding.bound}"
     if finding.further is not None and finding.further < MANY:
         said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
+    if finding.rests_on_independence:
+        said += f", only if trials are independent ({INDEPENDENCE_LEAST} blocks can tell)"
     place = ", ".join(
         part for part in (finding.where, f"table {finding.table}" * bool(finding.table)) if part
     )

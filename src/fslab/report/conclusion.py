@@ -12,6 +12,7 @@ from enum import StrEnum
 from fslab.cell import Frozen
 from fslab.report.model import Comparison, Note, Report, Row, Stack, Summary, Verdict
 from fslab.report.words import listed
+from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit
 
@@ -254,7 +255,15 @@ def _of_campaign(report: Report) -> list[Important]:
                 hint="--precision accounts for repeated looks",
             )
         )
-    return found
+    return [*found, *_independence(report)]
+
+
+def _independence(report: Report) -> list[Important]:
+    sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
+    fragile = sum(item.rests_on_independence for item in sure)
+    what = f"{fragile} of {len(sure)} differences hold only if trials are independent"
+    hint = f"{INDEPENDENCE_LEAST} blocks can tell: --trials {INDEPENDENCE_LEAST}"
+    return [Important(what=what, hint=hint)] if fragile else []
 
 
 def _uncorrected(report: Report) -> list[Important]:

@@ -1,6 +1,6 @@
 """Whether a sample has more than one mode, as trials have that meet one of two states of a machine.
 
-Pure functions; they must not know what the numbers mean.
+Pure functions; they must not know what the numbers mean. scipy has no dip test.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Values in the order in which they were measured: do they drift, does each resemble the one before.
 
 Pure functions, deterministic; they must not know what the numbers mean. How large a drift matters is for the
-caller to say.
+caller to say. scipy.stats has the same test of Kendall's (a test compares them) without ties in time, and takes longer
+to load than a report takes; it has no test of Bartels'.
 """
 
 from __future__ import annotations

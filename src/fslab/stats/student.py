@@ -11,14 +11,12 @@ from math import inf, sqrt
 
 
 def two_sided_tail(value: float, freedom: int) -> float:
-    """P(|T| ≥ ``value``) for t with ``freedom`` degrees of freedom, to full relative accuracy.
+    """P(|T| ≥ ``value``) for t with ``freedom`` degrees of freedom, to full relative accuracy."""
+    from scipy.special import stdtr
 
-    The regularised incomplete beta function I_x(f/2, ½) at x = f/(f + t²).
-    Source: Abramowitz & Stegun, *Handbook of Mathematical Functions*, 1964, 26.7.1 and 26.5.27.
-    """
     if freedom < 1:
         raise ValueError(f"t needs at least 1 degree of freedom, not {freedom}")
-    return beta_tail(freedom / 2, 0.5, freedom / (freedom + value * value))
+    return 2 * float(stdtr(freedom, -abs(value)))
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,52 @@
+"""What is made here and what scipy makes of the same values: equal to 1e-12."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fslab.stats.compare import lower_tail
+from fslab.stats.differences import signed_rank_p
+from fslab.stats.series import trend
+from fslab.stats.signed_rank import lower_tails
+from fslab.stats.student import beta_tail, two_sided_quantile, two_sided_tail
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 5, 9, 30, 100, 100_000])
+def test_tails_and_quantiles_of_t(freedom: int) -> None:
+    for value in (0.0, 0.1, 1.0, 2.0, 5.0, 13.0, 30.0):
+        assert two_sided_tail(value, freedom) == pytest.approx(2 * stats.t.sf(value, freedom), rel=1e-12)
+    for probability in (1e-9, 1e-4, 0.0056, 0.05, 0.5, 0.9):
+        assert two_sided_quantile(probability, freedom) == pytest.approx(
+            stats.t.isf(probability / 2, freedom), rel=1e-12
+        )
+
+
+def test_the_tail_of_beta() -> None:
+    for a, b, x in ((0.5, 0.5, 0.01), (4.2, 4.2, 0.3), (60, 60, 0.5), (2, 17, 0.9)):
+        assert beta_tail(a, b, x) == pytest.approx(stats.beta.cdf(x, a, b), rel=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), [(3, 2), (4, 4), (5, 9), (12, 12)])
+def test_mann_whitney(a: int, b: int) -> None:
+    values = np.random.default_rng(a * b).permutation(a + b).astype(float)
+    found = stats.mannwhitneyu(values[:a], values[a:], alternative="less", method="exact")
+    assert lower_tail(a, b, int(found.statistic)) == pytest.approx(found.pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [3, 6, 10, 25, 50])
+def test_signed_ranks(size: int) -> None:
+    sample = np.random.default_rng(size).normal(0.3, 1, size)
+    found = stats.wilcoxon(sample, method="exact")
+    assert signed_rank_p(sample[None])[0] == pytest.approx(found.pvalue, rel=1e-12)
+    assert lower_tails(size)[-1] == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [5, 9, 20, 50])
+def test_trend(size: int) -> None:
+    values = np.random.default_rng(size).normal(0, 1, size) + np.arange(size) / size
+    found = trend([*map(float, values)])
+    known = stats.kendalltau(np.arange(size), values, method="exact")
+    assert found.p_value == pytest.approx(known.pvalue, rel=1e-12)
+    assert found.slope == pytest.approx(stats.theilslopes(values, np.arange(size)).slope, rel=1e-12)
