@@ -6,20 +6,15 @@ Looks only. What is wrong here is wrong for the user, not for a trial: nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from fslab.campaign import impossible
+from fslab.campaign import impossible, room
 from fslab.campaign.programs import programs_of
 from fslab.cell import Cell
 from fslab.errors import ToolMissingError, UsageError
 from fslab.machine import capabilities, tuning
-from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
-from fslab.plan.commands import Paths
-from fslab.plan.space import media_of, space_of
-from fslab.storage import Site, images, print_nothing
+from fslab.storage import Site, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
-from fslab.units import parse_size
 
 
 class NoJournal:
@@ -58,12 +53,7 @@ def check(
     if not measured and reasons:
         raise next(iter(reasons.values()))
     _check_programs(measured)
-    space = space_of(media_of(measured, Paths(images=site.images, runtime=site.runtime)))
-    for place, size_bytes in space.items():
-        if place == images.MEMORY:
-            images.check_memory(size_bytes + _memory_of_guests(measured))
-        else:
-            images.check_room(Path(place), size_bytes)
+    room.check(measured, site)
     return reasons
 
 
@@ -75,12 +65,6 @@ def _check_programs(cells: Sequence[Cell]) -> None:
             f"not installed: {', '.join(tool.program for tool in missing)}",
             hint="; ".join(capabilities.remedies_for(needed)),
         )
-
-
-def _memory_of_guests(cells: Sequence[Cell]) -> int:
-    """Bytes that the guests take at most; all of them stay up until the campaign ends."""
-    guests = {cell.stack.machine for cell in cells if REGISTRY.get(cell.stack.machine.type).guest}
-    return sum(parse_size(spec.memory or DEFAULT_MEMORY) for spec in guests)
 
 
 def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.undo import undo_pending
 from fslab.storage import Site
-from fslab.system import paths
+from fslab.system import oom, paths
 from fslab.system.signals import Teardown
 
 
@@ -21,6 +21,7 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Site]:
     What a signal left between being journalled and being put on an ExitStack is undone by the journal.
     """
     with CampaignJournal(campaign) as journal, Teardown() as undo:
+        undo.enter_context(oom.protected())
         undo_pending(journal)
         undo.callback(undo_pending, journal)
         runtime = paths.runtime() / campaign

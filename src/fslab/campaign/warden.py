@@ -42,7 +42,7 @@ def start(campaign: str) -> Warden:
     quiet = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
         argv = [sys.executable, "-P", "-m", "fslab.campaign.warden", campaign]
-        child = proc.start(argv, output=quiet, stdin=reading, env=paths.environment())
+        child = proc.start(argv, output=quiet, stdin=reading, env=paths.environment(), kept=True)
     except BaseException:
         os.close(writing)
         raise

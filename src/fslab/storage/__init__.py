@@ -91,12 +91,15 @@ class Site:
         cwd: Path | None = None,
         failure: type[ToolFailedError] = ToolFailedError,
         check: bool = True,
+        watch: Callable[[], None] | None = None,
     ) -> proc.Completed:
         """Run one command of ours, marked with the campaign, and keep it for the provenance.
 
         ``check``: a non-zero exit raises ``failure`` (or NoSpaceError).
         """
-        done = proc.run(argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign})
+        done = proc.run(
+            argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign}, watch=watch
+        )
         self.commands.append(
             Command(stage=stage, argv=tuple(argv), duration_s=done.duration_s, exit_code=done.returncode)
         )

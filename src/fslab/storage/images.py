@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Site
-from fslab.system import sysfs
+from fslab.system import memory
 from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
@@ -20,34 +20,26 @@ MEMORY = "memory"
 
 
 def check_room(directory: Path, size_bytes: int) -> None:
-    """NoSpaceError unless ``directory`` (or its nearest existing parent) has room for the image."""
+    """NoSpaceError unless ``directory`` (or its nearest existing parent) has room for so much."""
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     room = os.statvfs(existing)
     free = room.f_bavail * room.f_frsize
     if free < size_bytes + RESERVE_BYTES:
         raise NoSpaceError(
-            f"an image of {format_size(size_bytes)} does not fit: {format_size(free)} are free", where=str(existing),
-            hint="choose a smaller 'size' or another 'path' for the medium",
+            f"{format_size(size_bytes)} are needed and {format_size(free)} are free", where=str(existing),
+            hint="choose smaller sizes, or another 'path' for the medium",
         )  # fmt: skip
 
 
 def check_memory(size_bytes: int) -> None:
     """NoSpaceError unless the machine has this much memory available, with a quarter left over."""
-    line = next(
-        (
-            row
-            for row in (sysfs.text(Path("/proc/meminfo")) or "").splitlines()
-            if row.startswith("MemAvailable")
-        ),
-        None,
-    )
-    if line is None:
+    available = memory.available_bytes()
+    if available is None:
         return
-    available = int(line.split()[1]) * 1024
     if size_bytes > available * 3 // 4:
         raise NoSpaceError(
             f"{format_size(size_bytes)} of memory are needed and {format_size(available)} are available",
-            where="ram medium", hint="choose a smaller 'size', or a 'loop' medium",
+            where="memory", hint="choose smaller sizes or less guest_memory, or a 'loop' medium",
         )  # fmt: skip
 
 

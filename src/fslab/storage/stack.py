@@ -13,15 +13,16 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
-from fslab.storage import BlockDevice, Site, making
+from fslab.storage import BlockDevice, Site, images, making
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import kernel, mounts, sysfs
+from fslab.system import kernel, memory, mounts, sysfs
 
 WORK = "work"
+LEFT_OVER = 8  # the share of memory that a workload leaves to others; written at 2 GB/s until the next look
 STRIPES = ("stripe", "sunit", "swidth")
 
 
@@ -61,6 +62,16 @@ class Stack:
     def flush(self) -> None:
         """Write all dirty data to the device."""
         mounts.flush(self.target or self.work)
+
+    def watch_room(self) -> None:
+        """NoSpaceError when a workload uses up the file system that others share, or the memory that it lies in.
+
+        A medium of our own is full when it is full; an existing directory has no bound but this one.
+        """
+        if self.target is None:
+            images.check_room(self.work, 0)
+            if memory.holds(self.work):
+                images.check_memory((memory.total_bytes() or 0) // LEFT_OVER)
 
     def mount(self) -> None:
         """Mount it (again)."""

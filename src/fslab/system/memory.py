@@ -18,6 +18,44 @@ def total_bytes() -> int | None:
     return _told("MemTotal")
 
 
+def available_bytes(root: Path = Path("/")) -> int | None:
+    """What can still be taken: of the machine, and of each control group that this process is in."""
+    rooms = [_told("MemAvailable", root / "proc/meminfo"), *_rooms_of_groups(root)]
+    return min((room for room in rooms if room is not None), default=None)
+
+
+def _rooms_of_groups(root: Path) -> Iterator[int]:
+    """cgroup-v2.rst: beyond memory.max a group's processes are killed, but caches are given up before."""
+    lines = (sysfs.text(root / "proc/self/cgroup") or "").splitlines()
+    own = next((Path(line[4:]) for line in lines if line.startswith("0::/")), None)
+    if own is None or ".." in own.parts:
+        return
+    for group in (own, *own.parents):
+        directory = root / "sys/fs/cgroup" / group
+        limit, used = sysfs.number(directory / "memory.max"), sysfs.number(directory / "memory.current")
+        words = (sysfs.text(directory / "memory.stat") or "").split()
+        cached = int(words[words.index("inactive_file") + 1]) if "inactive_file" in words else 0
+        if limit is not None and used is not None:
+            yield max(0, limit - used + cached)
+
+
+def holds(place: Path) -> bool:
+    """Whether what is written there takes memory."""
+    return mounts.containing(place).filesystem in {"tmpfs", "ramfs"}
+
+
+def check_room(size_bytes: int) -> None:
+    """NoSpaceError unless all memory file systems together have room for so much: each file takes its own place."""
+    rooms = {place.stat().st_dev: os.statvfs(place) for place in _places()}
+    free = sum(room.f_bavail * room.f_frsize for room in rooms.values())
+    if free < size_bytes:
+        raise NoSpaceError(
+            f"{format_size(size_bytes)} of images and guests do not fit into memory file systems: "
+            f"{format_size(free)} are free", where=", ".join(map(str, _places())) or None,
+            hint="enlarge /dev/shm (mount -o remount,size=… /dev/shm), or ask for less",
+        )  # fmt: skip
+
+
 def _told(name: str, table: Path = Path("/proc/meminfo")) -> int | None:
     # proc_meminfo(5): its kB are 1024 bytes
     lines = (line.split() for line in (sysfs.text(table) or "").splitlines())
@@ -50,9 +88,5 @@ def directory(size_bytes: int, *, executable: bool = True) -> Path:
 def _places() -> Iterator[Path]:
     named = [Path(os.environ[name]) for name in ("XDG_RUNTIME_DIR", "TMPDIR") if os.environ.get(name)]
     for place in (SHARED, *named):
-        if place.is_dir() and os.access(place, os.W_OK | os.X_OK) and _in_memory(place):
+        if place.is_dir() and os.access(place, os.W_OK | os.X_OK) and holds(place):
             yield place
-
-
-def _in_memory(place: Path) -> bool:
-    return mounts.containing(place).filesystem in {"tmpfs", "ramfs"}

@@ -15,11 +15,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from fslab.system import oom
 
 log = logging.getLogger("fslab.proc")
 
@@ -75,12 +76,14 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     failure: type[ToolFailedError] = ToolFailedError,
+    watch: Callable[[], None] | None = None,
 ) -> Completed:
     """Run a command to its end and return what it printed, how long it took and what it used.
 
     ``check`` raises ``failure`` (with the end of stderr) on a non-zero exit, NoSpaceError when stderr
     says that a disk was full; ToolTimeoutError after ``timeout_s``, ToolMissingError if there is no such
-    program, ToolOutputError when it prints more than ``OUTPUT_LIMIT_BYTES`` on one stream: it is ended then.
+    program, ToolOutputError when it prints more than ``OUTPUT_LIMIT_BYTES`` on one stream: it is ended then. ``watch``
+    is called again and again meanwhile; what it raises ends the command.
     """
     line = shell_line(argv)
     log.info("+ %s", line)
@@ -88,15 +91,16 @@ def run(
     try:
         started = time.monotonic()
         try:
-            child = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
-                env=environment(env), start_new_session=True, close_fds=True,
-            )  # fmt: skip
+            with oom.expendable():
+                child = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
+                    env=environment(env), start_new_session=True, close_fds=True,
+                )  # fmt: skip
         except FileNotFoundError as error:
             raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
         except ValueError as error:  # a NUL character
             raise failure(f"cannot be run: {error}", where=line) from error
-        usage = _wait(child, timeout_s, line, (out, err))
+        usage = _wait(child, timeout_s, line, lambda: _look((out, err), line, watch))
         duration_s = time.monotonic() - started
         _check_length((out, err), line)
         done = Completed(
@@ -155,18 +159,21 @@ def start(
     inherit: Sequence[int] = (),
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    kept: bool = False,
 ) -> Child:
     """Start a command that runs on: its output goes to the descriptor ``output``, its errors there too or to
     ``errors``; it keeps those of ``inherit``.
 
+    ``kept``: when memory is gone it is no more expendable than fslab itself.
     ToolMissingError if there is no such program.
     """
     log.info("+ %s", shell_line(argv))
     try:
-        process = subprocess.Popen(
-            argv, stdin=stdin, stdout=output, stderr=output if errors is None else errors, cwd=cwd,
-            env=environment(env), start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
-        )  # fmt: skip
+        with contextlib.nullcontext() if kept else oom.expendable():
+            process = subprocess.Popen(
+                argv, stdin=stdin, stdout=output, stderr=output if errors is None else errors, cwd=cwd,
+                env=environment(env), start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
+            )  # fmt: skip
     except FileNotFoundError as error:
         raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
     return Child(argv=tuple(argv), process=process)
@@ -239,7 +246,13 @@ def _check_length(captured: Sequence[int], line: str) -> None:
             raise ToolOutputError(f"printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB, ended", where=line)
 
 
-def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, captured: Sequence[int]) -> Usage:
+def _look(captured: Sequence[int], line: str, watch: Callable[[], None] | None) -> None:
+    _check_length(captured, line)
+    if watch is not None:
+        watch()
+
+
+def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Callable[[], None]) -> Usage:
     pidfd = os.pidfd_open(child.pid)
     ended = False
     deadline = time.monotonic() + timeout_s
@@ -247,7 +260,7 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, captured:
         poller = select.poll()
         poller.register(pidfd, select.POLLIN)
         while not poller.poll(max(0.0, min(deadline - time.monotonic(), LOOK_EVERY_S)) * 1000):
-            _check_length(captured, line)
+            look()
             if time.monotonic() >= deadline:
                 raise ToolTimeoutError(
                     f"still running after {timeout_s:.0f} s, ended", where=line,

@@ -50,12 +50,13 @@ class Machine(ABC):
     """One kind of machine. ``name`` is set by the registry from the file's name.
 
     ``guest``: it is booted. ``device`` stands in plans for the disks that it is given. ``tools`` are the
-    programs that it needs on the host.
+    programs that it needs on the host. ``memory_file``: its memory is a file in a memory file system.
     """
 
     name: str
     summary: ClassVar[str]
     guest: ClassVar[bool] = True
+    memory_file: ClassVar[bool] = False
     device: ClassVar[str] = ""
     tools: ClassVar[tuple[Tool, ...]] = ()
 

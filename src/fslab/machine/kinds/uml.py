@@ -74,6 +74,7 @@ class UmlGuest(Guest):
 class Uml(kinds.Machine):
     """Boots in about a second, as any user."""
 
+    memory_file = True
     summary = "User-Mode Linux: a kernel in a process, without root"
     device = "/dev/ubdN"
     tools = (KERNEL, TASKSET)

@@ -1,0 +1,29 @@
+"""What a workload writes ends at its medium: a memory file system has a size, and no tool outlives its bound."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack
+
+import pytest
+
+from fslab.storage import Site
+from fslab.storage.media import REGISTRY as MEDIA
+
+MIB = 1 << 20
+
+
+def test_a_ram_medium_takes_no_more_memory_than_it_says(site: Site) -> None:
+    """Its memory file system is as large as the image and a little, whatever is written there."""
+    ram = MEDIA.get("ram")
+    with ExitStack() as undo:
+        ram.provide(ram.parse_options({"size": "16m"}), site, "slot", undo)
+        directory = site.runtime / "ram-slot"
+        about = os.statvfs(directory)
+        assert about.f_blocks * about.f_frsize == 20 * MIB
+        with (directory / "more").open("wb", buffering=0) as more, pytest.raises(OSError) as caught:
+            for _ in range(64):
+                more.write(bytes(MIB))
+        assert caught.value.errno == errno.ENOSPC
+        (directory / "more").unlink()
