@@ -15,6 +15,7 @@ from fslab.errors import NoSpaceError
 from fslab.storage import Site, images
 from fslab.storage.stack import Stack
 from fslab.system import memory, oom, proc
+from fslab.workloads import REGISTRY as WORKLOADS
 
 GIB = 1 << 30
 
@@ -166,7 +167,7 @@ def test_a_workload_that_fills_what_others_share_is_ended(
 
     monkeypatch.setattr(images, "check_room", full)
     with pytest.raises(NoSpaceError, match="full"):
-        site.run("run", [sys.executable, "-c", "import signal; signal.pause()"], watch=up.watch_room)
+        site.run("run", [sys.executable, "-c", "import signal; signal.pause()"], watch=up.look)
     assert looks == [0, 0, 0]
 
 
@@ -184,3 +185,24 @@ class TestOutOfMemory:
             assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == oom.EXPENDABLE
             assert int(oom.OWN.read_text()) == own
         assert int(oom.OWN.read_text()) == before
+
+
+AT_ONCE = {"threads", "numjobs", "nthreads", "iodepth", "seekers"}
+
+
+@pytest.mark.parametrize("name", WORKLOADS.names())
+def test_what_works_at_once_has_a_bound(name: str) -> None:
+    """A million threads take every process id of the machine."""
+    fields = WORKLOADS.get(name).Parameters.model_fields
+    for field in AT_ONCE & fields.keys():
+        most = [limit.le for limit in fields[field].metadata if hasattr(limit, "le")]
+        assert most, field
+        assert most[0] <= 4096
+
+
+def test_a_file_system_without_inodes_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = list(os.statvfs(tmp_path))
+    about[5:8] = [1000, 10, 10]
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(about))
+    with pytest.raises(NoSpaceError, match="only 10 more files"):
+        images.check_room(tmp_path, 0)

@@ -131,9 +131,8 @@ def _measure(
     for name, text in commands.inputs.items():
         (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         (scratch / name).write_text(text, "utf-8")
-    watch_room = up.watch_room if up.target is None else None
     for argv in commands.prepare:
-        site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=watch_room)
+        site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
     evidence.caches_dropped = _settle(cell.cache, up)
     for tool in workload.tools_of(parameters):
         tools.page_in(tool)  # dropping the caches dropped the tool as well
@@ -141,8 +140,8 @@ def _measure(
     watch = Watch(up, traced=evidence.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
     watch.snapshot(Moment.BEFORE)
-    limit_s = cell.time_limit_s
-    done = site.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=watch_room)
+    limit_s, look = cell.time_limit_s, up.look
+    done = site.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
     watch.snapshot(Moment.END)
     output = outcome.output(done, commands, left)
     evidence.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}

@@ -16,6 +16,7 @@ from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
 RESERVE_BYTES = 64 << 20
+RESERVE_FILES = 1000
 MEMORY = "memory"
 
 
@@ -24,6 +25,11 @@ def check_room(directory: Path, size_bytes: int) -> None:
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     room = os.statvfs(existing)
     free = room.f_bavail * room.f_frsize
+    if room.f_files and room.f_favail < RESERVE_FILES:  # some file systems count none
+        raise NoSpaceError(
+            f"only {room.f_favail} more files are possible there", where=str(existing),
+            hint="choose fewer files, or another 'path' for the medium",
+        )  # fmt: skip
     if free < size_bytes + RESERVE_BYTES:
         raise NoSpaceError(
             f"{format_size(size_bytes)} are needed and {format_size(free)} are free", where=str(existing),

@@ -6,6 +6,7 @@ about when to measure.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,15 +64,16 @@ class Stack:
         """Write all dirty data to the device."""
         mounts.flush(self.target or self.work)
 
-    def watch_room(self) -> None:
-        """NoSpaceError when a workload uses up the file system that others share, or the memory that it lies in.
+    @property
+    def look(self) -> Callable[[], None] | None:
+        """What to look at while a workload runs: an existing directory has no bound of its own, as our media have."""
+        return self._check_left if self.target is None else None
 
-        A medium of our own is full when it is full; an existing directory has no bound but this one.
-        """
-        if self.target is None:
-            images.check_room(self.work, 0)
-            if memory.holds(self.work):
-                images.check_memory((memory.total_bytes() or 0) // LEFT_OVER)
+    def _check_left(self) -> None:
+        """NoSpaceError when the file system that others share is used up, or the memory that it lies in."""
+        images.check_room(self.work, 0)
+        if memory.holds(self.work):
+            images.check_memory((memory.total_bytes() or 0) // LEFT_OVER)
 
     def mount(self) -> None:
         """Mount it (again)."""

@@ -26,6 +26,11 @@ def text_key(key: str) -> str:
     return f"{key}_text"
 
 
+# Processes, threads or requests in flight that a workload can have: fio's own limit. Without one, a mistyped number
+# takes every process id of the machine.
+MOST_AT_ONCE = 4096
+
+
 class Parameters(Frozen):
     """Base of every workload's parameters; field descriptions become the documentation of the study file.
 

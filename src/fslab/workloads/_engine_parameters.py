@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from fslab.errors import nearest
 from fslab.units import Size, parse_size
-from fslab.workloads import Parameters
+from fslab.workloads import MOST_AT_ONCE, Parameters
 
 FILES = ("create", "stat", "read", "delete")
 META = (
@@ -71,7 +71,7 @@ class EngineParameters(Parameters):
         "sync-write",
         "delete",
     ] = Field(default="small-files", description="what to do")
-    threads: int = Field(default=1, ge=1, description="threads that work at once")
+    threads: int = Field(default=1, ge=1, le=MOST_AT_ONCE, description="threads that work at once")
     latency: Literal["off", "operation", "syscalls"] = Field(
         default="operation", description="how much latency is recorded"
     )

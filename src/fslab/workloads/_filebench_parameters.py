@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fslab.errors import nearest
 from fslab.units import Size, parse_duration, parse_size
-from fslab.workloads import Parameters
+from fslab.workloads import MOST_AT_ONCE, Parameters
 
 # Files and bytes of all filesets of each personality, as its own defaults have them; the engine has the rest.
 PERSONALITIES: Mapping[str, tuple[int, int]] = {
@@ -63,7 +63,9 @@ class FilebenchParameters(Parameters):
     runtime: Text = Field("60s", description="how long it runs, whatever the workload says")
     nfiles: int | None = Field(None, ge=1, description="the variable $nfiles: number of files")
     meanfilesize: Size | None = Field(None, description="the variable $meanfilesize: mean length of a file")
-    nthreads: int | None = Field(None, ge=1, description="the variable $nthreads: threads that work at once")
+    nthreads: int | None = Field(
+        None, ge=1, le=MOST_AT_ONCE, description="the variable $nthreads: threads that work at once"
+    )
     set: str = Field("", description="further variables: name=value name=value")
     syncfs: bool = Field(False, description="end with a syncfs, measured too")
     space: Size | None = Field(

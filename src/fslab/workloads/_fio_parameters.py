@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.units import SomeSize, parse_duration, parse_size, plain_size
-from fslab.workloads import Parameters
+from fslab.workloads import MOST_AT_ONCE, Parameters
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
@@ -62,8 +62,12 @@ class FioParameters(Parameters):
         description="bytes per job, such as 1g: the size of its file, or the sum over nrfiles"
     )
     bs: Text = Field(default="4k", description="block size, or two for reads and writes: 4k,64k")
-    iodepth: int = Field(default=1, ge=1, description="requests kept in flight per job (libaio, io_uring)")
-    numjobs: int = Field(default=1, ge=1, description="processes that do the same, each in its own file")
+    iodepth: int = Field(
+        default=1, ge=1, le=MOST_AT_ONCE, description="requests kept in flight per job (libaio, io_uring)"
+    )
+    numjobs: int = Field(
+        default=1, ge=1, le=MOST_AT_ONCE, description="processes that do the same, each in its own file"
+    )
     ioengine: str | None = Field(default=None, description="default: libaio when direct, psync otherwise")
     direct: bool = Field(default=False, description="bypass the page cache (O_DIRECT)")
     runtime: Text | None = Field(default=None, description="measure for this long, such as 10s")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fslab.units import SomeSize, parse_size
-from fslab.workloads import Parameters
+from fslab.workloads import MOST_AT_ONCE, Parameters
 
 OnOff = Literal["on", "off"]
 
@@ -50,7 +50,7 @@ class SysbenchParameters(Parameters):
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = Field(
         "special", alias="rand-type", description="distribution of random offsets"
     )
-    threads: int = Field(1, ge=1, description="threads that work at once")
+    threads: int = Field(1, ge=1, le=MOST_AT_ONCE, description="threads that work at once")
     time: int | None = Field(
         None, ge=0, description="seconds to measure; 10, or no limit when events is given"
     )

@@ -89,6 +89,9 @@ class Device(media.Medium[DeviceOptions]):
             site.media[claim] = guard.claim(options.path)
             site.exit.callback(os.close, site.media[claim])
         device = guard.check_unused(options.path)
+        claimed = os.fstat(site.media[claim]).st_rdev
+        if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
+            raise UnsafeError("is another disk than the one that was locked", where=options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
         if options.path not in site.media:
             guard.check_blank(options.path, site.wipe, site.tell)
