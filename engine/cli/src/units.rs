@@ -40,6 +40,12 @@ pub(crate) fn parse_duration_ns(text: &str) -> Result<u64, String> {
 
 /// `12345678.9` as `12,345,679`, small numbers with the digits that matter.
 pub(crate) fn count(value: f64) -> String {
+    if value > 0.0 && value < 0.1 {
+        // Two digits that are not 0, wherever they are.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 2 to 325")]
+        let decimals = (1.0 - value.log10().floor()) as usize;
+        return format!("{value:.decimals$}");
+    }
     if value < 10.0 && value.fract() != 0.0 {
         return format!("{value:.2}");
     }
@@ -89,6 +95,10 @@ mod tests {
     fn numbers_for_people() {
         assert_eq!(count(1_234_567.0), "1,234,567");
         assert_eq!(count(0.5), "0.50");
+        assert_eq!(
+            ["0.003", "0.00025", "0.0999", "0"].map(|v| count(v.parse().unwrap())),
+            ["0.0030", "0.00025", "0.100", "0"]
+        );
         assert_eq!(nanoseconds(1_234.0), "1.2 µs");
     }
 }

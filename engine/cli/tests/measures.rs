@@ -70,3 +70,13 @@ fn an_unfinished_operation_counts_its_bytes() {
     assert_eq!((count(&found, "write"), &flowop(&found, "write")["bytes"]), (0, &length.into()));
     assert_eq!(found["operations"][0]["bytes"], length);
 }
+
+#[test]
+fn each_file_is_renamed_once_and_has_its_name_back() {
+    let directory = tempdir().unwrap();
+    let steps = ["--files", "20", "--dirs", "2", "--operations", "create,rename,stat,unlink"];
+    let found = succeed(&[&["meta", directory.path().to_str().unwrap()], &steps[..]].concat());
+    let counts: Vec<&Value> =
+        found["operations"].as_array().unwrap().iter().map(|operation| &operation["count"]).collect();
+    assert_eq!(counts, [20, 20, 20, 20]);
+}

@@ -206,7 +206,7 @@ fn the_summary_is_spaced_as_elsewhere() {
     let summary =
         text.lines().find(|line| line.starts_with("IO Summary:")).unwrap_or_else(|| panic!("{text}"));
     assert!(summary.starts_with("IO Summary:     7 ops "), "{summary}");
-    assert!(summary.contains(" 0/0 rd/wr   0.0mb/s "), "{summary}");
+    assert!(summary.contains(" 0/0 rd/wr   0.0MiB/s "), "{summary}");
 }
 
 /// Threads may be done before the one that started them looks again; what they did counts all the same.

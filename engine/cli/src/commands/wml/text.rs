@@ -14,7 +14,7 @@ pub(super) fn measured(outcome: &Outcome) -> String {
     for fileset in list(&answer["filesets"]) {
         let _ = writeln!(
             text,
-            "{}: {} of {} files ({} reused), {} directories, {:.1} MB, {:.2} s",
+            "{}: {} of {} files ({} reused), {} directories, {:.1} MiB, {:.2} s",
             word(&fileset["name"]),
             fileset["files"],
             fileset["entries"],
@@ -48,7 +48,7 @@ fn breakdown(text: &mut String, measured: &Value) {
         let bandwidth = number(&one["bandwidth_bytes_per_second"]) / MEBIBYTE;
         let _ = write!(
             text,
-            "{:width$} {:>9}ops {:>8.0}ops/s {:>7.1}mb/s {:>8.3}ms/op",
+            "{:width$} {:>9}ops {:>8.0}ops/s {:>7.1}MiB/s {:>8.3}ms/op",
             word(&one["name"]),
             one["count"].to_string(),
             number(&one["rate_per_second"]),
@@ -87,7 +87,7 @@ fn breakdown(text: &mut String, measured: &Value) {
 fn summary(text: &mut String, summary: &Value) {
     let _ = writeln!(
         text,
-        "IO Summary: {:>5.0} ops {:>5.3} ops/s {:.0}/{:.0} rd/wr {:>5.1}mb/s {:>5.3}ms/op",
+        "IO Summary: {:>5.0} ops {:>5.3} ops/s {:.0}/{:.0} rd/wr {:>5.1}MiB/s {:>5.3}ms/op",
         number(&summary["count"]),
         number(&summary["rate_per_second"]),
         number(&summary["reads_per_second"]),
@@ -101,7 +101,7 @@ fn summary(text: &mut String, summary: &Value) {
 pub(super) fn checked(outcome: &Outcome) -> String {
     let answer = outcome.answer.clone().unwrap_or_default();
     let mut text = format!(
-        "no mistakes: {} files of {:.1} MB in {} filesets, {} threads, {} s\n",
+        "no mistakes: {} files of {:.1} MiB in {} filesets, {} threads, {} s\n",
         answer["files"],
         number(&answer["bytes"]) / MEBIBYTE,
         list(&answer["filesets"]).count(),

@@ -34,7 +34,7 @@ pub enum Step {
     Chmod,
     /// Make it longer by a hole.
     Truncate,
-    /// Give it another name, and then back: two operations for each file.
+    /// Give it another name; it gets the old one back afterwards, without being measured.
     Rename,
     /// Make a hard link; the links are removed again afterwards, without being measured.
     Link,
@@ -103,10 +103,11 @@ pub(super) fn work(
         Step::Stat => set.each(&files, recorder, stat),
         Step::Chmod => set.each(&files, recorder, chmod),
         Step::Truncate => set.each(&files, recorder, truncate),
-        Step::Rename => {
-            set.each(&files, recorder, |r, file| rename(r, file, FILE, RENAMED))?;
-            set.each(&files, recorder, |r, file| rename(r, file, RENAMED, FILE))
-        }
+        Step::Rename => set.each(&files, recorder, |recorder, file| {
+            rename(file, FILE, RENAMED)?;
+            recorder.end_sole(Syscall::Rename, 0);
+            Ok(())
+        }),
         Step::Link => set.each(&files, recorder, link),
         Step::Symlink => set.each(&files, recorder, symlink),
         Step::Readdir => readdir(set, worker, &mut dents, recorder),
@@ -116,11 +117,12 @@ pub(super) fn work(
     }
 }
 
-/// Removes what a step has made beside the files.
+/// Removes what a step has made beside the files, and gives them their names back.
 pub(super) fn clean_up(set: &WorkSet, step: Step) -> Result<()> {
     let letter = match step {
         Step::Link => LINK,
         Step::Symlink => SYMLINK,
+        Step::Rename => return set.for_all(|file| rename(file, RENAMED, FILE)),
         _ => return Ok(()),
     };
     set.for_all(|file| {
@@ -182,12 +184,10 @@ fn truncate(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
     Ok(())
 }
 
-fn rename(recorder: &mut Recorder<'_>, file: &File<'_>, from: u8, to: u8) -> Result<()> {
+fn rename(file: &File<'_>, from: u8, to: u8) -> Result<()> {
     let (old, new) = (file.name(from), file.name(to));
     rustix::fs::renameat(file.directory, old.as_c_str(), file.directory, new.as_c_str())
-        .context("rename", || file.path(from))?;
-    recorder.end_sole(Syscall::Rename, 0);
-    Ok(())
+        .context("rename", || file.path(from))
 }
 
 fn link(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {

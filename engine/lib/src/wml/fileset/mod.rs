@@ -19,7 +19,7 @@ use super::program::FilesetSpec;
 use crate::error::{Context, Result};
 use crate::sys;
 pub(crate) use create::{Created, Planned, ended, plan, remove_tree};
-pub(crate) use pool::{Closed, Fate, Pool, Wanted};
+pub(crate) use pool::{Closed, Fate, Pool, Taken, Wanted};
 use shape::{Place, TreeShape};
 
 /// The directory that is made inside the user's.
@@ -144,11 +144,14 @@ impl Fileset {
     }
 }
 
-/// Eight digits and what ends a name; numbers beyond eight digits have ten.
+/// Eight digits, or as many as the number has, and what ends a name; made without an allocation.
 fn name_of(serial: u32) -> Name {
-    let mut name = [0; 11];
-    let text = digits(serial);
-    name[..text.len()].copy_from_slice(text.as_bytes());
+    let (mut name, mut left) = ([0; 11], serial);
+    let length = if serial < 100_000_000 { 8 } else { 9 + usize::from(serial >= 1_000_000_000) };
+    for digit in name[..length].iter_mut().rev() {
+        *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
+        left /= 10;
+    }
     name
 }
 
@@ -164,4 +167,16 @@ fn paths_of(tree: &TreeShape) -> Vec<Box<str>> {
         paths.push(path.into());
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_digits_of_their_paths() {
+        for serial in [0, 7, 99_999_999, 100_000_000, 999_999_999, 1_000_000_000, u32::MAX] {
+            assert_eq!(ended(&name_of(serial)).to_str().unwrap(), digits(serial));
+        }
+    }
 }

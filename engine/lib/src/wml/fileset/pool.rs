@@ -39,6 +39,14 @@ pub(crate) enum Closed {
     None,
 }
 
+/// What is known of a file that was taken: nobody else can delete it, and who opens it has to take it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) exists: bool,
+    /// How many have it open.
+    pub(crate) opened: u32,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     exists: bool,
@@ -144,7 +152,7 @@ impl Pool {
     }
 
     /// Takes this very one once nobody else uses it; `None` if `stop` says so.
-    pub(crate) fn take(&self, number: usize, stop: impl Fn() -> bool) -> Option<()> {
+    pub(crate) fn take(&self, number: usize, stop: impl Fn() -> bool) -> Option<Taken> {
         let mut state = self.lock();
         while state.entries[number].busy {
             if stop() {
@@ -152,17 +160,9 @@ impl Pool {
             }
             state = self.wait(state);
         }
+        let Entry { exists, opened, .. } = state.entries[number];
         state.take(number);
-        Some(())
-    }
-
-    pub(crate) fn exists(&self, number: usize) -> bool {
-        self.lock().entries[number].exists
-    }
-
-    /// How many have it open.
-    pub(crate) fn opened(&self, number: usize) -> u32 {
-        self.lock().entries[number].opened
+        Some(Taken { exists, opened })
     }
 
     /// Gives one back; `opened` more have it open than before.
@@ -244,7 +244,8 @@ mod tests {
         pool.give_back(0, Fate::Gone, 0);
         pool.give_back(2, Fate::Unchanged, 1);
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(2));
-        assert_eq!(pool.opened(2), 1);
+        pool.give_back(2, Fate::Unchanged, 0);
+        assert_eq!(pool.take(2, never), Some(Taken { exists: true, opened: 1 }));
         pool.give_back(2, Fate::Gone, 0);
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), None);
         assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(2));

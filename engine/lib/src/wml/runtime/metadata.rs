@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::now_ns;
 use crate::sys;
-use crate::wml::fileset::{Closed, Fate, Wanted, ended};
+use crate::wml::fileset::{Closed, Fate, Taken, Wanted, ended};
 use crate::wml::program::Flowop;
 
 use super::files::SlotId;
@@ -19,12 +19,10 @@ impl Worker<'_> {
     pub(super) fn delete_file(&mut self, flowop: &Flowop) -> Result<Next> {
         let id = SlotId::Numbered(flowop.with.fd);
         let own = if flowop.with.fd > 0 { self.slots.at(id).entry.take() } else { None };
-        let (fileset, file) = if let Some((fileset, file)) = own {
+        let (fileset, file, state) = if let Some((fileset, file)) = own {
             let files = &self.fileset(fileset).files;
-            if files.take(file, || self.shared.over()).is_none() {
-                return Ok(Next::On);
-            }
-            (fileset, file)
+            let Some(state) = files.take(file, || self.shared.over()) else { return Ok(Next::On) };
+            (fileset, file, state)
         } else {
             let Some(fileset) = flowop.with.fileset else {
                 return Self::wrong(flowop, "its descriptor has no file, and it names no fileset");
@@ -32,7 +30,7 @@ impl Worker<'_> {
             let files = &self.fileset(fileset).files;
             let index = self.drawn_index(&flowop.with, files.len());
             match files.pick_closed(index, || self.shared.over()) {
-                Closed::This(file) => (fileset, file),
+                Closed::This(file) => (fileset, file, Taken { exists: true, opened: 0 }),
                 Closed::AllOpen => return Ok(Next::On),
                 Closed::None => return Ok(Next::NoFile),
             }
@@ -40,7 +38,7 @@ impl Worker<'_> {
         let set = self.fileset(fileset);
         let open_here = own.is_some() && self.slots.at(id).open.is_some();
         // A file that others have open stays, and so does one that another thread has deleted meanwhile.
-        if set.files.opened(file) > u32::from(open_here) || !set.files.exists(file) {
+        if state.opened > u32::from(open_here) || !state.exists {
             set.files.give_back(file, Fate::Unchanged, 0);
             if open_here {
                 self.slots.at(id).entry = own;

@@ -11,6 +11,11 @@ const NOTED: usize = 64;
 /// How many powers of two of nanoseconds a histogram has.
 pub(crate) const POWERS: usize = 48;
 
+/// What one thread has for itself: no cache line of it is also that of another (processors fetch two at once).
+#[derive(Debug)]
+#[repr(align(128))]
+struct Own<T>(T);
+
 /// What one thread has done with one flowop since it last shared it.
 #[derive(Debug, Default)]
 struct Note {
@@ -78,14 +83,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The measurements of all threads.
 #[derive(Debug)]
 pub(crate) struct Statistics {
-    notes: Vec<Mutex<Vec<Note>>>,
+    notes: Vec<Own<Mutex<Vec<Note>>>>,
     totals: Vec<Mutex<Total>>,
     histogram: bool,
 }
 
 impl Statistics {
     pub(crate) fn new(flowops: &[FlowopInfo], threads: usize, histogram: bool) -> Self {
-        let notes = || Mutex::new(flowops.iter().map(|_| Note::default()).collect());
+        let notes = || Own(Mutex::new(flowops.iter().map(|_| Note::default()).collect()));
         Self {
             notes: (0..threads).map(|_| notes()).collect(),
             totals: flowops.iter().map(|_| Mutex::new(Total::new(histogram))).collect(),
@@ -96,7 +101,7 @@ impl Statistics {
     /// One more done by this thread, which was so late when its event let it go on, if events do.
     #[inline]
     pub(crate) fn record(&self, thread: usize, flowop: usize, latency: u64, late: Option<u64>, bytes: u64) {
-        let mut notes = locked(&self.notes[thread]);
+        let mut notes = locked(&self.notes[thread].0);
         let note = &mut notes[flowop];
         note.bytes += bytes;
         note.latencies.push(latency);
@@ -108,7 +113,7 @@ impl Statistics {
 
     /// Bytes that were moved by what did not come to its end.
     pub(crate) fn moved(&self, thread: usize, flowop: usize, bytes: u64) {
-        locked(&self.notes[thread])[flowop].bytes += bytes;
+        locked(&self.notes[thread].0)[flowop].bytes += bytes;
     }
 
     /// One more value of a random variable.
@@ -119,7 +124,7 @@ impl Statistics {
 
     fn share_all(&self) {
         for notes in &self.notes {
-            for (note, total) in locked(notes).iter_mut().zip(&self.totals) {
+            for (note, total) in locked(&notes.0).iter_mut().zip(&self.totals) {
                 locked(total).add(note);
             }
         }
