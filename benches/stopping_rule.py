@@ -84,17 +84,21 @@ def interval(differences: Floats, coverage: float) -> Located:
 
 def verdict_of(found: Located, precision: float) -> Floats:
     """Decided comes before equivalent."""
-    limit = log1p(precision)
-    equivalent = (-limit <= found.low) & (found.high <= limit)
-    verdict = np.where(equivalent, 0.0, np.nan)
+    verdict = np.where(equivalent(found, precision), 0.0, np.nan)
     return np.where(found.low > 0, 1.0, np.where(found.high < 0, -1.0, verdict))
 
 
-def withheld(found: Located, verdict: Floats) -> Floats:
-    """``RatioEstimate.rests_on_independence``, of many."""
+def equivalent(found: Located, precision: float) -> Flags:
+    limit = log1p(precision)
+    inside: Flags = (-limit <= found.low) & (found.high <= limit)
+    return inside
+
+
+def sure(found: Located, verdict: Floats) -> Flags:
+    """Decided, and not ``RatioEstimate.rests_on_independence``."""
     middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
-    fragile = np.abs(middle) < sqrt(3) / found.widening * half
-    return np.where((np.abs(verdict) == 1) & fragile, np.nan, verdict)
+    kept: Flags = (np.abs(verdict) == 1) & (np.abs(middle) >= sqrt(3) / found.widening * half)
+    return kept
 
 
 def covers(found: Located, ratio: float) -> Flags:
@@ -118,10 +122,11 @@ def repeated(
         found = interval((a - b)[running, :blocks], (level or looks.coverage_at)(blocks))
         covered[running] &= covers(found, ratio)
         now = verdict_of(found, precision)
+        settled = ~np.isnan(now)
         if margin and blocks < INDEPENDENCE_LEAST:
-            now = withheld(found, now)
+            settled = sure(found, now) | equivalent(found, precision)
         narrow = (found.high - found.low) / 2 <= log1p(precision)
-        done = narrow if goal is Goal.PRECISE else ~np.isnan(now)
+        done = narrow if goal is Goal.PRECISE else settled
         ended = done | (blocks == MOST)
         verdict[running[ended]], trials[running[ended]] = now[ended], blocks
         running = running[~ended]
