@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fslab_engine::document::Failure;
-use fslab_engine::{Error, stop};
+use fslab_engine::{Error, stop, sys};
 
 use crate::commands::Command;
 
@@ -44,6 +44,7 @@ Example: ten thousand files of 4 KiB, each step with cold caches:
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     signals::install();
+    sys::raise_descriptor_limit();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error, arguments.json),

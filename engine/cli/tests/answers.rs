@@ -106,7 +106,10 @@ fn check_mirror(root: &Path, threads: &str, extra: &[&str]) {
     let copy = target.path().join("copy");
     let arguments = ["sync-write", root.to_str().unwrap(), copy.to_str().unwrap(), "--threads", threads];
     let found = answer(&[&arguments[..], extra].concat());
-    assert_eq!(found["troubles"], serde_json::json!({"vanished": 0, "denied": 0, "failed": 0}));
+    assert_eq!(
+        found["troubles"],
+        serde_json::json!({"vanished": 0, "denied": 0, "failed": 0, "other_file_systems": 0})
+    );
     assert!(snapshot(root) == snapshot(&copy), "the copy differs");
     for (path, about) in all(root) {
         let copied = fs::symlink_metadata(copy.join(path.strip_prefix(root).unwrap())).unwrap();

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::wml::{count, files, flowop, refused, script};
-use common::{document, engine, run, succeed, with_own_mounts};
+use common::{engine, run, succeed};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -160,16 +160,6 @@ fn a_signal_ends_threads_that_wait_for_each_other_at_once() {
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(143));
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-}
-
-#[test]
-fn a_full_file_system_is_named() {
-    let directory = tempdir().unwrap();
-    let program = r#"mount -t tmpfs -o size=2m none "$DIR"
-        "$ENGINE" wml singlestreamwrite --dir "$DIR" --set filesize=64m --run 5 --json"#;
-    let Some(output) = with_own_mounts(directory.path(), program) else { return };
-    let (found, status) = document(&output);
-    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"no_space".into()), "{found:#}");
 }
 
 #[test]

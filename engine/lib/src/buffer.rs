@@ -1,12 +1,12 @@
-//! A buffer whose start is at a page boundary, as `O_DIRECT` needs it.
+//! A buffer that starts where `O_DIRECT` needs it.
 
 use crate::error::Result;
 use crate::memory;
 
-/// The boundary: large enough for any device's blocks.
-const PAGE: usize = 4096;
+/// What its address is a multiple of: the largest block that Linux knows of any device.
+pub const ALIGNMENT: usize = 64 << 10;
 
-/// Some bytes that start at a page boundary.
+/// Some bytes that start at a multiple of [`ALIGNMENT`].
 #[derive(Debug)]
 pub struct AlignedBuffer {
     bytes: Vec<u8>,
@@ -20,8 +20,8 @@ impl AlignedBuffer {
     /// # Errors
     /// Of the kind `no_memory`.
     pub fn new(length: usize) -> Result<Self> {
-        let bytes = memory::zeroed(length.saturating_add(PAGE))?;
-        let start = bytes.as_ptr().align_offset(PAGE);
+        let bytes = memory::zeroed(length.saturating_add(ALIGNMENT))?;
+        let start = bytes.as_ptr().align_offset(ALIGNMENT);
         Ok(Self { bytes, start, length })
     }
 }

@@ -10,6 +10,7 @@ pub mod contents;
 pub mod document;
 pub mod error;
 pub mod fast_map;
+pub mod guard;
 pub mod kinds;
 pub mod measure;
 pub mod memory;

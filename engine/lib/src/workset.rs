@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::document::Warning;
 use crate::error::{Context, Error, Result};
+use crate::guard::Target;
 use crate::measure::recorder::Recorder;
 use crate::measure::{Detail, Measure};
 use crate::numbered::Name;
@@ -104,8 +105,7 @@ pub enum Files {
 #[derive(Debug)]
 pub struct WorkSet {
     shape: Shape,
-    parent: OwnedFd,
-    name: &'static str,
+    target: Target,
     path: PathBuf,
     descriptor: OwnedFd,
     /// The directories, unless they are too many to be kept open.
@@ -121,12 +121,12 @@ impl WorkSet {
         shape.check()?;
         let path = directory.join(name);
         let parent = sys::open_root(directory).context("open", || directory)?;
-        let descriptor = if make {
-            sys::make_directory(&parent, name).context("create directory", || &path)?
-        } else {
-            sys::open_directory(&parent, name).context("open", || &path)?
-        };
-        let mut set = Self { shape, parent, name, path, descriptor, open: Vec::new() };
+        if make {
+            rustix::fs::mkdirat(&parent, name, sys::DIRECTORY_MODE).context("create directory", || &path)?;
+        }
+        let target = Target::beneath(parent, Path::new(name), path.clone())?;
+        let descriptor = target.open()?;
+        let mut set = Self { shape, target, path, descriptor, open: Vec::new() };
         if make {
             set.make_directories()?;
         }
@@ -154,7 +154,7 @@ impl WorkSet {
     /// Opens one of the directories.
     pub fn open_directory(&self, number: u64) -> Result<OwnedFd> {
         let name = Name::new(b'd', number);
-        sys::open_directory(&self.descriptor, name.as_c_str())
+        sys::open_here(&self.descriptor, name.as_c_str())
             .context("open directory", || self.path.join(name.to_string()))
     }
 
@@ -247,7 +247,7 @@ impl WorkSet {
             let removed = rustix::fs::unlinkat(&self.descriptor, name.as_c_str(), AtFlags::REMOVEDIR);
             left += u64::from(self.is_left(removed)?);
         }
-        let removed = rustix::fs::unlinkat(&self.parent, self.name, AtFlags::REMOVEDIR);
+        let removed = self.target.remove(&self.descriptor);
         left += u64::from(self.is_left(removed)?);
         Ok((left > 0).then(|| Warning {
             kind: "files_left",
@@ -269,11 +269,11 @@ impl WorkSet {
 
     /// Removes the files and the directories, as far as that goes, after a failure.
     pub fn remove_everything(&self, letter: u8) {
-        for index in 0..self.shape.files {
-            let directory = Name::new(b'd', self.shape.directory_of(index));
-            let path = format!("{directory}/{}", Name::new(letter, index));
-            let _ = rustix::fs::unlinkat(&self.descriptor, path, AtFlags::empty());
-        }
+        let gone = |file: &File<'_>| {
+            let _ = rustix::fs::unlinkat(file.directory, file.name(letter).as_c_str(), AtFlags::empty());
+            Ok(())
+        };
+        let _ = self.for_all(gone);
         let _ = self.remove();
     }
 }

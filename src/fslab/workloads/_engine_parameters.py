@@ -121,7 +121,8 @@ class EngineParameters(Parameters):
         default="read-write", description="sync-write: how contents are copied"
     )
     sync: Literal["none", "file", "directory", "syncfs"] = Field(
-        default="syncfs", description="sync-write: what makes the copy durable, measured too"
+        default="syncfs",
+        description="sync-write: what makes the copy durable, measured: file for contents, directory for names as well",
     )
 
     @property

@@ -12,14 +12,19 @@ use crate::units::parse_length;
 /// Mirror a tree: create and write every file, set times and permissions
 ///
 /// Links are made again, a file with several names stays one file, and owners are kept as root.
-/// Extended attributes and devices are not copied, and holes are filled.
+/// Extended attributes and devices are not copied, and holes are filled. A file that cannot be copied whole is
+/// removed again and counted as failed.
+///
+/// What --sync promises: `none` nothing; `file` the contents of each file (fsync), but not its name;
+/// `directory` contents and names (fsync of each file, and of each directory once all is in it); `syncfs`
+/// everything, at the end.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The tree to mirror
     #[arg(value_name = "SRC")]
     source: PathBuf,
 
-    /// Where to: a directory that does not exist yet, or is empty
+    /// Where to: a directory that does not exist yet, or is empty; refused as DIR of delete is
     #[arg(value_name = "DST")]
     destination: PathBuf,
 
@@ -27,12 +32,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     buffer: usize,
 
-    /// How contents are copied: read and write, or by the kernel, or as shared blocks
+    /// How contents are copied: read and write, or by the kernel, or as shared blocks; it is an error if the
+    /// file system cannot do that
     #[arg(long, value_enum, value_name = "METHOD", default_value_t = Copying::ReadWrite)]
     method: Copying,
 
-    /// What makes the copy durable: nothing, fsync of each file, fsync of each finished directory, or
-    /// one syncfs at the end; it is part of the measured time
+    /// What makes the copy durable, within the measured time
     #[arg(long, value_enum, value_name = "SYNC", default_value_t = Syncing::Syncfs)]
     sync: Syncing,
 

@@ -36,16 +36,47 @@ pub fn document(output: &Output) -> (Value, Option<i32>) {
     (document, output.status.code())
 }
 
-/// Runs a shell script as root with mounts of its own, which go away with it; `None` where that is
-/// not allowed. `$ENGINE` is the binary and `$DIR` the given directory.
-pub fn with_own_mounts(directory: &Path, script: &str) -> Option<Output> {
-    let allowed = Command::new("unshare").args(["--mount", "true"]).output().ok()?.status.success();
-    let run = || {
-        let mut shell = Command::new("unshare");
-        shell.args(["--mount", "sh", "-ec", script]);
-        shell.env("ENGINE", env!("CARGO_BIN_EXE_fslab-engine")).env("DIR", directory).output().unwrap()
-    };
-    allowed.then(run)
+pub fn wide_tree(root: &Path, directories: usize, files: usize) {
+    for directory in 0..directories {
+        let path = root.join(format!("d{directory}/inner"));
+        fs::create_dir_all(&path).unwrap();
+        for file in 0..files {
+            fs::write(path.join(format!("f{file}")), "x").unwrap();
+        }
+    }
+}
+
+/// Runs a shell script. `$ENGINE` is the binary, `$DIR` the given directory, and `$AS_NOBODY` what makes root
+/// somebody who may not do everything.
+pub fn shell(directory: &Path, script: &str) -> Output {
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", script]).env("ENGINE", env!("CARGO_BIN_EXE_fslab-engine")).env("DIR", directory);
+    let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    shell.env("AS_NOBODY", if is_root() { nobody } else { "" }).output().unwrap()
+}
+
+/// Runs a shell script as root, of a user name space where need be, with mounts of its own, which go away with
+/// it. `$ENGINE` is the binary and `$DIR` the given directory.
+pub fn with_own_mounts(directory: &Path, script: &str) -> Output {
+    let mut shell = unshare();
+    shell.args(["sh", "-ec", script]);
+    shell.env("ENGINE", env!("CARGO_BIN_EXE_fslab-engine")).env("DIR", directory).output().unwrap()
+}
+
+fn unshare() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(if is_root() { &["--mount"][..] } else { &["--user", "--map-root-user", "--mount"] });
+    command
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: it has no preconditions.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Whether [`with_own_mounts`] can work here.
+pub fn may_mount() -> bool {
+    unshare().arg("true").output().is_ok_and(|output| output.status.success())
 }
 
 /// The golden document of this name.
@@ -54,28 +85,40 @@ pub fn golden(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Fails unless both documents have the same keys everywhere, with values of the same type. `null`
-/// matches anything, and of an array only the first element counts.
+/// Fails unless both documents have the same keys everywhere, with values of the same type: `null` is a type of
+/// its own. Each element of an array has to be like one of the expected array.
 pub fn assert_same_shape(found: &Value, expected: &Value, place: &str) {
+    if let Err(why) = same_shape(found, expected) {
+        panic!("{place}{why}");
+    }
+}
+
+fn same_shape(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
-        (Value::Null, _) | (_, Value::Null) => {}
         (Value::Object(found), Value::Object(expected)) => {
-            let keys = |object: &serde_json::Map<String, Value>| object.keys().cloned().collect::<Vec<_>>();
-            assert_eq!(keys(found), keys(expected), "keys of {place}");
-            for (key, value) in found {
-                assert_same_shape(value, &expected[key], &format!("{place}.{key}"));
+            if !found.keys().eq(expected.keys()) {
+                return Err(format!(" has the keys {:?}, not {:?}", found.keys(), expected.keys()));
             }
+            // What was never done has no latency, and that it was done in time nobody promises.
+            let nothing_done = found.get("count") == Some(&0.into());
+            let mut values = found.iter().zip(expected.values());
+            values.try_for_each(|((key, value), expected)| match value {
+                Value::Null if nothing_done => Ok(()),
+                _ => same_shape(value, expected).map_err(|why| format!(".{key}{why}")),
+            })
         }
         (Value::Array(found), Value::Array(expected)) => {
-            for (found, expected) in found.iter().zip(expected).take(1) {
-                assert_same_shape(found, expected, &format!("{place}[0]"));
+            if found.is_empty() != expected.is_empty() {
+                return Err(format!(" has {} elements, not {}", found.len(), expected.len()));
             }
+            let like_one = |(index, value): (usize, &Value)| {
+                let known = expected.iter().map(|one| same_shape(value, one));
+                known.reduce(Result::or).unwrap_or(Ok(())).map_err(|why| format!("[{index}]{why}"))
+            };
+            found.iter().enumerate().try_for_each(like_one)
         }
-        _ => assert_eq!(
-            std::mem::discriminant(found),
-            std::mem::discriminant(expected),
-            "type of {place}: {found}"
-        ),
+        _ if std::mem::discriminant(found) == std::mem::discriminant(expected) => Ok(()),
+        _ => Err(format!(" is {found}, where {expected} was")),
     }
 }
 

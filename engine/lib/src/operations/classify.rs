@@ -109,7 +109,7 @@ fn look_into(directory: &Handle, name: &CStr, recorder: &mut Recorder<'_>) -> Vi
     let file = rustix::fs::openat(directory, name, flags, Mode::empty()).tried("open")?;
     recorder.lap(Syscall::Open);
     let mut head = [0; SNIFF_BYTES];
-    let count = sys::read_some(&file, &mut head).tried("read")?;
+    let count = sys::read_head(&file, &mut head).tried("read")?;
     recorder.lap(Syscall::Read);
     drop(file);
     recorder.lap(Syscall::Close);

@@ -7,20 +7,24 @@
 use std::ffi::CStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::attributes::Attributes;
 use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
-use crate::measure::Measure;
-use crate::measure::phase::{Finish, Phase};
+use crate::guard::Target;
+use crate::measure::phase::{Finish, NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::{Detail, Measure};
 use crate::sys;
-use crate::walk::{Dents, Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, entries, walk};
+use crate::walk::{
+    Dents, Directory, Entry, FileVisitor, Handle, Node, Order, Tree, Tried, Trouble, Visit, Visitor, entries,
+    walk,
+};
 
 /// How often what is left of a directory is looked through again, where listing it while deleting
 /// made the file system skip names.
@@ -48,51 +52,80 @@ pub struct Parameters {
 /// Does the work.
 ///
 /// # Errors
-/// If the directory cannot be opened, or is one that is never deleted. Anything below it that
+/// If the directory cannot be opened, or is one that is never emptied. Anything below it that
 /// vanishes or refuses is counted.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
-    let path = &parameters.directory;
-    let tree = Tree::open(path, false)?;
-    refuse_what_is_never_meant(&tree, parameters)?;
+    run_on(&Target::named(&parameters.directory)?, parameters)
+}
+
+/// Does the work on a directory that was found otherwise.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_on(target: &Target, parameters: &Parameters) -> Result<Outcome> {
+    let path = target.path();
+    let tree = Tree::over(target.open()?, path, false)?;
     let phase = Phase::new("delete", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
+    let mut root = None;
     let finish = |finish: &mut Finish| {
         if !parameters.keep_root {
-            remove_root(path)?;
+            root = Some(remove_root(target, &tree));
         }
         if parameters.syncfs { finish.sync(|| sync(&tree, parameters)) } else { Ok(()) }
     };
     let finish = (parameters.syncfs || !parameters.keep_root).then_some(finish);
     let make = |_| Ok(Deleter::default());
-    let (operation, deleters, troubles) = walk(&phase, &tree, parameters.order, make, finish)?;
+    let (operation, deleters, mut troubles) = walk(&phase, &tree, parameters.order, make, finish)?;
+    if let Some(Err(errno)) = root {
+        troubles.add("remove directory", path, errno);
+    }
     let directories: u64 = deleters.iter().map(|deleter| deleter.directories).sum();
     let answer = json!({
         "files": operation.count,
-        "directories": directories + u64::from(!parameters.keep_root),
+        "directories": directories + u64::from(root == Some(Ok(()))),
         "troubles": &troubles,
     });
     let warnings = troubles.warning().into_iter().collect();
     Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
 }
 
-fn refuse_what_is_never_meant(tree: &Tree, parameters: &Parameters) -> Result<()> {
-    let is = |path: &str| -> Result<bool> {
-        let other = Attributes::of(CWD, &std::ffi::CString::new(path).unwrap_or_default());
-        let this = Attributes::of_open(tree.root()).context("stat", || tree.path())?;
-        Ok(other.is_ok_and(|other| other.id == this.id))
-    };
-    if is("/")? || (is(".")? && !parameters.keep_root) {
-        let message = format!("{} is the root or the current directory: not deleted", tree.path().display());
-        return Err(Error::Invalid(message));
+/// Whether a directory that may be deleted holds more files than this; they are counted no further.
+///
+/// # Errors
+/// As of [`run`].
+pub fn holds_more_than(limit: u64, directory: &Path) -> Result<bool> {
+    let tree = Tree::over(Target::named(directory)?.open()?, directory, false)?;
+    let measure = Measure { latency: Detail::Off, interval_ns: None };
+    let phase = Phase::new("count", 1, &measure, Bandwidth::Meaningless)?;
+    let found = AtomicU64::new(0);
+    match walk(&phase, &tree, Order::Depth, |_| Ok(Counter { found: &found, limit }), NOTHING) {
+        Err(Error::Cancelled) => Ok(true),
+        other => other.map(|_| false),
     }
-    Ok(())
 }
 
-/// Removes the top; it stays if something in it could not be removed, which was counted.
-fn remove_root(path: &Path) -> Result<()> {
-    match rustix::fs::rmdir(path) {
-        Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => Ok(()),
-        Err(errno) => Err(Error::system("remove directory", path, errno)),
+/// Counts files up to a limit.
+struct Counter<'a> {
+    found: &'a AtomicU64,
+    limit: u64,
+}
+
+impl FileVisitor for Counter<'_> {
+    fn file(&mut self, _: &Directory<'_, ()>, _: &Entry<'_>, _: &mut Recorder<'_>) -> Visit {
+        let before = self.found.fetch_add(1, Ordering::Relaxed);
+        if before < self.limit { Ok(()) } else { Err(Trouble::Fatal(Error::Cancelled)) }
     }
+}
+
+/// Removes the top; it stays if something in it could not be removed, or has come since.
+fn remove_root(target: &Target, tree: &Tree) -> rustix::io::Result<()> {
+    for _ in 0..RETRIES {
+        match target.remove(tree.root()) {
+            Err(Errno::NOTEMPTY) if remove_files(tree.root()) => {}
+            other => return other,
+        }
+    }
+    target.remove(tree.root())
 }
 
 fn sync(tree: &Tree, parameters: &Parameters) -> Result<()> {
@@ -158,7 +191,12 @@ fn remove_directory(parent: impl AsFd, name: &CStr) -> rustix::io::Result<()> {
 
 /// Removes the files that a listing under way has skipped; returns whether there were any.
 fn remove_rest(parent: &Handle, name: &CStr) -> bool {
-    let Ok(directory) = sys::open_directory(parent, name) else { return false };
+    sys::open_here(parent, name).is_ok_and(remove_files)
+}
+
+/// Removes the files of a directory; returns whether there were any.
+fn remove_files(directory: impl AsFd) -> bool {
+    let Ok(directory) = sys::open_directory(directory, c".") else { return false };
     let mut dents = Dents::default();
     let mut removed = false;
     while let Ok(bytes) = dents.read(&directory) {

@@ -7,7 +7,6 @@ mod plan;
 mod sizes;
 mod spec;
 
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -21,6 +20,7 @@ pub use self::sizes::Distribution;
 pub use self::spec::{Class, Planted, Spec};
 use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
 use crate::error::{Context, Error, Result};
+use crate::guard::Target;
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
@@ -55,7 +55,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     parameters.spec.check()?;
     let path = &parameters.directory;
     let plan = Plan::new(&parameters.spec)?;
-    let root = make_root(path)?;
+    let root = Target::named(path)?.make_or_open_empty()?;
     room::check(&root, path, &plan.need(parameters.threads as u64 * PIECE as u64))?;
     let privileged = rustix::process::geteuid().is_root();
     let owners = parameters.spec.owners > 0 && privileged;
@@ -81,23 +81,6 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     Ok(Outcome { operations: vec![operation], answer, warnings: warning.into_iter().collect() })
 }
 
-fn make_root(path: &PathBuf) -> Result<OwnedFd> {
-    match rustix::fs::mkdir(path, sys::DIRECTORY_MODE) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(Error::system("create directory", path, errno)),
-    }
-    let failed = |error: std::io::Error| {
-        Error::system("open", path, Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    };
-    // A fresh file system of the ext family is not quite empty.
-    let foreign =
-        fs::read_dir(path).map_err(failed)?.flatten().any(|entry| entry.file_name() != "lost+found");
-    if foreign {
-        return Err(Error::Invalid(format!("{} is not empty", path.display())));
-    }
-    sys::open_root(path).context("open", || path)
-}
-
 /// Makes the files.
 struct Maker<'a> {
     path: &'a PathBuf,
@@ -111,13 +94,17 @@ impl Maker<'_> {
     fn directory(&self, number: u64, buffer: &mut [u8], recorder: &mut Recorder<'_>) -> Result<()> {
         let paths = self.plan.directory_paths(number);
         for path in &paths {
-            match rustix::fs::mkdirat(self.root, path.as_str(), sys::DIRECTORY_MODE) {
+            let (around, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let made = sys::open_beneath(self.root, around.as_bytes())
+                .and_then(|around| rustix::fs::mkdirat(around, name, sys::DIRECTORY_MODE));
+            match made {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(Error::system("create directory", self.path.join(path), errno)),
             }
         }
         let path = paths.last().map(String::as_str).unwrap_or_default();
-        let directory = sys::open_directory(self.root, path).context("open", || self.path.join(path))?;
+        let directory =
+            sys::open_beneath(self.root, path.as_bytes()).context("open", || self.path.join(path))?;
         recorder.begin();
         for index in self.plan.files_of(number) {
             recorder.check()?;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 pub use self::pattern::Pattern;
 use self::scan::{Scanner, Window};
+use crate::attributes::Attributes;
 use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
@@ -115,7 +116,7 @@ struct Searcher<'a> {
 
 impl<'a> Searcher<'a> {
     fn new(pattern: &'a Pattern, parameters: &Parameters) -> Result<Self> {
-        let window = Window::new(parameters.buffer_bytes)?;
+        let window = Window::new(parameters.buffer_bytes, pattern)?;
         Ok(Self { scanner: Scanner::new(pattern), window, list: parameters.list, found: Found::default() })
     }
 
@@ -144,18 +145,15 @@ impl FileVisitor for Searcher<'_> {
         let flags = sys::OPEN_READ | OFlags::NONBLOCK;
         let file = rustix::fs::openat(directory.handle, entry.name, flags, Mode::empty()).tried("open")?;
         recorder.lap(Syscall::Open);
+        let mut progress = sys::Progress::new(Attributes::of_open(&file).tried("stat")?.size);
+        recorder.lap(Syscall::Stat);
         self.scanner.start();
         self.window.clear();
-        let mut length = 0;
         loop {
-            let free = self.window.free();
-            let wanted = free.len();
-            let count = sys::read_some(&file, free).tried("read")?;
+            let (count, is_last) = progress.read(&file, self.window.free()).tried("read all of")?;
             recorder.lap(Syscall::Read);
-            length += count as u64;
-            let is_last = count < wanted;
             self.window.filled(count);
-            let used = self.scanner.scan(self.window.bytes(), is_last);
+            let used = self.scanner.scan(self.window.bytes(), is_last)?;
             recorder.skip();
             if is_last {
                 break;
@@ -169,7 +167,7 @@ impl FileVisitor for Searcher<'_> {
             self.note(directory, entry.name, self.scanner.lines());
             recorder.skip();
         }
-        recorder.end(length);
+        recorder.end(progress.done());
         Ok(())
     }
 }

@@ -3,12 +3,14 @@
 use std::ffi::CStr;
 use std::path::PathBuf;
 
-use rustix::fs::{Advice, FileType, Mode, OFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::buffer::AlignedBuffer;
+use crate::attributes::Attributes;
+use crate::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
@@ -16,7 +18,10 @@ use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::memory;
 use crate::sys;
-use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
+use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Trouble, Visit, walk};
+
+/// What offsets are multiples of with `O_DIRECT`, where the kernel does not tell.
+const PAGE: usize = 4096;
 
 /// What the kernel is told about the reading to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,10 +65,8 @@ pub struct Parameters {
 /// # Errors
 /// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
-    if parameters.buffer_bytes == 0 || (parameters.direct && parameters.buffer_bytes % 4096 != 0) {
-        return Err(Error::Invalid(
-            "the buffer must not be empty, and of whole 4 KiB pages with --direct".into(),
-        ));
+    if parameters.buffer_bytes == 0 {
+        return Err(Error::Invalid("the buffer must not be empty".into()));
     }
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
     memory::need(
@@ -98,15 +101,41 @@ impl<'a> Reader<'a> {
         Ok(Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes)?, buffered: 0 })
     }
 
-    fn open(&mut self, directory: &Handle, name: &CStr) -> rustix::io::Result<rustix::fd::OwnedFd> {
+    /// Opens a file, past the page cache if that is asked for and can be.
+    fn open(&mut self, directory: &Handle, name: &CStr) -> Visit<OwnedFd> {
         let flags = sys::OPEN_READ | OFlags::NONBLOCK;
         if self.parameters.direct {
             match rustix::fs::openat(directory, name, flags | OFlags::DIRECT, Mode::empty()) {
-                Err(Errno::INVAL) => self.buffered += 1,
-                other => return other,
+                Ok(file) if self.suits(&file)? => return Ok(file),
+                Ok(_) | Err(Errno::INVAL) => self.buffered += 1,
+                Err(errno) => return Err(Trouble::File("open", errno)),
             }
         }
-        rustix::fs::openat(directory, name, flags, Mode::empty())
+        rustix::fs::openat(directory, name, flags, Mode::empty()).tried("open")
+    }
+
+    /// Whether a file can be read past the page cache. Linux before 6.1 and some file systems do not tell; a
+    /// page has then always been enough.
+    fn suits(&self, file: &OwnedFd) -> Visit<bool> {
+        let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).tried("stat")?;
+        if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+            return self.check_alignment(PAGE).map(|()| true);
+        }
+        let (memory, offset) = (told.stx_dio_mem_align as usize, told.stx_dio_offset_align as usize);
+        let reads = told.stx_dio_read_offset_align as usize;
+        let offset = if reads > 0 { reads } else { offset };
+        if offset == 0 || memory == 0 || memory > ALIGNMENT {
+            return Ok(false);
+        }
+        self.check_alignment(offset).map(|()| true)
+    }
+
+    fn check_alignment(&self, of_offsets: usize) -> Visit {
+        if self.parameters.buffer_bytes % of_offsets == 0 {
+            return Ok(());
+        }
+        let message = format!("with --direct the buffer must be a multiple of {of_offsets} bytes here");
+        Err(Trouble::Fatal(Error::Invalid(message)))
     }
 }
 
@@ -120,18 +149,18 @@ impl FileVisitor for Reader<'_> {
         if entry.kind != FileType::RegularFile {
             return Ok(());
         }
-        let file = self.open(directory.handle, entry.name).tried("open")?;
+        let file = self.open(directory.handle, entry.name)?;
         recorder.lap(Syscall::Open);
         if let Some(advice) = self.parameters.advise.and_then(before) {
             rustix::fs::fadvise(&file, 0, None, advice).tried("advise on")?;
             recorder.skip();
         }
-        let mut length = 0;
+        let mut progress = sys::Progress::new(Attributes::of_open(&file).tried("stat")?.size);
+        recorder.lap(Syscall::Stat);
         loop {
-            let count = sys::read_some(&file, self.buffer.as_mut()).tried("read")?;
+            let (_, over) = progress.read(&file, self.buffer.as_mut()).tried("read all of")?;
             recorder.lap(Syscall::Read);
-            length += count as u64;
-            if count < self.parameters.buffer_bytes {
+            if over {
                 break;
             }
             recorder.check()?;
@@ -142,7 +171,7 @@ impl FileVisitor for Reader<'_> {
         }
         drop(file);
         recorder.lap(Syscall::Close);
-        recorder.end(length);
+        recorder.end(progress.done());
         Ok(())
     }
 }

@@ -10,16 +10,18 @@ mod mirror;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{FileType, Mode};
 use serde::Serialize;
 use serde_json::json;
 
 use self::copy::Copier;
+use self::links::Linked;
 use self::mirror::Mirror;
 use crate::attributes::Attributes;
 use crate::document::{Bandwidth, Outcome, path_as_text};
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
@@ -43,13 +45,14 @@ pub enum Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sync {
-    /// Nothing.
+    /// Nothing: whatever the kernel writes by itself.
     None,
-    /// `fsync` of each file.
+    /// `fsync` of each file: its contents and attributes. Names are not promised.
     File,
-    /// `fsync` of each directory once everything in it is written.
+    /// `fsync` of each file, then of each directory once everything in it is there, and of the one around the
+    /// destination: contents, attributes and names.
     Directory,
-    /// One `syncfs` at the end.
+    /// One `syncfs` at the end: everything.
     #[default]
     Syncfs,
 }
@@ -90,7 +93,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         return Err(Error::Invalid("the buffer must not be empty".into()));
     }
     let tree = Tree::open(&parameters.source, !parameters.one_file_system)?;
-    let mirror = Mirror::make(parameters)?;
+    let mirror = Mirror::make(parameters, &tree)?;
     let buffers = (parameters.buffer_bytes as u64).saturating_mul(parameters.threads as u64);
     memory::need("the buffers of all threads", buffers)?;
     let phase = Phase::new("sync-write", parameters.threads, &parameters.measure, Bandwidth::Counted)?;
@@ -98,15 +101,18 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         let copier = Copier::new(parameters)?;
         Ok(Writer { mirror: &mirror, copier, counts: Counts::default() })
     };
+    let mut linked = Linked::default();
     let finish = |finish: &mut Finish| {
-        mirror.links.make_deferred(&mirror.root, &parameters.destination)?;
-        if parameters.sync == Sync::Syncfs {
-            let sync = || rustix::fs::syncfs(&mirror.root).context("sync", || &parameters.destination);
-            return finish.sync(sync);
+        linked = mirror.links.make_deferred(&mirror)?;
+        match parameters.sync {
+            Sync::None | Sync::File => Ok(()),
+            Sync::Directory => mirror.sync_name(),
+            Sync::Syncfs => finish.sync(|| mirror.sync()),
         }
-        Ok(())
     };
-    let (operation, writers, troubles) = walk(&phase, &tree, parameters.order, make, Some(finish))?;
+    let (mut operation, writers, mut troubles) = walk(&phase, &tree, parameters.order, make, Some(finish))?;
+    operation.errors += linked.troubles.count();
+    troubles.merge(linked.troubles);
     let mut counts = Counts::default();
     for writer in writers {
         counts.merge(&writer.counts);
@@ -116,7 +122,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         "bytes": operation.bytes,
         "directories": counts.directories,
         "symlinks": counts.symlinks,
-        "hard_links": counts.hard_links,
+        "hard_links": linked.links,
         "left_out": counts.left_out,
         "troubles": &troubles,
     });
@@ -129,7 +135,6 @@ struct Counts {
     files: u64,
     directories: u64,
     symlinks: u64,
-    hard_links: u64,
     left_out: u64,
 }
 
@@ -138,7 +143,6 @@ impl Counts {
         self.files += other.files;
         self.directories += other.directories;
         self.symlinks += other.symlinks;
-        self.hard_links += other.hard_links;
         self.left_out += other.left_out;
     }
 }
@@ -149,6 +153,8 @@ struct Place {
     /// Not kept where too many are open.
     descriptor: Option<OwnedFd>,
     attributes: Attributes,
+    /// Further names are to come in it or below it: it gets its attributes at the end.
+    waits: AtomicBool,
 }
 
 /// A descriptor that is there, or was opened just now.
@@ -187,14 +193,12 @@ impl Writer<'_> {
         let permissions = Mode::from_raw_mode(attributes.permissions);
         let made = match entry.kind {
             FileType::Symlink => {
-                self.counts.symlinks += 1;
                 let target =
                     rustix::fs::readlinkat(directory.handle, entry.name, Vec::new()).tried("read link")?;
                 rustix::fs::symlinkat(target, into, entry.name)
             }
             FileType::Fifo | FileType::Socket => {
                 rustix::fs::mknodat(into, entry.name, entry.kind, permissions, 0)
-                    .and_then(|()| rustix::fs::chmodat(into, entry.name, permissions, AtFlags::empty()))
             }
             _ => {
                 self.counts.left_out += 1;
@@ -202,8 +206,8 @@ impl Writer<'_> {
             }
         };
         made.map_err(|errno| self.mirror.trouble("create", errno, directory.node, entry.name))?;
-        copy::give_attributes_by_name(into, entry.name, &attributes, self.mirror.privileged)
-            .tried("set times of")
+        self.counts.symlinks += u64::from(entry.kind == FileType::Symlink);
+        copy::give_attributes_by_name(into, entry.name, &attributes, self.mirror).tried("set times of")
     }
 }
 
@@ -214,7 +218,7 @@ impl Visitor for Writer<'_> {
         let attributes = Attributes::of_open(tree.root()).tried("stat")?;
         let descriptor = rustix::io::fcntl_dupfd_cloexec(&self.mirror.root, 0).tried("open")?;
         self.counts.directories += 1;
-        Ok(Place { descriptor: Some(descriptor), attributes })
+        Ok(Place { descriptor: Some(descriptor), attributes, waits: AtomicBool::new(false) })
     }
 
     fn enter(
@@ -239,7 +243,7 @@ impl Visitor for Writer<'_> {
         };
         recorder.lap(Syscall::Open);
         self.counts.directories += 1;
-        Ok(Some(Place { descriptor, attributes }))
+        Ok(Some(Place { descriptor, attributes, waits: AtomicBool::new(false) }))
     }
 
     fn file(
@@ -255,17 +259,18 @@ impl Visitor for Writer<'_> {
             return Ok(());
         }
         let mirror = self.mirror;
-        match self.copier.copy(mirror, directory, entry, &into, recorder)? {
-            Some(bytes) => {
-                self.counts.files += 1;
-                recorder.end(bytes);
-            }
-            None => self.counts.hard_links += 1,
+        if let Some(bytes) = self.copier.copy(mirror, directory, entry, &into, recorder)? {
+            self.counts.files += 1;
+            recorder.end(bytes);
         }
         Ok(())
     }
 
     fn leave(&mut self, _tree: &Tree, node: &Node<Place>, recorder: &mut Recorder<'_>) -> Visit {
+        if node.data.waits.load(Ordering::Relaxed) {
+            self.mirror.links.put_off(node);
+            return Ok(());
+        }
         recorder.begin();
         let directory = self.reach(node).tried("open directory")?;
         copy::give_attributes(&directory, &node.data.attributes, self.mirror, true).tried("set times of")?;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Mode, ResolveFlags};
 use rustix::io::Result;
 
+use crate::attributes::Attributes;
 use crate::error::Context;
 use crate::sys;
 
@@ -21,7 +21,8 @@ use crate::sys;
 pub struct Tree {
     root: Arc<Handle>,
     path: PathBuf,
-    cross_mounts: bool,
+    /// The only file system that is walked; `None` if all are.
+    file_system: Option<u64>,
     open: Arc<AtomicUsize>,
     budget: usize,
 }
@@ -63,9 +64,27 @@ impl Tree {
     /// directories; the rest is for the files in them.
     pub fn open(path: &Path, cross_mounts: bool) -> crate::Result<Self> {
         let descriptor = sys::open_root(path).context("open", || path)?;
+        Self::over(descriptor, path, cross_mounts)
+    }
+
+    /// A tree below a directory that is open.
+    pub fn over(descriptor: OwnedFd, path: &Path, cross_mounts: bool) -> crate::Result<Self> {
+        let device = Attributes::of_open(&descriptor).context("stat", || path)?.id.device;
+        let file_system = (!cross_mounts).then_some(device);
         let open = Arc::new(AtomicUsize::new(1));
         let root = Arc::new(Handle { descriptor, open: Arc::clone(&open) });
-        Ok(Self { root, path: path.into(), cross_mounts, open, budget: sys::descriptor_limit() / 3 })
+        Ok(Self { root, path: path.into(), file_system, open, budget: sys::descriptor_budget() })
+    }
+
+    /// Whether directories on other file systems are left out.
+    pub(super) fn stays_on_one_file_system(&self) -> bool {
+        self.file_system.is_some()
+    }
+
+    /// Whether a directory lies on a file system that is left out. What the kernel calls a mount was never
+    /// opened; a subvolume of btrfs is none, and tells by its device.
+    pub(super) fn leaves_out(&self, opened: &Handle) -> Result<bool> {
+        Ok(Some(Attributes::of_open(opened)?.id.device) != self.file_system)
     }
 
     /// The top directory, open.
@@ -85,11 +104,10 @@ impl Tree {
 
     /// Opens a directory by its name in another one, and never through a link.
     pub(super) fn open_child(&self, parent: &Handle, name: &CStr) -> Result<Arc<Handle>> {
-        let descriptor = if self.cross_mounts {
+        let descriptor = if self.file_system.is_none() {
             sys::open_directory(parent, name)?
         } else {
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-            rustix::fs::openat2(parent, name, sys::OPEN_DIRECTORY, Mode::empty(), beneath)?
+            sys::open_here(parent, name)?
         };
         self.open.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Handle { descriptor, open: Arc::clone(&self.open) }))

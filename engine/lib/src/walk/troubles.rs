@@ -49,6 +49,8 @@ pub struct Troubles {
     pub denied: u64,
     /// Anything else.
     pub failed: u64,
+    /// Directories that were left out because they lie on another file system: no failure.
+    pub other_file_systems: u64,
     /// The first few, for people.
     #[serde(skip)]
     pub examples: Vec<String>,
@@ -72,14 +74,20 @@ impl Troubles {
         self.vanished += other.vanished;
         self.denied += other.denied;
         self.failed += other.failed;
+        self.other_file_systems += other.other_file_systems;
         self.examples.extend(other.examples);
         self.examples.truncate(EXAMPLES);
     }
 
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.vanished + self.denied + self.failed
+    }
+
     /// A warning that names the examples, if there is anything to warn of.
     pub fn warning(&self) -> Option<Warning> {
-        let Self { vanished, denied, failed, examples } = self;
-        (vanished + denied + failed > 0).then(|| Warning {
+        let Self { vanished, denied, failed, examples, .. } = self;
+        (self.count() > 0).then(|| Warning {
             kind: "files_left_out",
             message: format!(
                 "left out: {vanished} vanished, {denied} not permitted, {failed} failed; {}",

@@ -109,6 +109,10 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         match self.open(parent, name) {
             Ok(Some((node, handle))) => self.list(&node, &handle),
             Ok(None) => self.part_done(Arc::clone(parent)),
+            Err((Trouble::File(_, Errno::XDEV), _)) if self.tree.stays_on_one_file_system() => {
+                self.troubles.other_file_systems += 1;
+                self.part_done(Arc::clone(parent))
+            }
             Err((trouble, name)) => {
                 self.note(trouble, parent, &name)?;
                 self.part_done(Arc::clone(parent))
@@ -132,6 +136,13 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
             Err(errno) => return Err((Trouble::File("open directory", errno), name)),
         };
         self.recorder.lap(Syscall::Open);
+        if self.tree.stays_on_one_file_system() {
+            match self.tree.leaves_out(&handle) {
+                Ok(false) => self.recorder.lap(Syscall::Stat),
+                Ok(true) => return Err((Trouble::File("enter", Errno::XDEV), name)),
+                Err(errno) => return Err((Trouble::File("stat", errno), name)),
+            }
+        }
         let directory = Directory { tree: self.tree, node: parent, handle: &around };
         match self.visitor.enter(&directory, &name, &handle, self.recorder) {
             Ok(None) => Ok(None),

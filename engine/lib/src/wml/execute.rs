@@ -57,7 +57,6 @@ impl<'a> Execution<'a> {
 
     /// Does all steps, or those until the files are made. Threads are ended whatever happens.
     pub(crate) fn run(&mut self, create_only: bool) -> Result<()> {
-        raise_descriptor_limit();
         let steps = &self.program.steps;
         let files = steps.iter().position(|step| matches!(step, Step::CreateFiles(_)));
         let last = files.filter(|_| create_only).map_or(steps.len(), |position| position + 1);
@@ -298,12 +297,4 @@ impl<'a> Execution<'a> {
 /// A system call that a signal cut short is the signal's doing.
 fn interrupted(error: Error) -> Error {
     stop::requested().map_or(error, Error::Interrupted)
-}
-
-/// Lets the process have as many descriptors as it may: each thread has files of its own open.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit);
 }

@@ -127,10 +127,11 @@ pub(super) fn read_at(
     recorder: &mut Recorder<'_>,
 ) -> Visit {
     while !buffer.is_empty() {
-        let count = rustix::io::pread(&file, &mut *buffer, offset).tried("read")?;
-        if count == 0 {
-            return Err(Trouble::File("read all of", Errno::NODATA));
-        }
+        let count = match rustix::io::pread(&file, &mut *buffer, offset) {
+            Err(Errno::INTR) => continue,
+            Ok(0) => return Err(Trouble::File("read all of", Errno::NODATA)),
+            other => other.tried("read")?,
+        };
         buffer = &mut buffer[count..];
         offset += count as u64;
     }

@@ -1,12 +1,12 @@
 //! Counting the lines with a match in a file that is read piece by piece.
 
 use super::Pattern;
+use super::pattern::Line;
 use crate::error::Result;
 use crate::memory;
 
-/// How much of a line that is longer than the window is kept for a regular expression: a match that
-/// is longer may be missed there.
-const KEPT_OF_LONG_LINE: usize = 64 << 10;
+/// How much of a line is waited for before it is looked at piece by piece.
+const LONG_LINE: usize = 64 << 10;
 
 /// The piece of the file that is looked at: what was left over, then what was read.
 pub(super) struct Window {
@@ -15,8 +15,10 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(read_bytes: usize) -> Result<Self> {
-        Ok(Self { bytes: memory::zeroed(read_bytes.saturating_add(KEPT_OF_LONG_LINE))?, length: 0 })
+    /// Room for what is read at once and for what is left over at most.
+    pub(super) fn new(read_bytes: usize, pattern: &Pattern) -> Result<Self> {
+        let left_over = LONG_LINE.max(pattern.length());
+        Ok(Self { bytes: memory::zeroed(read_bytes.saturating_add(left_over))?, length: 0 })
     }
 
     pub(super) fn clear(&mut self) {
@@ -45,18 +47,23 @@ impl Window {
 pub(super) struct Scanner<'a> {
     pattern: &'a Pattern,
     lines: u64,
-    /// The line under way has been counted, and goes on in the next window.
+    /// The long line under way, if the pattern is an expression.
+    line: Option<Line<'a>>,
+    /// The line under way holds the literal, has been counted, and goes on in the next window.
     counted: bool,
 }
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(pattern: &'a Pattern) -> Self {
-        Self { pattern, lines: 0, counted: false }
+        Self { pattern, lines: 0, line: pattern.line(), counted: false }
     }
 
     /// A new file.
     pub(super) fn start(&mut self) {
         self.lines = 0;
+        if let Some(line) = &mut self.line {
+            line.forget();
+        }
         self.counted = false;
     }
 
@@ -66,33 +73,48 @@ impl<'a> Scanner<'a> {
     }
 
     /// Counts in this window and returns how much of it is done with.
-    pub(super) fn scan(&mut self, window: &[u8], is_last: bool) -> usize {
+    pub(super) fn scan(&mut self, window: &[u8], is_last: bool) -> Result<usize> {
+        let start = self.go_on(window, is_last)?;
+        let rest = &window[start..];
         if is_last {
-            self.count(window);
-            return window.len();
+            self.count(rest);
+            return Ok(window.len());
         }
-        match memchr::memrchr(b'\n', window) {
-            Some(newline) => {
-                self.count(&window[..=newline]);
-                self.counted = false;
-                // Most of a window without a newline in its last part need not be looked at again.
-                (newline + 1).max(self.skippable(window, newline + 1))
-            }
-            None => self.skippable(window, 0),
-        }
+        let Some(newline) = memchr::memrchr(b'\n', rest) else {
+            return Ok(start + self.skippable(rest)?);
+        };
+        self.count(&rest[..=newline]);
+        self.counted = false;
+        Ok(start + newline + 1 + self.skippable(&rest[newline + 1..])?)
     }
 
-    /// Deals with the start of a line that does not end in this window, if it is long.
-    fn skippable(&mut self, window: &[u8], start: usize) -> usize {
-        let kept = self.pattern.length().map_or(KEPT_OF_LONG_LINE, |length| length.max(1) - 1);
-        if window.len() - start < KEPT_OF_LONG_LINE {
-            return start;
+    /// Goes on with a long line that an expression looks at; returns where it ends.
+    fn go_on(&mut self, window: &[u8], is_last: bool) -> Result<usize> {
+        let Some(line) = self.line.as_mut().filter(|line| line.is_under_way()) else { return Ok(0) };
+        let newline = memchr::memchr(b'\n', window);
+        line.feed(&window[..newline.unwrap_or(window.len())])?;
+        if newline.is_some() || is_last {
+            self.lines += u64::from(line.end()?);
         }
-        if !self.counted && self.pattern.find(&window[start..], 0).is_some() {
+        Ok(newline.map_or(window.len(), |newline| newline + 1))
+    }
+
+    /// Deals with the start of a line that does not end in this window, if it is long: returns how much of it
+    /// need not be looked at again.
+    fn skippable(&mut self, tail: &[u8]) -> Result<usize> {
+        if tail.len() < LONG_LINE {
+            return Ok(0);
+        }
+        if let Some(line) = &mut self.line {
+            line.start()?;
+            line.feed(tail)?;
+            return Ok(tail.len());
+        }
+        if !self.counted && self.pattern.find(tail, 0).is_some() {
             self.lines += 1;
             self.counted = true;
         }
-        window.len() - kept.min(window.len() - start)
+        Ok(tail.len() - (self.pattern.length().max(1) - 1).min(tail.len()))
     }
 
     #[inline]
@@ -118,7 +140,7 @@ mod tests {
     /// Counts as the scanner does, with this many bytes per read.
     fn scanned(text: &[u8], pattern: &Pattern, read_bytes: usize) -> u64 {
         let mut scanner = Scanner::new(pattern);
-        let mut window = Window::new(read_bytes).unwrap();
+        let mut window = Window::new(read_bytes, pattern).unwrap();
         let mut rest = text;
         loop {
             let free = window.free();
@@ -127,7 +149,7 @@ mod tests {
             free[..count].copy_from_slice(&rest[..count]);
             rest = &rest[count..];
             window.filled(count);
-            let used = scanner.scan(window.bytes(), is_last);
+            let used = scanner.scan(window.bytes(), is_last).unwrap();
             if is_last {
                 return scanner.lines();
             }
@@ -152,6 +174,50 @@ mod tests {
         for read_bytes in [4096, 10_000, 100_000, 1 << 20] {
             assert_eq!(scanned(text.as_bytes(), &literal, read_bytes), want, "literal, {read_bytes}");
             assert_eq!(scanned(text.as_bytes(), &regex, read_bytes), want, "regex, {read_bytes}");
+        }
+    }
+
+    #[test]
+    fn anchors_and_word_boundaries_are_those_of_the_line_however_long() {
+        let lengths = [(64 << 10) - 1, 64 << 10, (64 << 10) + 4096, 200_000];
+        for length in lengths {
+            let x = "x".repeat(length);
+            let cases: [(&str, String, u64); 12] = [
+                ("^needle", format!("{x}needle\nneedle{x}\n"), 1),
+                ("needle$", format!("{x}needle{x}\n{x}needle\n{x}needle"), 2),
+                ("^x*$", format!("{x}\n{x}y\ny{x}\n{x}{x}"), 2),
+                (r"\bx+\b", format!("{x}\ny{x}\n{x}y\n y{x} {x}\n"), 2),
+                (r"\Bx{3}$", format!("{x}\n xxx\n"), 1),
+                ("^$", format!("{x}\n\n{x}"), 1),
+                ("y*", format!("{x}\n\n{x}"), 3),
+                ("^x+y+$", format!("{x}yy\n{x}\n{x}{x}y"), 2),
+                (r"x\s", format!("{x}\n{x} \n"), 1),
+                (r"x\ny", format!("{x}\ny{x}\n"), 0),
+                ("(?i)^X+Y$", format!("{x}y\n{x}\n"), 1),
+                (r"(?R)x$", format!("{x}\r\n{x}y\r\n"), 1),
+            ];
+            for (pattern, text, lines) in &cases {
+                let made = Pattern::new(pattern, true, false).unwrap();
+                for read_bytes in [4096, 10_000, 1 << 20] {
+                    let found = scanned(text.as_bytes(), &made, read_bytes);
+                    assert_eq!(found, *lines, "{pattern} with x of {length}, {read_bytes} at once");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_literal_longer_than_the_window_is_found() {
+        let needle = "y".repeat(100_000);
+        let pattern = Pattern::new(&needle, false, false).unwrap();
+        let text = format!("{}{needle}z\n{}", "x".repeat(70_000), &needle[1..]);
+        assert_eq!(scanned(text.as_bytes(), &pattern, 4096), 1);
+    }
+
+    #[test]
+    fn the_ends_of_the_text_are_refused() {
+        for pattern in [r"\Aa", r"a\z", "(?-m)^a", "(?-m:a$)", r"b|(\Aa)*"] {
+            assert!(Pattern::new(pattern, true, false).is_err(), "{pattern}");
         }
     }
 

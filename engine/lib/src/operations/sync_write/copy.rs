@@ -1,18 +1,18 @@
 //! Copying one regular file.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{Method, Mirror, Parameters, Place, Reached, Sync};
 use crate::attributes::Attributes;
 use crate::buffer::AlignedBuffer;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::recorder::{Recorder, Syscall};
 use crate::sys;
-use crate::walk::{Directory, Entry, Tried, Visit};
+use crate::walk::{Directory, Entry, Tried, Trouble, Visit};
 
 /// The largest piece that `copy_file_range` is asked for, so that a signal is soon heard.
 const RANGE: usize = 64 << 20;
@@ -52,13 +52,13 @@ impl<'a> Copier<'a> {
         }
         let target = rustix::fs::openat(into, entry.name, sys::OPEN_NEW, mode).map_err(failed("create"))?;
         recorder.lap(Syscall::Open);
-        let length = self.contents(&source, &target, &failed, recorder)?;
-        give_attributes(&target, &attributes, mirror, false).map_err(failed("set times of"))?;
-        recorder.lap(Syscall::Utime);
-        if self.parameters.sync == Sync::File {
-            rustix::fs::fsync(&target).map_err(failed("fsync"))?;
-            recorder.lap(Syscall::Fsync);
+        let copied = self.fill(&source, &target, &attributes, mirror, &failed, recorder);
+        if let Err(trouble) = &copied {
+            // A part of a file looks like a file: nobody shall take it for one, and no link be made to it.
+            let _ = rustix::fs::unlinkat(into, entry.name, AtFlags::empty());
+            mirror.links.forget(attributes.id, trouble);
         }
+        let length = copied?;
         drop(target);
         recorder.lap(Syscall::Close);
         drop(source);
@@ -66,66 +66,90 @@ impl<'a> Copier<'a> {
         Ok(Some(length))
     }
 
-    fn contents<F: FnOnce(Errno) -> crate::walk::Trouble>(
+    /// Gives a new file its contents and attributes, and makes them durable if that is asked for.
+    fn fill<F: FnOnce(Errno) -> Trouble>(
         &mut self,
         source: &OwnedFd,
         target: &OwnedFd,
+        attributes: &Attributes,
+        mirror: &Mirror<'_>,
         failed: &impl Fn(&'static str) -> F,
         recorder: &mut Recorder<'_>,
     ) -> Visit<u64> {
+        let mut progress = sys::Progress::new(attributes.size);
         match self.parameters.method {
-            Method::ReadWrite => self.read_write(source, target, failed, recorder),
-            Method::CopyFileRange => copy_range(source, target, failed, recorder),
+            Method::ReadWrite => self.read_write(source, target, &mut progress, failed, recorder)?,
+            Method::CopyFileRange => copy_range(source, target, &mut progress, failed, recorder)?,
             Method::Reflink => {
-                rustix::fs::ioctl_ficlone(target, source).map_err(failed("reflink"))?;
+                let cloned = rustix::fs::ioctl_ficlone(target, source);
+                cloned
+                    .map_err(|errno| unable("reflink", errno).unwrap_or_else(|| failed("reflink")(errno)))?;
                 recorder.lap(Syscall::Copy);
-                Attributes::of_open(target).map(|attributes| attributes.size).map_err(failed("stat"))
             }
         }
+        give_attributes(target, attributes, mirror, false).map_err(failed("set times of"))?;
+        recorder.lap(Syscall::Utime);
+        if matches!(self.parameters.sync, Sync::File | Sync::Directory) {
+            rustix::fs::fsync(target).map_err(failed("fsync"))?;
+            recorder.lap(Syscall::Fsync);
+        }
+        let cloned = self.parameters.method == Method::Reflink;
+        Ok(if cloned { attributes.size } else { progress.done() })
     }
 
-    fn read_write<F: FnOnce(Errno) -> crate::walk::Trouble>(
+    fn read_write<F: FnOnce(Errno) -> Trouble>(
         &mut self,
         source: &OwnedFd,
         target: &OwnedFd,
+        progress: &mut sys::Progress,
         failed: &impl Fn(&'static str) -> F,
         recorder: &mut Recorder<'_>,
-    ) -> Visit<u64> {
+    ) -> Visit {
         let buffer = self.buffer.as_mut();
-        let mut length = 0;
         loop {
-            let count = sys::read_some(source, buffer).tried("read")?;
+            let (count, over) = progress.read(source, buffer).tried("read all of")?;
             recorder.lap(Syscall::Read);
             if count > 0 {
                 sys::write_all(target, &buffer[..count]).map_err(failed("write"))?;
                 recorder.lap(Syscall::Write);
             }
-            length += count as u64;
-            if count < buffer.len() {
-                return Ok(length);
+            if over {
+                return Ok(());
             }
             recorder.check()?;
         }
     }
 }
 
-fn copy_range<F: FnOnce(Errno) -> crate::walk::Trouble>(
+fn copy_range<F: FnOnce(Errno) -> Trouble>(
     source: &OwnedFd,
     target: &OwnedFd,
+    progress: &mut sys::Progress,
     failed: &impl Fn(&'static str) -> F,
     recorder: &mut Recorder<'_>,
-) -> Visit<u64> {
-    let mut length = 0;
+) -> Visit {
     loop {
-        let copied =
-            rustix::fs::copy_file_range(source, None, target, None, RANGE).map_err(failed("copy"))?;
+        let copied = match rustix::fs::copy_file_range(source, None, target, None, RANGE) {
+            Err(Errno::INTR) => continue,
+            other => other
+                .map_err(|errno| unable("copy_file_range", errno).unwrap_or_else(|| failed("copy")(errno)))?,
+        };
         recorder.lap(Syscall::Copy);
-        if copied == 0 {
-            return Ok(length);
+        if progress.advance(copied).tried("copy all of")? {
+            return Ok(());
         }
-        length += copied as u64;
         recorder.check()?;
     }
+}
+
+/// The end of the run, where no file can be copied like this: an error for each of them would tell no more.
+fn unable(method: &str, errno: Errno) -> Option<Trouble> {
+    let why = match errno {
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => "the file system does not support it",
+        Errno::XDEV => "source and destination are on different file systems",
+        _ => return None,
+    };
+    Some(Trouble::Fatal(Error::Invalid(format!("cannot copy with {method}: {why}; use --method read-write"))))
 }
 
 /// Gives a new file what the old one has: owner (as root), permissions and times, in this order,
@@ -153,18 +177,25 @@ pub(super) fn give_attributes_by_name(
     directory: impl AsFd,
     name: &CStr,
     attributes: &Attributes,
-    privileged: bool,
+    mirror: &Mirror<'_>,
 ) -> rustix::io::Result<()> {
     let nofollow = AtFlags::SYMLINK_NOFOLLOW;
-    if privileged && (attributes.uid, attributes.gid) != (0, 0) {
+    if mirror.privileged && (attributes.uid, attributes.gid) != (0, 0) {
         let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
         rustix::fs::chownat(&directory, name, Some(uid), Some(gid), nofollow)?;
+    }
+    if attributes.kind != FileType::Symlink && attributes.permissions & (mirror.umask | 0o7000) != 0 {
+        // Linux before 6.6 changes permissions by name only through links; the descriptor's own name leads
+        // to what was opened, whatever has taken its place.
+        let opened = rustix::fs::openat(&directory, name, OFlags::PATH | sys::OPEN_READ, Mode::empty())?;
+        let own = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        rustix::fs::chmod(own, Mode::from_raw_mode(attributes.permissions))?;
     }
     rustix::fs::utimensat(&directory, name, &times(attributes), nofollow)
 }
 
 /// The times, as they are set.
-pub(super) fn times(attributes: &Attributes) -> Timestamps {
+fn times(attributes: &Attributes) -> Timestamps {
     let at = |(seconds, nanoseconds): (i64, u32)| Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
     Timestamps { last_access: at(attributes.accessed), last_modification: at(attributes.modified) }
 }

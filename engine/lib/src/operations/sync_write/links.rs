@@ -1,20 +1,24 @@
 //! Files with several names: the first name is copied, the others become links to it at the end.
+//!
+//! Until then the directories around them wait for their permissions and times: a directory that is made
+//! read-only takes no further name, and a new name changes its times.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, ResolveFlags};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::{Place, copy};
+use super::{Mirror, Place, Sync, copy};
 use crate::attributes::Attributes;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::fast_map::{FastMap, FileId};
 use crate::sys;
-use crate::walk::Node;
+use crate::walk::{Node, Trouble, Troubles};
 
 /// The names that were met of files with several.
 #[derive(Debug, Default)]
@@ -22,50 +26,103 @@ pub(super) struct Links(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    first: FastMap<FileId, PathBuf>,
+    /// The first name of each, or why it was not copied.
+    first: FastMap<FileId, Result<PathBuf, Errno>>,
     deferred: Vec<(FileId, PathBuf)>,
+    /// Directories that wait, those within others before them.
+    directories: Vec<(PathBuf, Attributes)>,
+}
+
+/// What became of the further names.
+#[derive(Debug, Default)]
+pub(super) struct Linked {
+    pub(super) links: u64,
+    pub(super) troubles: Troubles,
 }
 
 impl Links {
-    /// Notes a name; returns whether it is a further one, which is made at the end.
+    /// Notes a name of a file with several; returns whether it is a further one, which is made at the end.
     pub(super) fn defer(&self, file: FileId, node: &Node<Place>, name: &CStr) -> bool {
         let path = path_within(node, name);
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut around = Some(node);
+        while let Some(node) = around.filter(|node| !node.data.waits.swap(true, Ordering::Relaxed)) {
+            around = node.parent().map(AsRef::as_ref);
+        }
+        let mut state = self.lock();
         if let std::collections::hash_map::Entry::Vacant(place) = state.first.entry(file) {
-            place.insert(path);
+            place.insert(Ok(path));
             return false;
         }
         state.deferred.push((file, path));
         true
     }
 
-    /// Makes the further names.
-    pub(super) fn make_deferred(&self, root: impl AsFd, destination: &Path) -> Result<()> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The first name was not copied: there is nothing to make links to.
+    pub(super) fn forget(&self, file: FileId, trouble: &Trouble) {
+        if let Trouble::File(_, errno) = trouble {
+            self.lock().first.entry(file).and_modify(|first| *first = Err(*errno));
+        }
+    }
+
+    /// Puts a directory off that waits for further names in it, or below it.
+    pub(super) fn put_off(&self, node: &Node<Place>) {
+        self.lock().directories.push((path_within(node, c""), node.data.attributes));
+    }
+
+    /// Makes the further names, and gives the directories that waited what they have to have.
+    pub(super) fn make_deferred(&self, mirror: &Mirror<'_>) -> Result<Linked> {
+        let (state, mut linked) = (self.lock(), Linked::default());
+        let destination = &mirror.parameters.destination;
         for (file, path) in &state.deferred {
-            match make(&root, &state.first[file], path) {
-                // The first name gave trouble, which was counted.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(Error::system("link", destination.join(path), errno)),
+            let first = state.first[file].as_ref().map_err(|errno| *errno);
+            match first.and_then(|first| link(&mirror.root, first, path)) {
+                Ok(()) => linked.links += 1,
+                Err(errno) if matches!(Kind::from(errno), Kind::NoSpace | Kind::TooManyFiles) => {
+                    return Err(Error::system("link", destination.join(path), errno));
+                }
+                Err(errno) => linked.troubles.add("link", &destination.join(path), errno),
             }
         }
-        Ok(())
+        for (path, attributes) in &state.directories {
+            if let Err((action, errno)) = finish(mirror, path, attributes) {
+                linked.troubles.add(action, &destination.join(path), errno);
+            }
+        }
+        Ok(linked)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes a link, and gives the directory around it back its times, which it had got already.
-fn make(root: impl AsFd, first: &Path, path: &Path) -> rustix::io::Result<()> {
-    let around = path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let around = rustix::fs::openat2(&root, around, sys::OPEN_DIRECTORY, Mode::empty(), beneath)?;
-    let before = Attributes::of_open(&around)?;
-    rustix::fs::linkat(&root, first, &around, path.file_name().unwrap_or_default(), AtFlags::empty())?;
-    rustix::fs::futimens(&around, &copy::times(&before))
+fn reach(root: &OwnedFd, directory: &Path) -> rustix::io::Result<OwnedFd> {
+    sys::open_beneath(root, directory.as_os_str().as_bytes())
 }
 
-/// The path of a name, from the top of the tree.
+fn link(root: &OwnedFd, first: &Path, path: &Path) -> rustix::io::Result<()> {
+    let parted = |path: &Path| {
+        let around = reach(root, path.parent().unwrap_or(Path::new("")))?;
+        Ok((around, path.file_name().unwrap_or_default().to_owned()))
+    };
+    let ((from, old), (into, new)) = (parted(first)?, parted(path)?);
+    rustix::fs::linkat(from, old, into, new, AtFlags::empty())
+}
+
+fn finish(mirror: &Mirror<'_>, path: &Path, attributes: &Attributes) -> Result<(), (&'static str, Errno)> {
+    let directory = reach(&mirror.root, path).map_err(|errno| ("open directory", errno))?;
+    copy::give_attributes(&directory, attributes, mirror, true).map_err(|errno| ("set times of", errno))?;
+    if mirror.parameters.sync == Sync::Directory {
+        rustix::fs::fsync(&directory).map_err(|errno| ("fsync", errno))?;
+    }
+    Ok(())
+}
+
+/// The path of a name, from the top of the tree; of the directory itself without a name.
 pub(super) fn path_within(node: &Node<Place>, name: &CStr) -> PathBuf {
     let mut path = PathBuf::from(OsStr::from_bytes(&node.relative_path()));
-    path.push(OsStr::from_bytes(name.to_bytes()));
+    if !name.is_empty() {
+        path.push(OsStr::from_bytes(name.to_bytes()));
+    }
     path
 }

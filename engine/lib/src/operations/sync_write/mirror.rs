@@ -1,9 +1,8 @@
 //! The destination of a mirror, as a whole.
 
 use std::ffi::CStr;
-use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -11,13 +10,14 @@ use rustix::io::Errno;
 use super::links::{self, Links};
 use super::{Method, Parameters, Place};
 use crate::error::{Context, Error, Kind, Result};
+use crate::guard::Target;
 use crate::room::Left;
-use crate::sys;
-use crate::walk::{Node, Trouble};
+use crate::walk::{Node, Tree, Trouble};
 
 /// The destination, shared between all threads.
 pub(super) struct Mirror<'a> {
     pub(super) parameters: &'a Parameters,
+    pub(super) target: Target,
     pub(super) root: OwnedFd,
     pub(super) links: Links,
     /// For what is copied byte by byte; not kept where blocks may be shared or compressed.
@@ -29,22 +29,34 @@ pub(super) struct Mirror<'a> {
 }
 
 impl<'a> Mirror<'a> {
-    pub(super) fn make(parameters: &'a Parameters) -> Result<Self> {
-        let path = &parameters.destination;
-        match rustix::fs::mkdir(path, sys::DIRECTORY_MODE) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(Error::system("create directory", path, errno)),
+    /// # Errors
+    /// If the destination may not be filled, holds anything, or lies within the source.
+    pub(super) fn make(parameters: &'a Parameters, source: &Tree) -> Result<Self> {
+        let target = Target::named(&parameters.destination)?;
+        if target.is_within(source.root())? {
+            let shown = parameters.destination.display();
+            return Err(Error::Invalid(format!("{shown} lies within the source")));
         }
-        let root = sys::open_root(path).context("open", || path)?;
-        refuse_unless_empty_and_apart(path, &parameters.source)?;
+        let root = target.make_or_open_empty()?;
         let umask = rustix::process::umask(Mode::empty());
         rustix::process::umask(umask);
         let privileged = rustix::process::geteuid().is_root();
         let room = match parameters.method {
-            Method::ReadWrite => Left::of(&root, path)?,
+            Method::ReadWrite => Left::of(&root, &parameters.destination)?,
             _ => None,
         };
-        Ok(Self { parameters, root, room, links: Links::default(), umask: umask.as_raw_mode(), privileged })
+        let links = Links::default();
+        Ok(Self { parameters, target, root, room, links, umask: umask.as_raw_mode(), privileged })
+    }
+
+    /// Makes everything on its file system durable.
+    pub(super) fn sync(&self) -> Result<()> {
+        rustix::fs::syncfs(&self.root).context("sync", || &self.parameters.destination)
+    }
+
+    /// Makes its own name durable.
+    pub(super) fn sync_name(&self) -> Result<()> {
+        self.target.sync_name().context("sync the directory around", || &self.parameters.destination)
     }
 
     /// The path of something in the mirror, for messages.
@@ -67,21 +79,4 @@ impl<'a> Mirror<'a> {
             _ => Trouble::File(action, errno),
         }
     }
-}
-
-fn refuse_unless_empty_and_apart(destination: &Path, source: &Path) -> Result<()> {
-    let failed = |error: &std::io::Error| {
-        Error::system("open", destination, Errno::from_io_error(error).unwrap_or(Errno::IO))
-    };
-    // A fresh file system of the ext family is not quite empty.
-    let mut entries = fs::read_dir(destination).map_err(|error| failed(&error))?.flatten();
-    if entries.any(|entry| entry.file_name() != "lost+found") {
-        return Err(Error::Invalid(format!("{} is not empty", destination.display())));
-    }
-    let whole = fs::canonicalize(destination).map_err(|error| failed(&error))?;
-    let within = fs::canonicalize(source).map_err(|error| failed(&error))?;
-    if whole.starts_with(&within) {
-        return Err(Error::Invalid(format!("{} lies within the source", destination.display())));
-    }
-    Ok(())
 }

@@ -12,6 +12,7 @@ use super::shape::{TreeShape, shape};
 use super::{Fileset, Name, Pool, WORK_DIRECTORY};
 use crate::contents::{BLOCK, Contents};
 use crate::error::{Context, Error, Result};
+use crate::guard::Target;
 use crate::measure::clock::{now_ns, seconds};
 use crate::measure::share::Share;
 use crate::measure::{Detail, Measure};
@@ -145,7 +146,8 @@ pub(crate) fn remove_tree(base: &OwnedFd, directory: &Path, place: &Path) -> Res
         syncfs: false,
         measure: Measure { latency: Detail::Off, interval_ns: None },
     };
-    delete::run(&parameters).map(|_| ())
+    let target = Target::beneath(base, &beneath(place), parameters.directory.clone())?;
+    delete::run_on(&target, &parameters).map(|_| ())
 }
 
 /// Makes each directory of the path that is not there; opens the last one.

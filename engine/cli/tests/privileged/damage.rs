@@ -1,0 +1,55 @@
+//! A device that loses its end while files on it are read.
+
+use tempfile::tempdir;
+
+use crate::common::{document, with_own_mounts};
+
+/// Makes a file system in an image, with a file of which the image then loses a part: the prefix that can still
+/// be read is no multiple of what the engine reads at once.
+const PRELUDE: &str = r#"
+    mount -t tmpfs -o size=64m none "$DIR"; cd "$DIR"; mkdir at
+    truncate -s 24m image; mkfs.ext4 -q -O ^has_journal -b 4096 image
+    mount -o loop image at
+    mkdir at/set
+    head -c 3000000 /dev/zero | tr '\0' 'x' > at/set/first; cp at/set/first at/set/second
+    ln at/set/first at/set/third
+    sync -f at
+    last=$(filefrag -v at/set/first | awk '$1 == "0:" { split($4, a, "."); print a[1] }')
+    umount at
+    mount -o loop,ro image at
+    truncate -s $(( (last + 333) * 4096 )) image
+"#;
+
+/// How many bytes of a file can be read, four thousand at a time; fails unless an error ends it.
+const READABLE: &str = r"
+    count=0; while dd if=at/set/first of=/dev/null bs=4096 count=1 skip=$count status=none 2>/dev/null
+        do count=$((count + 1)); [ $count -lt 732 ]; done
+    [ $count -gt 64 ]; [ $((count % 64)) -ne 0 ]
+";
+
+pub(crate) fn a_bad_sector_is_no_end_of_a_file() {
+    let directory = tempdir().unwrap();
+    // What each says it got, of which there must be nothing; and how many names failed.
+    let commands = [
+        ("sync-read at/set", "files", 3),
+        ("sync-read at/set --direct", "files", 3),
+        ("search at/set -p needle", "files", 3),
+        ("duplicates at/set", "sets", 2),
+        ("sync-write at/set copy", "files", 3),
+        ("sync-write at/set copy", "hard_links", 3),
+    ];
+    for (command, got, failed) in commands {
+        let script =
+            format!("{PRELUDE}{READABLE}\"$ENGINE\" {command} --json; [ -z \"$(ls copy 2>/dev/null)\" ]");
+        let output = with_own_mounts(directory.path(), &script);
+        let (found, status) = document(&output);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(status, Some(0), "{command}: {found:#} {said}");
+        let answer = &found["answer"];
+        assert_eq!(
+            (&answer[got], &answer["troubles"]["failed"]),
+            (&0.into(), &failed.into()),
+            "{command}: {found:#}"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! What takes mounts or loop devices. Where these are not allowed, the tests are reported as ignored; root, and
+//! mostly anybody who may have a user name space, runs them.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod damage;
+mod direct;
+mod full;
+mod guard;
+mod mounts;
+mod room;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+macro_rules! trials {
+    ($allowed:expr, $why:literal: $($module:ident :: $test:ident),* $(,)?) => {
+        [$(Trial::ignorable_test(stringify!($test), || {
+            if !$allowed {
+                return Ok(Completion::ignored_with($why));
+            }
+            $module::$test();
+            Ok(Completion::Completed)
+        })),*]
+    };
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mounts = trials![common::may_mount(), "needs root or user name spaces":
+        full::a_full_file_system_ends_a_mirror_and_a_data_set,
+        full::a_full_file_system_is_named,
+        full::a_full_file_system_is_named_and_left_clean,
+        guard::a_deleted_current_directory_protects_what_was_around_it,
+        guard::no_destructive_command_takes_what_was_not_meant,
+        guard::work_directories_are_never_those_of_others,
+        mounts::a_top_that_stays_is_not_counted_as_deleted,
+        mounts::delete_does_not_cross_into_another_file_system,
+        mounts::a_method_that_cannot_work_is_an_error,
+        mounts::mounts_are_left_out_and_no_failure,
+        room::known_sizes_are_compared_with_what_is_free,
+    ];
+    let loops = trials![common::is_root() && common::may_mount(), "needs root":
+        direct::the_buffer_has_to_suit_the_device,
+        damage::a_bad_sector_is_no_end_of_a_file,
+        mounts::subvolumes_are_left_out_and_no_failure,
+    ];
+    libtest_mimic::run(&arguments, mounts.into_iter().chain(loops).collect()).exit_code()
+}

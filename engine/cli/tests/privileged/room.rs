@@ -1,0 +1,46 @@
+//! What is known not to fit is refused before anything is written.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::common::{document, with_own_mounts};
+
+/// Runs a command on a tmpfs of 1 MiB; nothing may be in it afterwards but what was.
+fn refused_on_tmpfs(command: &str) -> (Value, String) {
+    let directory = tempdir().unwrap();
+    fs::create_dir(directory.path().join("mount")).unwrap();
+    fs::create_dir(directory.path().join("source")).unwrap();
+    fs::write(directory.path().join("source/long"), vec![b'x'; 2 << 20]).unwrap();
+    fs::write(directory.path().join("workload.f"), WORKLOAD).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=1m,nr_inodes=500 tmpfs $DIR/mount; cd $DIR/mount; mkdir new
+        $ENGINE {command} --json || true; find . -mindepth 1 ! -path ./new -printf '%s %p\\n' >&2"
+    );
+    let output = with_own_mounts(directory.path(), &script);
+    let left =
+        String::from_utf8_lossy(&output.stderr).lines().filter(|l| l.contains("./")).collect::<String>();
+    (document(&output).0, left)
+}
+
+const WORKLOAD: &str = "define fileset name=a,path=/tmp,entries=10,size=90k,dirwidth=5,prealloc=100
+    define fileset name=b,path=/tmp,entries=10,size=90k,dirwidth=5,prealloc=100
+    define process name=p { thread name=t { flowop statfile name=s,filesetname=a } }
+    run 1
+";
+
+pub(crate) fn known_sizes_are_compared_with_what_is_free() {
+    for command in [
+        "populate $DIR/mount/new --class many:40:64k:fixed",
+        "small-files $DIR/mount --files 300 --size 8k",
+        "small-files $DIR/mount --files 1000 --size 0",
+        "meta $DIR/mount --files 1000",
+        "wml $DIR/workload.f --dir $DIR/mount",
+        "sync-write $DIR/source $DIR/mount/new",
+    ] {
+        let (found, left) = refused_on_tmpfs(command);
+        assert_eq!(found["error"]["kind"], "no_space", "{command}: {found:#}");
+        assert_eq!(left, "", "{command}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Which directories may be filled or emptied: never one that holds more than the user meant.
+//!
+//! The last component of the path has to be the name of a real directory. It is opened once, from the
+//! directory around it and never through a link, and everything after that goes by this descriptor.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use crate::attributes::Attributes;
+use crate::error::{Context, Error, Result};
+use crate::fast_map::FileId;
+use crate::sys;
+use crate::walk::{Dents, entries};
+
+/// Where the accounts of this system and their home directories are.
+const ACCOUNTS: &str = "/etc/passwd";
+/// A directory that is only a starting point.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// A directory to be filled or emptied, by its name in the directory around it.
+#[derive(Debug)]
+pub struct Target {
+    around: OwnedFd,
+    name: CString,
+    path: PathBuf,
+}
+
+impl Target {
+    /// The directory that the user named.
+    ///
+    /// # Errors
+    /// If the path does not end in a name (`/`, `.`, `..`), or there is no directory around it.
+    pub fn named(path: &Path) -> Result<Self> {
+        let Some((around, name)) = split(path.as_os_str().as_bytes()) else {
+            return Err(refused(path, "does not end in the name of a directory"));
+        };
+        let around = Path::new(OsStr::from_bytes(around));
+        let opened = rustix::fs::openat(CWD, around, PLACE | OFlags::DIRECTORY, Mode::empty());
+        Ok(Self { around: opened.context("open", || around)?, name: name_of(path, name)?, path: path.into() })
+    }
+
+    /// The directory `place` below an open one, reached through no link; `path` is for messages.
+    ///
+    /// # Errors
+    /// If there is no directory around it.
+    pub fn beneath(base: impl AsFd, place: &Path, path: PathBuf) -> Result<Self> {
+        let (parent, name) = (place.parent().unwrap_or(Path::new("")), place.file_name().unwrap_or_default());
+        let around = sys::open_beneath(base, parent.as_os_str().as_bytes()).context("open", || &path)?;
+        Ok(Self { around, name: name_of(&path, name.as_bytes())?, path })
+    }
+
+    /// The path, as the user gave it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the directory, if it may be emptied.
+    ///
+    /// # Errors
+    /// Of the kind `invalid` for a link, a mount point or anything else with a file system of its own, the
+    /// current directory and those around it, and home directories and those around them.
+    pub fn open(&self) -> Result<OwnedFd> {
+        let opened = match sys::open_here(&self.around, &self.name) {
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                return Err(refused(&self.path, "is no directory, or a symbolic link to one"));
+            }
+            Err(Errno::XDEV) => return Err(refused(&self.path, "is a mount point")),
+            other => other.context("open", || &self.path)?,
+        };
+        let stat = |file: &OwnedFd| Attributes::of_open(file).context("stat", || &self.path);
+        let (this, around) = (stat(&opened)?.id, stat(&self.around)?.id);
+        if this.device != around.device {
+            return Err(refused(&self.path, "is a file system of its own"));
+        }
+        let current = rustix::fs::openat(CWD, c".", PLACE, Mode::empty()).and_then(upwards);
+        if current.context("look at what is around", || ".")?.contains(&this) {
+            return Err(refused(&self.path, "is the current directory or holds it"));
+        }
+        if homes().iter().any(|home| holds(this, home)) {
+            return Err(refused(&self.path, "is a home directory or holds one"));
+        }
+        Ok(opened)
+    }
+
+    /// Makes the directory, or opens it if it is there, may be filled and is empty.
+    ///
+    /// # Errors
+    /// As of [`Target::open`], and of the kind `invalid` if there is anything in it.
+    pub fn make_or_open_empty(&self) -> Result<OwnedFd> {
+        match rustix::fs::mkdirat(&self.around, &self.name, sys::DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Error::system("create directory", &self.path, errno)),
+        }
+        let opened = self.open()?;
+        if is_empty(&opened).context("list", || &self.path)? {
+            return Ok(opened);
+        }
+        Err(Error::Invalid(format!("{} is not empty: name a new or an empty directory", self.path.display())))
+    }
+
+    /// Whether it lies, or would lie, within this directory, or is this very one.
+    ///
+    /// # Errors
+    /// If what is around it cannot be looked at.
+    pub fn is_within(&self, directory: impl AsFd) -> Result<bool> {
+        let other = Attributes::of_open(directory).context("stat", || &self.path)?.id;
+        let itself = Attributes::of(&self.around, &self.name).is_ok_and(|found| found.id == other);
+        let around = rustix::fs::openat(&self.around, c".", PLACE, Mode::empty()).and_then(upwards);
+        Ok(itself || around.context("look at what is around", || &self.path)?.contains(&other))
+    }
+
+    /// Removes the directory, which has to be empty and to be this one.
+    ///
+    /// # Errors
+    /// If it is neither, or refuses.
+    pub fn remove(&self, opened: impl AsFd) -> rustix::io::Result<()> {
+        let (found, expected) = (Attributes::of(&self.around, &self.name)?, Attributes::of_open(opened)?);
+        if found.id != expected.id {
+            return Err(Errno::NOENT);
+        }
+        rustix::fs::unlinkat(&self.around, &self.name, AtFlags::REMOVEDIR)
+    }
+
+    /// Makes the names of the directory around it durable.
+    ///
+    /// # Errors
+    /// If that cannot be opened or synced.
+    pub fn sync_name(&self) -> rustix::io::Result<()> {
+        rustix::fs::fsync(sys::open_directory(&self.around, c".")?)
+    }
+}
+
+fn refused(path: &Path, why: &str) -> Error {
+    Error::Invalid(format!(
+        "refused: {} {why}; name a directory that holds nothing but what may go",
+        path.display()
+    ))
+}
+
+fn name_of(path: &Path, name: &[u8]) -> Result<CString> {
+    CString::new(name).map_err(|_| refused(path, "has a zero byte in its name"))
+}
+
+/// The path around the last component, and that component, unless it is none of its own. By bytes:
+/// `Path` takes `a/.` for `a`.
+fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = path.iter().rposition(|&byte| byte != b'/')? + 1;
+    let path = &path[..end];
+    let (around, name) = match path.iter().rposition(|&byte| byte == b'/') {
+        None => (&b"."[..], path),
+        Some(0) => (&b"/"[..], &path[1..]),
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+    };
+    (!matches!(name, b"." | b"..")).then_some((around, name))
+}
+
+/// This directory and all around it. A mount can have the same number as the directory it lies in, so
+/// only the root of the name space is its own parent in both.
+fn upwards(mut at: OwnedFd) -> rustix::io::Result<Vec<FileId>> {
+    let (mut found, mut last) = (Vec::new(), None);
+    loop {
+        let id = Attributes::of_open(&at)?.id;
+        let mount = rustix::fs::statx(&at, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id;
+        if last == Some((id, mount)) {
+            return Ok(found);
+        }
+        found.push(id);
+        last = Some((id, mount));
+        at = rustix::fs::openat(&at, c"..", PLACE, Mode::empty())?;
+    }
+}
+
+fn is_empty(directory: &OwnedFd) -> rustix::io::Result<bool> {
+    let mut dents = Dents::default();
+    loop {
+        let bytes = dents.read(directory)?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        if entries(bytes).any(|entry| !entry.is_dot()) {
+            return Ok(false);
+        }
+    }
+}
+
+/// The home directories of all accounts of this system, and of whoever runs this.
+fn homes() -> Vec<PathBuf> {
+    let accounts = std::fs::read(ACCOUNTS).unwrap_or_default();
+    let homes = accounts.split(|&byte| byte == b'\n').filter_map(|line| line.split(|&b| b == b':').nth(5));
+    let homes =
+        homes.filter(|home| home.starts_with(b"/")).map(|home| PathBuf::from(OsStr::from_bytes(home)));
+    homes.chain(std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())).collect()
+}
+
+/// Whether a home directory is this one or lies in it. One that cannot be looked at cannot be emptied.
+fn holds(directory: FileId, home: &Path) -> bool {
+    let around = rustix::fs::openat(CWD, home, PLACE, Mode::empty()).and_then(upwards);
+    around.is_ok_and(|around| around.contains(&directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_at_the_end_of_a_path_is_a_target() {
+        for path in
+            ["", "/", "//", "/.", "/..", "//..//", ".", "./", "..", "../", "a/.", "a/..", "a/./", "./a/../.."]
+        {
+            assert_eq!(split(path.as_bytes()), None, "{path}");
+        }
+        let names =
+            [("a", ".", "a"), ("a//", ".", "a"), ("/a", "/", "a"), ("//a/", "/", "a"), ("../a", "..", "a")];
+        let deeper =
+            [("a/../b", "a/..", "b"), ("a/b///", "a", "b"), ("a/...", "a", "..."), ("a//b", "a/", "b")];
+        for (path, around, name) in names.into_iter().chain(deeper) {
+            assert_eq!(split(path.as_bytes()), Some((around.as_bytes(), name.as_bytes())), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_around_everything_and_accounts_have_homes() {
+        let at = |path: &Path| rustix::fs::openat(CWD, path, PLACE, Mode::empty()).unwrap();
+        let root = Attributes::of_open(at(Path::new("/"))).unwrap().id;
+        assert_eq!(upwards(at(Path::new("/"))).unwrap(), [root]);
+        assert_eq!(upwards(at(Path::new("/proc/self"))).unwrap().last(), Some(&root));
+        assert!(homes().iter().any(|home| holds(root, home)));
+    }
+}
