@@ -190,3 +190,15 @@ def test_estimates() -> None:
     assert ENGINE.space_bytes(parameters) == 1000 * (8192 + 1024) + 2 * 4096
     slow = ENGINE.parse_parameters({"files": 1000, "fsync": True})
     assert ENGINE.expected_s(slow) > ENGINE.expected_s(parameters)
+
+
+def test_lengths_from_a_range_and_a_random_order_of_reads() -> None:
+    raw = {"files": 100, "size": "1k", "max-size": "9kb", "order": "random", "operations": "read"}
+    parameters = ENGINE.parse_parameters(raw)
+    commands = ENGINE.commands(parameters, Job(directory=Path("/d"), scratch=Path("/s"), seed=3))
+    for argv in (*commands.prepare, commands.run, *commands.cleanup):
+        assert {"--size=1k", "--max-size=9k", "--order=random", "--seed=3"} <= set(argv)
+    assert ENGINE.space_bytes(parameters) >= 100 * 5 * 1024
+    for wrong, what in ({"size": "4k", "max-size": "1k"}, "less than 'size'"), ({"order": "depth"}, "no order"):
+        with pytest.raises(ValidationError, match=what):
+            ENGINE.parse_parameters(wrong)

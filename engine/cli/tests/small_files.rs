@@ -57,6 +57,44 @@ fn each_operation_can_be_its_own_process() {
 }
 
 #[test]
+fn lengths_are_drawn_alike_in_every_step_and_order() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let drawn = ["--files", "300", "--size", "1k", "--max-size", "9k", "--seed", "5", "--dirs", "3"];
+    let made = succeed(&[&["small-files", path, "--operations", "create"][..], &drawn].concat());
+    let mut lengths: Vec<u64> = fs::read_dir(directory.path().join("fslab-small-files"))
+        .unwrap()
+        .flat_map(|each| fs::read_dir(each.unwrap().path()).unwrap())
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    assert!(lengths.len() > 200, "{} different lengths", lengths.len());
+    assert!(lengths[0] >= 1024 && lengths[lengths.len() - 1] <= 9 * 1024);
+    for order in ["created", "random", "reverse"] {
+        let steps = ["small-files", path, "--operations", "stat,read", "--order", order, "--threads", "2"];
+        let read = succeed(&[&steps[..], &drawn].concat());
+        assert_eq!(read["operations"][1]["bytes"], made["operations"][0]["bytes"]);
+    }
+    let other = ["small-files", path, "--operations", "read", "--seed", "6"];
+    let (refused, status) = run(&[&other[..], &drawn[..6], &drawn[8..]].concat());
+    assert_ne!(status, Some(0), "another seed draws other lengths: {refused:#}");
+    succeed(&[&["small-files", path, "--operations", "delete", "--order", "random"][..], &drawn].concat());
+}
+
+#[test]
+fn a_range_of_lengths_has_its_ends_in_order() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let (refused, status) = run(&["small-files", path, "--size", "4k", "--max-size", "1k"]);
+    assert_ne!(status, Some(0));
+    assert!(
+        refused["error"]["message"].to_string().contains("--max-size is less than --size"),
+        "{refused:#}"
+    );
+}
+
+#[test]
 fn contents_depend_on_the_seed_and_on_nothing_else() {
     let read = |seed: &str, threads: &str| {
         let directory = tempdir().unwrap();

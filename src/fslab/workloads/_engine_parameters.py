@@ -26,9 +26,10 @@ APPLIES: Mapping[str, Iterable[str]] = {
     "files": ("small-files", "meta"),
     "dirs": ("small-files", "meta"),
     "size": ("small-files",),
+    "max_size": ("small-files",),
     "fsync": ("small-files",),
     "syncfs": ("small-files", "meta", "delete"),
-    "order": ("meta", *TREE),
+    "order": ("small-files", "meta", *TREE),
     "scale": TREE,
     "classes": TREE,
     "compressibility": TREE,
@@ -80,6 +81,11 @@ class EngineParameters(Parameters):
     )
     files: int = Field(default=10_000, ge=1, description="small-files, meta: number of files")
     size: Size = Field(default="4k", description="small-files: length of each file; 0 makes them empty")
+    max_size: Size | None = Field(
+        default=None,
+        alias="max-size",
+        description="small-files: length of the longest; lengths are drawn evenly from `size` on; default: all alike",
+    )
     dirs: int = Field(
         default=1, ge=1, description="small-files, meta: directories that the files are spread over"
     )
@@ -89,7 +95,8 @@ class EngineParameters(Parameters):
         description="small-files, meta, delete: end what changes anything with a syncfs, measured too",
     )
     order: Text | None = Field(
-        default=None, description="meta: created, reverse, random; trees: depth, breadth"
+        default=None, description="small-files, meta: created, reverse, random (how files are gone through once they are created); "
+        "trees: depth, breadth"
     )
     scale: float = Field(
         default=0.002, gt=0, description="trees: factor on the number of files of each class"
@@ -162,11 +169,28 @@ class EngineParameters(Parameters):
             raise ValueError(f"each once, in the order {', '.join(known)}")
         return value
 
+    @field_validator("max_size")
+    @classmethod
+    def _not_less(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and parse_size(value) < parse_size(info.data.get("size", "0")):
+            raise ValueError(f"'{value}' is less than 'size'")
+        return value
+
+    @property
+    def largest_bytes(self) -> int:
+        """Of a small file, at most."""
+        return parse_size(self.max_size or self.size)
+
+    @property
+    def mean_bytes(self) -> float:
+        """Of a small file."""
+        return (parse_size(self.size) + self.largest_bytes) / 2
+
     @field_validator("order")
     @classmethod
     def _orders(cls, value: str | None, info: ValidationInfo) -> str | None:
-        meta = info.data.get("operation") == "meta"
-        known = ("created", "reverse", "random") if meta else ("depth", "breadth")
+        files = info.data.get("operation") in STEPS
+        known = ("created", "reverse", "random") if files else ("depth", "breadth")
         if value is not None and value not in known:
             raise ValueError(f"no order '{value}': {nearest(value, known)}")
         return value

@@ -111,7 +111,8 @@ class Engine(Workload[EngineParameters]):
             return copies * (
                 parameters.tree_bytes * 5 // 4 + parameters.tree_files * (_BLOCK_BYTES + _INODE_BYTES)
             )
-        size = parse_size(parameters.size) if parameters.operation == "small-files" else 0
+        size = int(parameters.mean_bytes) + _BLOCK_BYTES // 2 if parameters.max_size else parse_size(parameters.size)
+        size = size if parameters.operation == "small-files" else 0
         blocks = -(-size // _BLOCK_BYTES)
         return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + parameters.dirs * _BLOCK_BYTES
 
@@ -148,6 +149,7 @@ def _argv(parameters: EngineParameters, job: Job, operations: tuple[str, ...]) -
         f"--files={parameters.files}",
         f"--dirs={parameters.dirs}",
         *((f"--size={parameters.size}",) if small else ()),
+        *((f"--max-size={parameters.max_size}",) if parameters.max_size else ()),
         *((f"--order={parameters.order}",) if parameters.order else ()),
         *(("--fsync",) if parameters.fsync else ()),
         *(() if parameters.syncfs else ("--no-syncfs",)),
@@ -201,7 +203,7 @@ def _working_set(parameters: EngineParameters, manifest: Mapping[str, Any] | Non
     if parameters.operation == "meta":
         return None
     if parameters.operation == "small-files":
-        return parameters.files * parse_size(parameters.size) or None
+        return int(parameters.files * parameters.mean_bytes) or None
     copies = 2 if parameters.operation == "sync-write" else 1
     return copies * int(manifest["apparent_bytes"]) if manifest else None
 

@@ -51,10 +51,20 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum TypedOrder {
+pub(crate) enum TypedOrder {
     Created,
     Reverse,
     Random,
+}
+
+impl From<TypedOrder> for FileOrder {
+    fn from(order: TypedOrder) -> Self {
+        match order {
+            TypedOrder::Created => Self::Created,
+            TypedOrder::Reverse => Self::Reverse,
+            TypedOrder::Random => Self::Random,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -100,11 +110,7 @@ impl Arguments {
             files: self.files,
             directories: self.dirs,
             threads: self.measured.threads,
-            order: match self.order {
-                TypedOrder::Created => FileOrder::Created,
-                TypedOrder::Reverse => FileOrder::Reverse,
-                TypedOrder::Random => FileOrder::Random,
-            },
+            order: self.order.into(),
             operations: if typed.is_empty() { Step::ALL.to_vec() } else { typed },
             syncfs: !self.no_syncfs,
             seed: self.seed,

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use fslab_engine::operations::small_files::{Parameters, Step, run};
 
 use super::Shown;
+use super::meta::TypedOrder;
 use crate::options::Measured;
 use crate::units::parse_size;
 
@@ -29,9 +30,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
     size: u64,
 
+    /// Draw the length of each file evenly from --size up to this
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_size: Option<u64>,
+
     /// In how many directories; with as many as threads, each thread has its own
     #[arg(long, value_name = "N", default_value_t = 1)]
     dirs: u64,
+
+    /// In which order each thread goes through its files; they are always created in their order
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = TypedOrder::Created)]
+    order: TypedOrder,
 
     /// Call fsync on each file before it is closed
     #[arg(long)]
@@ -80,11 +89,15 @@ impl From<Operation> for Step {
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
+        let largest_bytes = self.max_size.unwrap_or(self.size);
+        anyhow::ensure!(largest_bytes >= self.size, "--max-size is less than --size");
         let parameters = Parameters {
             directory: self.directory.clone(),
             files: self.files,
             size_bytes: self.size,
+            largest_bytes,
             directories: self.dirs,
+            order: self.order.into(),
             threads: self.measured.threads,
             fsync: self.fsync,
             syncfs: !self.no_syncfs,

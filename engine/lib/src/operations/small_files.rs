@@ -14,6 +14,7 @@ use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
 use crate::measure::recorder::{Recorder, Syscall};
+use crate::random::mix;
 use crate::room::{self, Need};
 use crate::workset::{File, FileOrder, Files, Shape, WorkSet};
 use crate::{memory, sys};
@@ -24,6 +25,8 @@ pub const WORK_DIRECTORY: &str = "fslab-small-files";
 const LETTER: u8 = b'f';
 /// Longest piece that is read or written at once.
 const CHUNK: usize = 1 << 20;
+/// Lengths are drawn apart from contents.
+const LENGTHS: u64 = 0x6c65_6e67_7468_7321;
 
 /// One step of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,10 +75,14 @@ pub struct Parameters {
     pub directory: PathBuf,
     /// How many files.
     pub files: u64,
-    /// How long each is.
+    /// How long each is, or the shortest where they differ.
     pub size_bytes: u64,
+    /// How long the longest may be: lengths are drawn evenly from `size_bytes` on.
+    pub largest_bytes: u64,
     /// In how many directories.
     pub directories: u64,
+    /// In which order each thread goes through its files; they are always created in their order.
+    pub order: FileOrder,
     /// With how many threads; each has its own contiguous share of the files.
     pub threads: usize,
     /// Whether each file is synced before it is closed.
@@ -92,9 +99,20 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    fn shape(&self) -> Shape {
+    fn shape(&self, step: Step) -> Shape {
         let Self { files, directories, threads, seed, .. } = *self;
-        Shape { files, directories, threads, order: FileOrder::Created, seed }
+        let order = if step == Step::Create { FileOrder::Created } else { self.order };
+        Shape { files, directories, threads, order, seed }
+    }
+
+    /// The length of file number `index`: the same in every step.
+    #[inline]
+    fn length_of(&self, index: u64) -> u64 {
+        let range = self.largest_bytes.saturating_sub(self.size_bytes);
+        if range == 0 {
+            return self.size_bytes;
+        }
+        self.size_bytes + mix(self.seed ^ LENGTHS ^ mix(index)) % range.saturating_add(1)
     }
 }
 
@@ -110,7 +128,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
         if made {
             check_room(parameters)?;
         }
-        let set = WorkSet::new(&parameters.directory, WORK_DIRECTORY, parameters.shape(), made)?;
+        let set = WorkSet::new(&parameters.directory, WORK_DIRECTORY, parameters.shape(step), made)?;
         let result = run_step(parameters, &set, step);
         if made && matches!(&result, Err(error) if !matches!(error, Error::Interrupted(_))) {
             set.remove_everything(LETTER);
@@ -142,17 +160,20 @@ fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operat
 
 /// Fails if the files do not fit where they are to be made.
 fn check_room(parameters: &Parameters) -> Result<()> {
-    parameters.shape().check()?;
+    parameters.shape(Step::Create).check()?;
     let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;
     let memory = (piece_of(parameters) as u64).saturating_mul(parameters.threads as u64);
     let mut need = Need { entries: parameters.directories, memory, ..Need::default() };
-    need.files(parameters.files, parameters.size_bytes);
+    need.files(
+        parameters.files,
+        parameters.size_bytes.midpoint(parameters.largest_bytes.max(parameters.size_bytes)),
+    );
     room::check(directory, &parameters.directory, &need)
 }
 
 /// How much is read or written at once.
 fn piece_of(parameters: &Parameters) -> usize {
-    usize::try_from(parameters.size_bytes).map_or(CHUNK, |size| size.min(CHUNK))
+    usize::try_from(parameters.largest_bytes.max(parameters.size_bytes)).map_or(CHUNK, |size| size.min(CHUNK))
 }
 
 fn wrong_length(file: &File<'_>, found: u64, expected: u64) -> Error {
@@ -167,8 +188,8 @@ fn create(
     parameters: &Parameters,
 ) -> Result<()> {
     let pieces = buffer.len() - 1;
-    let length =
-        |offset: u64| usize::try_from(parameters.size_bytes - offset).map_or(pieces, |l| l.min(pieces));
+    let size = parameters.length_of(file.index);
+    let length = |offset: u64| usize::try_from(size - offset).map_or(pieces, |l| l.min(pieces));
     contents.fill(file.index, 0, &mut buffer[..length(0)]);
     recorder.begin();
     let descriptor =
@@ -176,7 +197,7 @@ fn create(
             .context("create", || file.path(LETTER))?;
     recorder.lap(Syscall::Open);
     let mut offset = 0;
-    while offset < parameters.size_bytes {
+    while offset < size {
         let piece = &mut buffer[..length(offset)];
         if offset > 0 {
             contents.fill(file.index, offset / BLOCK as u64, piece);
@@ -192,7 +213,7 @@ fn create(
     }
     drop(descriptor);
     recorder.lap(Syscall::Close);
-    recorder.end(parameters.size_bytes);
+    recorder.end(size);
     Ok(())
 }
 
@@ -201,11 +222,8 @@ fn stat(recorder: &mut Recorder<'_>, file: &File<'_>, parameters: &Parameters) -
         .context("stat", || file.path(LETTER))?;
     recorder.end_sole(Syscall::Stat, 0);
     let length = u64::try_from(found.st_size).unwrap_or(0);
-    if length == parameters.size_bytes {
-        Ok(())
-    } else {
-        Err(wrong_length(file, length, parameters.size_bytes))
-    }
+    let expected = parameters.length_of(file.index);
+    if length == expected { Ok(()) } else { Err(wrong_length(file, length, expected)) }
 }
 
 fn read(
@@ -231,11 +249,8 @@ fn read(
     drop(descriptor);
     recorder.lap(Syscall::Close);
     recorder.end(length);
-    if length == parameters.size_bytes {
-        Ok(())
-    } else {
-        Err(wrong_length(file, length, parameters.size_bytes))
-    }
+    let expected = parameters.length_of(file.index);
+    if length == expected { Ok(()) } else { Err(wrong_length(file, length, expected)) }
 }
 
 fn delete(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
