@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import UnsafeError
 from fslab.record import Status, TrialRecord
 from fslab.storage import Site
 
@@ -139,3 +142,9 @@ def test_a_report_of_a_part_is_not_looked_for_through_a_link(site: Site, tmp_pat
     assert found.status is Status.FAILED
     assert "a/stdout: the tool's report file cannot be read" in str(found.error)
     assert "secret" not in str(found.raw)
+
+
+def test_a_stored_file_name_that_leads_elsewhere_is_refused(site: Site) -> None:
+    for name in ("../../x", "/etc/x", "a/../../../x"):
+        with pytest.raises(UnsafeError, match="leads out of its directory"):
+            run(site, "command", {"run": "sh {file}", "file": name, "file_text": "true"})

@@ -199,6 +199,9 @@ def test_lengths_from_a_range_and_a_random_order_of_reads() -> None:
     for argv in (*commands.prepare, commands.run, *commands.cleanup):
         assert {"--size=1k", "--max-size=9k", "--order=random", "--seed=3"} <= set(argv)
     assert ENGINE.space_bytes(parameters) >= 100 * 5 * 1024
-    for wrong, what in ({"size": "4k", "max-size": "1k"}, "less than 'size'"), ({"order": "depth"}, "no order"):
+    for wrong, what in (
+        ({"size": "4k", "max-size": "1k"}, "less than 'size'"),
+        ({"order": "depth"}, "no order"),
+    ):
         with pytest.raises(ValidationError, match=what):
             ENGINE.parse_parameters(wrong)

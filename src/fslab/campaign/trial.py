@@ -128,9 +128,7 @@ def _measure(
     cold = cell.cache is Cache.COLD
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=evidence.traced)
     commands = workload.commands(parameters, job)
-    for name, text in commands.inputs.items():
-        (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (scratch / name).write_text(text, "utf-8")
+    _write_inputs(commands.inputs, scratch)
     for argv in commands.prepare:
         site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
     evidence.caches_dropped = _settle(cell.cache, up)
@@ -163,6 +161,15 @@ def _measure(
             up.mount()
         for argv in commands.cleanup:
             site.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
+
+
+def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
+    """Names come from stored cells: none may lead elsewhere."""
+    for name, text in texts.items():
+        if {"", ".", ".."} & set(name.split("/")):
+            raise UnsafeError(f"the file '{name}' of the workload leads out of its directory")
+        (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        foreign.write_new(scratch / name, text.encode())
 
 
 def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> stack.Stack:

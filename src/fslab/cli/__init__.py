@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from fslab.cli import (
+    campaigns,
     claims,
     clean,
     compare,
@@ -63,6 +64,9 @@ app.command("claims", short_help="What is claimed, by printed and by our own fig
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
 app.command("features", short_help="What file systems can do, tried on scratch volumes.")(features.features)
+app.command("name", short_help="Give a campaign a name.")(campaigns.name)
+app.command("note", short_help="Keep a note with a campaign.")(campaigns.note)
+app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)
 app.command("schema", short_help="The study language, for editors and people.")(schema.schema)
 
 

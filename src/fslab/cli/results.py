@@ -110,6 +110,8 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = [
         {
             "campaign": campaign.id,
+            "name": campaign.name,
+            "note": campaign.note,
             "study": campaign.study_id,
             "status": _state(campaign),
             "trials": store.count(campaign.id),
@@ -123,12 +125,13 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
         print_json(rows)
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("campaign", "study", "status", "trials", "title"):
+    for title in ("campaign", "study", "status", "trials", "name", "title"):
         table.add_column(title, no_wrap=title == "campaign", overflow="fold")
     for row in rows:
         table.add_row(
             *(Text(str(row[key])) for key in ("campaign", "study", "status")),
             _done(row),
+            Text(row["name"] or ""),
             Text(row["title"], style="dim"),
         )
     console().print(table)

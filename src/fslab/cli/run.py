@@ -106,6 +106,13 @@ def run(
         ),
     ] = None,
     allow_commands: AllowOption = False,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A name for the campaign, to be used instead of its id."),
+    ] = None,
+    note: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A note to keep with the campaign.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="One line per trial also on a terminal.")
@@ -140,6 +147,10 @@ def run(
     limit_s = _seconds(budget)
     more = (trials, max_trials) if resume else (None, None)
     trials, max_trials = (None, None) if resume else (trials, max_trials)
+    if resume and (name is not None or note is not None):
+        raise UsageError(
+            "the campaign is there already", where="--name, --note", hint="fslab name, fslab note"
+        )
     repeats = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
     settings = [*(settings or []), *(f"{key}={value}" for key, value in repeats.items() if value is not None)]
     settings += _until_decided(study, settings, precision, until) if until_decided else []
@@ -157,11 +168,11 @@ def run(
         if resume:
             campaign = _extended(opened, study, *more) if any(more) else _to_resume(opened, study)
             consent.check(campaign.cells, allowed=allow_commands)
-            for note in consent.changed_files(campaign.settings):
-                console(stderr=True).print(note, markup=False)
+            for changed in consent.changed_files(campaign.settings):
+                console(stderr=True).print(changed, markup=False)
         else:
             campaign, own_limit_s = _created(
-                opened, _named(study), settings or [], limit_s, wipe or [], allow_commands
+                opened, _named(study), settings or [], limit_s, wipe or [], allow_commands, name, note
             )
             limit_s = limit_s or own_limit_s
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
@@ -249,6 +260,8 @@ def _created(
     limit_s: float | None,
     wipe: list[str],
     allow_commands: bool = False,
+    called: str | None = None,
+    note: str | None = None,
 ) -> tuple[Campaign, float | None]:
     """A new campaign of a study, checked to be possible and stored, and the study's own budget in seconds."""
     from datetime import UTC, datetime
@@ -280,6 +293,8 @@ def _created(
         trials=study.trials,
         machine=facts.gather(),
         created=datetime.now(UTC),
+        name=called,
+        note=note,
     )
     preflight.check(campaign.id, campaign.cells, frozenset(wipe), _tell)
     consent.check(campaign.cells, allowed=allow_commands)

@@ -32,6 +32,7 @@ class Campaign(Frozen):
     ``study_source`` is the study file's text, ``settings`` what the command line changed, ``seed`` what the
     order of trials was drawn from, ``trials`` how many are planned per cell at least, ``machine`` the facts of
     the machine. Devices that the user named for wiping are not kept: a resumed campaign must be told again.
+    ``name`` and ``note`` are the user's own, and can be changed.
     """
 
     id: Word
@@ -45,6 +46,8 @@ class Campaign(Frozen):
     machine: dict[str, Any] = Field(default_factory=dict)
     created: AwareDatetime
     status: CampaignStatus = CampaignStatus.RUNNING
+    name: str | None = None
+    note: str | None = None
 
     @property
     def stopping(self) -> Stopping:

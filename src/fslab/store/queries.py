@@ -12,6 +12,7 @@ from sqlalchemy import (
     Select,
     Table,
     case,
+    delete,
     func,
     insert,
     null,
@@ -24,7 +25,17 @@ from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.store import rows
 from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.store.schema import campaigns, cells, metrics, probes, raw_output, traced, trials, warnings
+from fslab.store.schema import (
+    campaigns,
+    cells,
+    deletions,
+    metrics,
+    probes,
+    raw_output,
+    traced,
+    trials,
+    warnings,
+)
 
 Grouped = dict[int, list[RowMapping]]
 
@@ -45,6 +56,32 @@ def update_status(connection: Connection, campaign_id: str, status: CampaignStat
     """Whether there was such a campaign to change."""
     change = update(campaigns).where(campaigns.c.id == campaign_id).values(status=status.value)
     return connection.execute(change).rowcount > 0
+
+
+def named(connection: Connection) -> dict[str, str]:
+    """The ids of campaigns by their names."""
+    wanted = select(campaigns.c.name, campaigns.c.id).where(campaigns.c.name.is_not(None))
+    return {str(name): str(found) for name, found in connection.execute(wanted)}
+
+
+def update_words(connection: Connection, campaign_id: str, words: Mapping[str, str | None]) -> None:
+    """A campaign's ``name`` or ``note``."""
+    connection.execute(update(campaigns).where(campaigns.c.id == campaign_id).values(words))
+
+
+def delete_campaign(connection: Connection, campaign_id: str) -> None:
+    """A campaign with all that belongs to it. Only a row of ``deletions`` lets the triggers pass."""
+    number = connection.execute(select(campaigns.c.number).where(campaigns.c.id == campaign_id)).scalar_one()
+    connection.execute(insert(deletions).values(campaign=number))
+    own_cells = select(cells.c.number).where(cells.c.campaign == number)
+    own_trials = select(trials.c.number).where(trials.c.cell.in_(own_cells))
+    for table in (metrics, probes, warnings, raw_output):
+        connection.execute(delete(table).where(table.c.trial.in_(own_trials)))
+    connection.execute(delete(trials).where(trials.c.cell.in_(own_cells)))
+    connection.execute(delete(traced).where(traced.c.campaign == number))
+    connection.execute(delete(cells).where(cells.c.campaign == number))
+    connection.execute(delete(deletions).where(deletions.c.campaign == number))
+    connection.execute(delete(campaigns).where(campaigns.c.number == number))
 
 
 def update_plan(connection: Connection, campaign: Campaign) -> bool:

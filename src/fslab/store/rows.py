@@ -31,7 +31,10 @@ def plain(model: BaseModel) -> Row:
 def campaign_row(campaign: Campaign) -> Row:
     """A campaign without its cells."""
     dump = plain(campaign)
-    kept = {name: dump[name] for name in ("id", "study_id", "study_title", "study_source", "settings")}
+    kept = {
+        name: dump[name]
+        for name in ("id", "study_id", "study_title", "study_source", "settings", "name", "note")
+    }
     return {
         **kept,
         "seed": campaign.seed,

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Dialect,
     Float,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -26,7 +27,11 @@ from sqlalchemy import (
 )
 
 VERSION_TABLE = "fslab_version"
-REVISIONS = ("0001", "0002")  # oldest first; a test compares them with the files in migrations/versions
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+)  # oldest first; a test compares them with the files in migrations/versions
 
 
 class Utc(TypeDecorator[datetime]):
@@ -82,6 +87,9 @@ campaigns = Table(
     Column("machine", Json, nullable=False),
     Column("created", Utc, nullable=False),
     Column("status", String(32), nullable=False),
+    Column("name", String(128)),
+    Column("note", Text),
+    Index("campaign_name", "name", unique=True),
 )
 
 cells = Table(
@@ -163,5 +171,8 @@ traced = Table(
     Column("cell", String(32), nullable=False),
     Column("record", Json, nullable=False),
 )
+
+# Campaigns that are being deleted: what belongs to them may go only while they are here, in one transaction.
+deletions = Table("deletions", metadata, Column("campaign", ForeignKey("campaigns.number"), primary_key=True))
 
 IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output", "traced")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -22,6 +22,7 @@ from fslab.store.database import WRITING, believed, open_engine, place_of, store
 from fslab.store.patience import Patience
 
 LAST = "last"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")
 _BACK = re.compile(r"last(?:~(\d{1,6}))?")
 
 
@@ -64,6 +65,7 @@ class Store:
         with self._writing() as connection:
             if campaign.id in queries.campaign_ids(connection):
                 raise StoreError(f"there is already a campaign '{campaign.id}'", where=self.path)
+            self._check_name(connection, campaign.name, campaign.id)
             queries.insert_campaign(connection, campaign)
 
     def set_campaign_status(self, campaign_id: str, status: CampaignStatus) -> None:
@@ -81,19 +83,42 @@ class Store:
             if not queries.update_plan(connection, campaign):
                 raise StoreError(f"no campaign '{campaign.id}'", where=self.path)
 
+    def name_campaign(self, wanted: str, name: str | None) -> str:
+        """Give a campaign a name, or take it away; its id. StoreError if another one has the name, or it could be taken
+        for an id."""
+        with self._writing() as connection:
+            found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
+            self._check_name(connection, name, found)
+            queries.update_words(connection, found, {"name": name})
+            return found
+
+    def note_campaign(self, wanted: str, note: str | None) -> str:
+        """Keep a note with a campaign instead of the one it has; its id."""
+        with self._writing() as connection:
+            found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
+            queries.update_words(connection, found, {"note": note})
+            return found
+
+    def delete_campaign(self, campaign_id: str) -> None:
+        """Remove a campaign with its trials, whole or not at all. StoreError if there is none of that id."""
+        with self._writing() as connection:
+            if campaign_id not in queries.campaign_ids(connection):
+                raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+            queries.delete_campaign(connection, campaign_id)
+
     def campaigns(self) -> list[Campaign]:
         """All campaigns, oldest first."""
         with self._reading() as connection:
             return queries.select_campaigns(connection)
 
     def campaign(self, wanted: str = LAST) -> Campaign:
-        """The campaign of an id, or of a prefix that fits only one; ``last`` is the newest one, ``last~1`` the
-        one before it.
+        """The campaign of an id or a name, or of an id's prefix that fits only one; ``last`` is the newest one,
+        ``last~1`` the one before it.
 
         StoreError with the nearest ids, or with the ids that a prefix could mean.
         """
         with self._reading() as connection:
-            found = self._resolve(wanted, queries.campaign_ids(connection))
+            found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
             return queries.select_campaigns(connection, found)[0]
 
     def add_trial(self, record: TrialRecord) -> None:
@@ -189,11 +214,23 @@ class Store:
         with translated(self.path), self._writer.begin() as connection:
             yield connection
 
-    def _resolve(self, wanted: str, ids: list[str]) -> str:
+    def _check_name(self, connection: Connection, name: str | None, campaign_id: str) -> None:
+        if name is None:
+            return
+        if not _NAME.fullmatch(name) or _BACK.fullmatch(name):
+            what = f"'{name}' is not a name: it begins with a letter, and has letters, digits, '.', '_', '+' and '-'"
+            raise StoreError(what, where=self.path)
+        if (other := queries.named(connection).get(name, campaign_id)) != campaign_id:
+            hint = f"another name, or: fslab name {other} ''"
+            raise StoreError(f"campaign '{other}' is called '{name}' already", where=self.path, hint=hint)
+
+    def _resolve(self, wanted: str, ids: list[str], named: Mapping[str, str]) -> str:
         if not ids:
             raise StoreError("the store has no campaign yet", where=self.path, hint="fslab run quick")
         if wanted in ids:
             return wanted
+        if wanted in named:
+            return named[wanted]
         if back := _BACK.fullmatch(wanted):
             steps = int(back[1] or 0)
             if steps >= len(ids):
@@ -209,4 +246,4 @@ class Store:
         if fitting:
             hint = f"it could be {', '.join(fitting)}: write more of it"
             raise StoreError(f"'{wanted}' fits {len(fitting)} campaigns", where=self.path, hint=hint)
-        raise StoreError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, ids))
+        raise StoreError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, [*ids, *named]))

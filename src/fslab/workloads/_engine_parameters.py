@@ -95,8 +95,9 @@ class EngineParameters(Parameters):
         description="small-files, meta, delete: end what changes anything with a syncfs, measured too",
     )
     order: Text | None = Field(
-        default=None, description="small-files, meta: created, reverse, random (how files are gone through once they are created); "
-        "trees: depth, breadth"
+        default=None,
+        description="small-files, meta: created, reverse, random (how files are gone through once they are created); "
+        "trees: depth, breadth",
     )
     scale: float = Field(
         default=0.002, gt=0, description="trees: factor on the number of files of each class"

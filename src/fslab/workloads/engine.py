@@ -111,7 +111,11 @@ class Engine(Workload[EngineParameters]):
             return copies * (
                 parameters.tree_bytes * 5 // 4 + parameters.tree_files * (_BLOCK_BYTES + _INODE_BYTES)
             )
-        size = int(parameters.mean_bytes) + _BLOCK_BYTES // 2 if parameters.max_size else parse_size(parameters.size)
+        size = (
+            int(parameters.mean_bytes) + _BLOCK_BYTES // 2
+            if parameters.max_size
+            else parse_size(parameters.size)
+        )
         size = size if parameters.operation == "small-files" else 0
         blocks = -(-size // _BLOCK_BYTES)
         return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + parameters.dirs * _BLOCK_BYTES

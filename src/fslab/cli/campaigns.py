@@ -1,0 +1,67 @@
+"""``fslab name``, ``fslab note``, ``fslab delete``: what is kept beside trials, and removing both."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import CampaignArgument, StoreOption, console
+from fslab.errors import BusyError, UsageError
+
+
+def name(
+    campaign: Annotated[str, typer.Argument(help="Id of a campaign, the beginning of one, or 'last'.")],
+    name: Annotated[str, typer.Argument(help="Its name from now on; '' takes the name away.")],
+    store: StoreOption = None,
+) -> None:
+    """Give a campaign a name. Every verb takes it instead of the id."""
+    from fslab.store.store import Store
+
+    with Store.open(store, create=False) as opened:
+        found = opened.name_campaign(campaign, name or None)
+    typer.echo(f"{found} is called '{name}'" if name else f"{found} has no name")
+
+
+def note(
+    campaign: CampaignArgument = "last",
+    text: Annotated[
+        str | None, typer.Argument(help="The note from now on; '' takes it away; default: show it.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Keep a note with a campaign, or show it."""
+    from fslab.store.store import Store
+
+    with Store.open(store, create=False) as opened:
+        if text is not None:
+            opened.note_campaign(campaign, text or None)
+        found = opened.campaign(campaign)
+    console().print(found.note or f"{found.id} has no note", markup=False, soft_wrap=True)
+
+
+def delete(
+    campaigns: Annotated[list[str], typer.Argument(help="Ids or names; not 'last', and no beginnings.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Delete campaigns with all their trials. This cannot be undone; 'fslab export' keeps a copy."""
+    from fslab.campaign.journal import is_running
+    from fslab.store.store import Store
+
+    with Store.open(store, create=False) as opened:
+        found = [opened.campaign(wanted) for wanted in dict.fromkeys(campaigns)]
+        for wanted, campaign in zip(dict.fromkeys(campaigns), found, strict=True):
+            if wanted not in {campaign.id, campaign.name}:
+                raise UsageError(f"'{wanted}' is not a whole id or name", hint=f"fslab delete {campaign.id}")
+            if is_running(campaign.id):
+                raise BusyError(f"campaign {campaign.id} is running", hint="end it first")
+        for campaign in found:
+            what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
+            typer.echo(f"{what}, {opened.count(campaign.id)} trials", err=True)
+        if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
+            raise UsageError("nothing was deleted", hint="--yes deletes without asking")
+        for campaign in found:
+            opened.delete_campaign(campaign.id)
+    typer.echo(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")
