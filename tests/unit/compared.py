@@ -22,7 +22,13 @@ FACTS = {"kernel": "6.1.0-25", "governor": "performance", "hostname": "lab", "me
 
 def cell(stack: str = "ext4", workload: str = "rand-4k", bs: str = "4k", **more: Any) -> Cell:
     spec = more.pop("spec", StackSpec(name=stack, medium=MEDIUM, filesystem=stack))
-    return Cell(stack=spec, workload=WorkloadSpec(name=workload, tool="fio", parameters={"bs": bs}), **more)
+    return Cell(
+        stack=spec,
+        workload=WorkloadSpec(
+            name=workload, tool="fio", parameters={"rw": "randwrite", "size": "1g", "bs": bs}
+        ),
+        **more,
+    )
 
 
 def trials(

@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "probes": {"system"},
     "features": {"system"},
     "tracing": {"system"},
-    "explain": {"analysis", "stats"},
+    "explain": {"analysis", "stats", "workloads"},
     "machine": {"system", "storage"},
     "claims": {"analysis", "stats", "workloads"},
     "study": {"claims", "machine", "storage", "workloads"},

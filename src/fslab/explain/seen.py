@@ -10,7 +10,8 @@ from fslab.analysis.soundness import is_sound
 from fslab.cell import Cell
 from fslab.explain.statement import Figure
 from fslab.record import TrialRecord
-from fslab.units import Unit, parse_size
+from fslab.units import Unit
+from fslab.workloads import Traits, traits_of
 
 # What the method that split the traffic counted; the other figures of a trace come from its ring.
 OF_SPLIT = frozenset(
@@ -55,9 +56,9 @@ class Seen:
         return frozenset(shown) | frozenset(self.cell.stack.mount_options.split(","))
 
     @property
-    def parameters(self) -> dict[str, str | int | float | bool]:
-        """Of the workload."""
-        return self.cell.workload.parameters
+    def traits(self) -> Traits:
+        """What the workload does, as its tool tells of its parameters."""
+        return traits_of(self.cell.workload)
 
     @property
     def shares_disk(self) -> bool:
@@ -120,12 +121,14 @@ class Seen:
 
     def syncs(self) -> float | None:
         """How many fsyncs there were, as far as the parameters tell."""
-        if self.cell.workload.tool == "engine" and self.parameters.get("fsync"):
-            return float(self.parameters.get("files", 10_000))
-        every = self.parameters.get("fsync") or self.parameters.get("fdatasync")
-        if self.cell.workload.tool != "fio" or not every or not self.written_bytes:
+        known = self.traits
+        if known.syncs is not None:
+            return known.syncs
+        if not known.syncs_per_write or not self.written_bytes or not known.request_bytes:
             return None
-        return self.written_bytes / parse_size(str(self.parameters.get("bs", "4k"))) / int(every)
+        return (
+            self.written_bytes / known.request_bytes[-1] * known.syncs_per_write
+        )  # of two, writes are the last
 
     def per_sync(self, name: str, as_named: str) -> Figure | None:
         """A count for each fsync."""

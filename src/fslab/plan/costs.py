@@ -13,6 +13,7 @@ from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.units import format_size, parse_size
 from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import traits_of
 
 SHORT_S = 1.0
 BRIEF_S = 30.0
@@ -49,7 +50,7 @@ def _in_memory(cells: Sequence[Cell], memory_bytes: int | None) -> Iterator[str]
     small: dict[str, int] = {}
     for cell in cells:
         memory = _memory(cell, memory_bytes)
-        if memory is not None and not cell.workload.parameters.get("direct") and _files_bytes(cell) < memory:
+        if memory is not None and not traits_of(cell.workload).direct and _files_bytes(cell) < memory:
             small[cell.workload.name] = memory
     if small:
         yield (

@@ -21,11 +21,9 @@ from fslab.stats.detect import detectable, excluded
 from fslab.stats.interval import half_range, median
 from fslab.stats.paired import compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
-from fslab.units import Direction, Unit
-from fslab.workloads import REGISTRY
+from fslab.units import Direction, Unit, shown_size
+from fslab.workloads import REGISTRY, traits_of
 
-# Parameters of workloads that say how much is moved at a time: nothing is averaged across them.
-BLOCK_SIZES = ("bs", "block_size", "record_size", "record", "chunk")
 FACTOR = 2.0
 SPEEDS = frozenset(
     {
@@ -217,8 +215,8 @@ def _outcome(estimate: RatioEstimate, better: Direction) -> Outcome:
 
 
 def _block_size(cell: Cell) -> str | None:
-    sizes = (cell.workload.parameters.get(name) for name in BLOCK_SIZES)
-    return next((str(size) for size in sizes if size is not None), None)
+    """How much is moved at a time: nothing is averaged across it."""
+    return ",".join(map(shown_size, traits_of(cell.workload).request_bytes)) or None
 
 
 def _sample(values: Sequence[float]) -> Sample:

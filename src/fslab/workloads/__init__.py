@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from pydantic import ValidationError
+
 from fslab.abilities import Needs
-from fslab.cell import Frozen
+from fslab.cell import Frozen, WorkloadSpec
+from fslab.errors import FslabError
 from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.system.tools import Tool
 from fslab.validity.facts import WorkFacts
+from fslab.workloads._traits import Switchable as Switchable
+from fslab.workloads._traits import Traits as Traits
 
 
 def text_key(key: str) -> str:
@@ -156,6 +161,10 @@ class Workload(ABC, Generic[P]):
         """The command lines that the study itself brings, which can do whatever the user who runs it can."""
         return ()
 
+    def traits(self, parameters: P) -> Traits:  # noqa: ARG002
+        """What it does, as far as the parameters tell. Pure."""
+        return Traits()
+
     def needs(self, parameters: P) -> Needs:  # noqa: ARG002
         """What it cannot do without on the file system under test; by default nothing special. Pure."""
         return Needs()
@@ -171,6 +180,15 @@ class Workload(ABC, Generic[P]):
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
         """Validated parameters; pydantic's ValidationError lists all mistakes."""
         return self.Parameters.model_validate(dict(raw))
+
+
+def traits_of(spec: WorkloadSpec) -> Traits:
+    """What a cell's workload does; nothing is known of one that this program does not know, or no longer takes."""
+    try:
+        tool = REGISTRY.get(spec.tool)
+        return tool.traits(tool.parse_parameters(spec.parameters))
+    except (FslabError, ValidationError):
+        return Traits()
 
 
 REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload)

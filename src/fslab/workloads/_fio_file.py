@@ -9,11 +9,12 @@ from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
+from fslab.workloads._traits import Traits
 
 JOBS = "jobs.fio"
 LAYOUT = "layout.fio"
@@ -80,6 +81,20 @@ class FioFile(Workload[FioFileParameters]):
         used = {direction for job in parameters.jobs if job.direct for direction in job.directions}
         of = {"read": Ability.DIRECT_READS, "write": Ability.DIRECT_WRITES}
         return Needs(abilities=frozenset(of[direction] for direction in used))
+
+    def traits(self, parameters: FioFileParameters) -> Traits:
+        """Of all jobs together."""
+        jobs = parameters.jobs
+        sizes = {size for job in jobs for size in (job.options.get("bs") or "4k").split(",")}
+        return Traits(
+            reads=any("read" in job.directions for job in jobs),
+            writes=any("write" in job.directions for job in jobs),
+            direct=all(job.direct for job in jobs),
+            request_bytes=tuple(sorted(parse_size(size) for size in sizes)),
+            parallel=sum(job.number("numjobs", 1) for job in jobs),
+            working_set_bytes=sum(job.bytes for job in jobs),
+            files=sum(job.number("nrfiles", 1) * job.number("numjobs", 1) for job in jobs),
+        )
 
     def space_bytes(self, parameters: FioFileParameters) -> int:
         """The files of all jobs, also of those that share one."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
+from fslab.cell import Scalar
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -29,6 +30,7 @@ from fslab.workloads._fio_output import (
     sync_metrics,
 )
 from fslab.workloads._fio_parameters import FioParameters
+from fslab.workloads._traits import Switchable, Traits
 
 FIO = Tool(program="fio", package="fio")
 REPORT = "fio.json"
@@ -132,6 +134,27 @@ class FioJob(Workload[FioParameters]):
         if parameters.runtime is not None:
             found["runtime"] = scaling.duration(parameters.runtime, factor)
         return found
+
+    def traits(self, parameters: FioParameters) -> Traits:
+        """All but what its other options do."""
+        every = parameters.fsync or parameters.fdatasync
+        switches: dict[Switchable, dict[str, Scalar]] = {
+            Switchable.DIRECT: {"direct": True},
+            Switchable.SERIAL: {"numjobs": 1},
+        }
+        if parameters.overwrite is False:
+            switches[Switchable.IN_PLACE] = {"overwrite": True}
+        return Traits(
+            reads=parameters.reads,
+            writes=parameters.writes,
+            direct=parameters.direct,
+            request_bytes=tuple(parse_size(part) for part in parameters.bs.split(",")),
+            parallel=parameters.numjobs,
+            working_set_bytes=parameters.total_bytes,
+            files=parameters.numjobs * int(parameters.others.get("nrfiles", "1")),
+            syncs_per_write=1 / every if every else None,
+            switches=switches,
+        )
 
     def space_bytes(self, parameters: FioParameters) -> int:
         """The files of all jobs."""

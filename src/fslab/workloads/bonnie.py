@@ -20,6 +20,7 @@ from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
+from fslab.workloads._traits import Traits
 
 FORMAT = "1.98"
 _KIB = 1024
@@ -143,6 +144,20 @@ class Bonnie(Workload[BonnieParameters]):
             found["files"] = scaling.count(parameters.files, factor, least=_LEAST_FILES, unit=FILES_UNIT)
             found["dirs"] = scaling.count(parameters.dirs, found["files"].share)
         return {key: change for key, change in found.items() if change.share != 1}
+
+    def traits(self, parameters: BonnieParameters) -> Traits:
+        """A large file, small ones, or both."""
+        large = parameters.size_bytes > 0
+        return Traits(
+            reads=large,
+            writes=True,
+            direct=False,
+            request_bytes=(parse_size(parameters.chunk),) if large else (),
+            parallel=parameters.seekers if large and parameters.seeks else 1,
+            working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
+            files=parameters.files + large,
+            directories=parameters.dirs,
+        )
 
     def space_bytes(self, parameters: BonnieParameters) -> int:
         """The large file is gone before the small ones come; these in whole blocks, with their inodes."""

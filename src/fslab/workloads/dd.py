@@ -20,6 +20,7 @@ from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.dd"
 _PREPARE_BS = "bs=1M"
@@ -140,6 +141,21 @@ class Dd(Workload[DdParameters]):
         """The number of blocks, to no less than 4 MiB."""
         least = -(-_LEAST_BYTES // parse_size(parameters.bs))
         return {"count": scaling.count(parameters.count, factor, least=least)}
+
+    def traits(self, parameters: DdParameters) -> Traits:
+        """One file, one request after the other."""
+        flags = parameters.oflag if parameters.op == "write" else parameters.iflag
+        switch = {"oflag" if parameters.op == "write" else "iflag": "direct"}
+        return Traits(
+            reads=parameters.op == "read",
+            writes=parameters.op == "write",
+            direct="direct" in flags.split(","),
+            request_bytes=(parse_size(parameters.bs),),
+            parallel=1,
+            working_set_bytes=parameters.total_bytes,
+            files=1,
+            switches={} if flags else {Switchable.DIRECT: switch},
+        )
 
     def space_bytes(self, parameters: DdParameters) -> int:
         """The file."""

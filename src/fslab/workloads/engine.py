@@ -18,6 +18,7 @@ from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _engine_document as documents
 from fslab.workloads import _engine_tree as tree
 from fslab.workloads._engine_parameters import STEPS, EngineParameters
+from fslab.workloads._traits import Switchable, Traits
 
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024  # ext4: 256, btrfs: some 700 with its back references and directory items
@@ -103,6 +104,21 @@ class Engine(Workload[EngineParameters]):
         # As full as before, also where the files stand on their floor.
         dirs = scaling.count(parameters.dirs, files.share)
         return {"files": files} | ({"dirs": dirs} if parameters.dirs > 1 else {})
+
+    def traits(self, parameters: EngineParameters) -> Traits:
+        """Many files, of its own or of a tree; only some operations change anything."""
+        own = parameters.operation in STEPS
+        made = "create" in parameters.measured
+        return Traits(
+            reads=not set(parameters.measured) <= _CHANGES,
+            writes=bool(set(parameters.measured) & _CHANGES),
+            direct=parameters.direct,
+            parallel=parameters.threads,
+            files=parameters.files if own else parameters.tree_files,
+            directories=parameters.dirs if own else None,
+            syncs=float(parameters.files) if parameters.fsync and made else None,
+            switches={Switchable.SERIAL: {"threads": 1}},
+        )
 
     def space_bytes(self, parameters: EngineParameters) -> int:
         """Each file in whole blocks, with its inode; a mirrored tree twice."""

@@ -17,6 +17,7 @@ from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _engine_document as documents
 from fslab.workloads._filebench_parameters import FilebenchParameters
+from fslab.workloads._traits import Traits
 
 FILE = "workload.f"
 _BLOCK_BYTES = 4096
@@ -84,6 +85,11 @@ class Filebench(Workload[FilebenchParameters]):
         if parameters.nfiles is not None:
             found["nfiles"] = scaling.count(parameters.nfiles, factor, least=_LEAST_FILES)
         return found
+
+    def traits(self, parameters: FilebenchParameters) -> Traits:
+        """Only what the settings of a personality tell."""
+        files, size = parameters.files_and_bytes or (None, None)
+        return Traits(parallel=parameters.nthreads, working_set_bytes=size or None, files=files)
 
     def space_bytes(self, parameters: FilebenchParameters) -> int:
         """Each file in whole blocks with its inode, and room to grow."""

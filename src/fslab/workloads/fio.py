@@ -14,6 +14,7 @@ from fslab.workloads._fio_file import FioFile
 from fslab.workloads._fio_file_parameters import FioFileParameters
 from fslab.workloads._fio_job import FIO, FioJob
 from fslab.workloads._fio_parameters import FioParameters
+from fslab.workloads._traits import Traits
 
 Given = FioParameters | FioFileParameters
 
@@ -57,6 +58,10 @@ class Fio(Workload[Any]):
     def scaled(self, parameters: Given, factor: float) -> scaling.Changes:
         """Files and run time of a single job; a job file stays as it is."""
         return _form(parameters).scaled(parameters, factor)
+
+    def traits(self, parameters: Given) -> Traits:
+        """Of the job, or of all jobs of the file."""
+        return _form(parameters).traits(parameters)
 
     def space_bytes(self, parameters: Given) -> int:
         """The files of all jobs."""

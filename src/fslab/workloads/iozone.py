@@ -20,6 +20,7 @@ from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
+from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.iozone"
 # Only for the estimate of a plan.
@@ -109,6 +110,19 @@ class Iozone(Workload[IozoneParameters]):
             return {"size": size}
         least = max(min(size for size, _ in parameters.points), record, _LEAST_BYTES)
         return {"largest": scaling.size(parameters.largest, factor, least_bytes=least, unit_bytes=KIB)}
+
+    def traits(self, parameters: IozoneParameters) -> Traits:
+        """What it reads it has written before, apart from the measured time if the tests leave writing out."""
+        return Traits(
+            reads=bool(set(parameters.groups) & {1, 2}),
+            writes=bool(set(parameters.groups) & {0, 2}),
+            direct=parameters.direct,
+            request_bytes=tuple(sorted({record for _, record in parameters.points})),
+            parallel=parameters.threads,
+            working_set_bytes=parameters.threads * parameters.largest_bytes,
+            files=parameters.threads,
+            switches={Switchable.DIRECT: {"direct": True}, Switchable.SERIAL: {"threads": 1}},
+        )
 
     def space_bytes(self, parameters: IozoneParameters) -> int:
         """The files of all processes; of a sweep the largest, as there is one at a time."""

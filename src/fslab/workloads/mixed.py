@@ -26,6 +26,7 @@ from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Commands, Job, Parameters, Reading, ToolOutput, Workload
 from fslab.workloads._mixed_reading import STREAMS, output_of, together
+from fslab.workloads._traits import Traits
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 Part = tuple[Workload[Any], Any]
@@ -149,6 +150,17 @@ class Mixed(Workload[MixedParameters]):
             if f"parts.{name}.{key}" in (parameters.model_extra or {})
         }
 
+    def traits(self, parameters: MixedParameters) -> Traits:
+        """Of all parts together, where each of them tells; they work at once."""
+        every = [tool.traits(own) for tool, own in parameters.parts.values()]
+        return Traits(
+            reads=_any(each.reads for each in every),
+            writes=_any(each.writes for each in every),
+            direct=None if any(each.direct is None for each in every) else all(each.direct for each in every),
+            request_bytes=tuple(sorted({size for each in every for size in each.request_bytes})),
+            parallel=sum(each.parallel or 1 for each in every),
+        )
+
     def space_bytes(self, parameters: MixedParameters) -> int:
         """The sum of all parts."""
         return sum(tool.space_bytes(own) for tool, own in parameters.parts.values())
@@ -156,6 +168,11 @@ class Mixed(Workload[MixedParameters]):
     def expected_s(self, parameters: MixedParameters) -> float:
         """One part is prepared after the other; as a bound, so do they run."""
         return sum(tool.expected_s(own) for tool, own in parameters.parts.values())
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    known = list(values)
+    return True if True in known else None if None in known else False
 
 
 def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[str, Scalar]]:

@@ -17,6 +17,7 @@ from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Size, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._traits import Traits
 
 DIRECTORY = "fslab.shell"
 _BLOCK_BYTES = 4096
@@ -135,6 +136,18 @@ class Shell(Workload[ShellParameters]):
     def scaled(self, parameters: ShellParameters, factor: float) -> scaling.Changes:
         """The number of files, to no less than 100."""
         return {"files": scaling.count(parameters.files, factor, least=_LEAST_FILES)}
+
+    def traits(self, parameters: ShellParameters) -> Traits:
+        """One file after the other, all in one directory."""
+        return Traits(
+            reads=parameters.operation in _READS,
+            writes=parameters.operation not in _READS,
+            direct=False,
+            parallel=1,
+            working_set_bytes=parameters.files * parameters.size_bytes or None,
+            files=parameters.files,
+            directories=1,
+        )
 
     def space_bytes(self, parameters: ShellParameters) -> int:
         """Each file in whole blocks, with its inode; a directory and echo's line take a block."""

@@ -18,6 +18,7 @@ from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._sysbench_parameters import SysbenchParameters
+from fslab.workloads._traits import Switchable, Traits
 
 _NS_PER_MS = 1e6
 _PREPARE_BYTES_PER_S = 300e6
@@ -126,6 +127,22 @@ class Sysbench(Workload[SysbenchParameters]):
         if parameters.events:
             found["events"] = scaling.count(parameters.events, factor, least=_LEAST_EVENTS)
         return found
+
+    def traits(self, parameters: SysbenchParameters) -> Traits:
+        """fsync is of all files at once, unless it follows each write."""
+        every = parameters.file_fsync_freq
+        each = 1.0 if parameters.file_fsync_all == "on" else parameters.file_num / every if every else None
+        return Traits(
+            reads=parameters.reads,
+            writes=parameters.writes,
+            direct="direct" in parameters.file_extra_flags.split(","),
+            request_bytes=(parse_size(parameters.file_block_size),),
+            parallel=parameters.threads,
+            working_set_bytes=parameters.total_bytes,
+            files=parameters.file_num,
+            syncs_per_write=each if parameters.writes else None,
+            switches={Switchable.SERIAL: {"threads": 1}},
+        )
 
     def space_bytes(self, parameters: SysbenchParameters) -> int:
         """All files."""

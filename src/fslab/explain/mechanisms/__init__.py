@@ -68,23 +68,8 @@ class Mechanism(ABC):
 
 
 def writes(seen: Seen) -> bool:
-    """Whether the workload writes anything."""
-    parameters, tool = seen.parameters, seen.cell.workload.tool
-    match tool:
-        case "fio":
-            return str(parameters.get("rw", "")).partition(":")[0] not in {"read", "randread"}
-        case "engine":
-            operations = str(parameters.get("operations", "") or "create,delete")
-            reading = {"stat", "read", "open-close", "readdir"}
-            return not {*operations.split(",")} <= reading
-        case "dd":
-            return parameters.get("op") != "read"
-    return True
-
-
-def many_files(seen: Seen) -> bool:
-    """Whether it works on many files rather than in a few."""
-    return seen.cell.workload.tool == "engine"
+    """Whether the workload may write anything."""
+    return seen.traits.writes is not False
 
 
 REGISTRY: Registry[Mechanism] = Registry("mechanism", __name__, Mechanism)

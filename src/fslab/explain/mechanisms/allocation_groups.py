@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fslab.explain.mechanisms import Mechanism, many_files, writes
+from fslab.explain.mechanisms import Mechanism, writes
 from fslab.explain.seen import Seen
 from fslab.explain.statement import Certainty, Statement
 from fslab.explain.switch import Switch
@@ -21,7 +21,7 @@ class AllocationGroups(Mechanism):
         return (
             seen.filesystem == "xfs"
             and writes(seen)
-            and many_files(seen)
+            and seen.traits.many_files
             and "agcount" not in seen.cell.stack.mkfs_options
         )
 

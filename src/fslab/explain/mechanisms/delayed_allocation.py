@@ -23,7 +23,7 @@ class DelayedAllocation(Mechanism):
             seen.filesystem == "ext4"
             and writes(seen)
             and "nodelalloc" not in seen.mount_options
-            and not seen.parameters.get("direct")
+            and seen.traits.direct is not True
         )
 
     def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002

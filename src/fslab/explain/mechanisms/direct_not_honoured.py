@@ -19,7 +19,7 @@ class DirectNotHonoured(Mechanism):
 
     def applies(self, seen: Seen) -> bool:
         """Where it is in effect."""
-        return bool(seen.parameters.get("direct")) and writes(seen)
+        return seen.traits.direct is True and writes(seen)
 
     def switch(self, seen: Seen) -> Switch | None:
         """As its own option says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fslab.explain.mechanisms import Mechanism, many_files
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.seen import Seen
 from fslab.explain.statement import Certainty, Statement
 from fslab.explain.switch import Switch
@@ -20,7 +20,7 @@ class DirectoryIndex(Mechanism):
         """Where it is in effect."""
         return (
             seen.filesystem in {"ext3", "ext4"}
-            and many_files(seen)
+            and seen.traits.many_files
             and "dir_index" not in seen.cell.stack.mkfs_options
         )
 
@@ -30,13 +30,12 @@ class DirectoryIndex(Mechanism):
 
     def state(self, seen: Seen) -> Iterator[Statement]:
         """What was counted."""
-        files = seen.parameters.get("files")
-        directories = seen.parameters.get("dirs", 1)
+        files, directories = seen.traits.files, seen.traits.directories
         cpu = seen.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
-        if files and cpu is not None and float(files) / float(directories) >= 10_000:
+        if files and directories and cpu is not None and files / directories >= 10_000:
             yield self.said(
                 seen,
-                f"{float(files) / float(directories):.0f} names in each directory were found by its index.",
+                f"{files / directories:.0f} names in each directory were found by its index.",
                 cpu,
                 weight=0.05,
                 certainty=Certainty.COINCIDES,

@@ -8,6 +8,7 @@ from fslab.explain.mechanisms import Mechanism, writes
 from fslab.explain.seen import Seen
 from fslab.explain.statement import Statement
 from fslab.explain.switch import Switch
+from fslab.workloads import Switchable
 
 
 class Fragmentation(Mechanism):
@@ -19,11 +20,12 @@ class Fragmentation(Mechanism):
 
     def applies(self, seen: Seen) -> bool:
         """Where it is in effect."""
-        return writes(seen) and seen.cell.workload.tool == "fio" and seen.filesystem != "btrfs"
+        return writes(seen) and seen.traits.few_files and seen.filesystem != "btrfs"
 
     def switch(self, seen: Seen) -> Switch | None:
         """As its own option says."""
-        return Switch(parameters={"overwrite": True}) if seen.parameters.get("overwrite") is False else None
+        in_place = seen.traits.switches.get(Switchable.IN_PLACE)
+        return Switch(parameters=in_place) if in_place else None
 
     def state(self, seen: Seen) -> Iterator[Statement]:
         """What was counted."""

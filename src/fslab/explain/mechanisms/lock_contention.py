@@ -8,6 +8,7 @@ from fslab.explain.mechanisms import Mechanism
 from fslab.explain.seen import Seen
 from fslab.explain.statement import Certainty, Statement
 from fslab.explain.switch import Switch
+from fslab.workloads import Switchable
 
 
 class LockContention(Mechanism):
@@ -19,12 +20,12 @@ class LockContention(Mechanism):
 
     def applies(self, seen: Seen) -> bool:
         """Where it is in effect."""
-        return int(seen.parameters.get("numjobs", seen.parameters.get("threads", 1))) > 1
+        return (seen.traits.parallel or 1) > 1
 
     def switch(self, seen: Seen) -> Switch | None:
         """As its own option says."""
-        name = "threads" if seen.cell.workload.tool == "engine" else "numjobs"
-        return Switch(parameters={name: 1})
+        serial = seen.traits.switches.get(Switchable.SERIAL)
+        return Switch(parameters=serial) if serial else None
 
     def state(self, seen: Seen) -> Iterator[Statement]:
         """What was counted."""

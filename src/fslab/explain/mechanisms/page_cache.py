@@ -9,6 +9,7 @@ from fslab.explain.seen import Seen
 from fslab.explain.statement import Statement
 from fslab.explain.switch import Switch
 from fslab.units import format_size
+from fslab.workloads import Switchable
 
 
 class PageCache(Mechanism):
@@ -20,11 +21,12 @@ class PageCache(Mechanism):
 
     def applies(self, seen: Seen) -> bool:
         """Where it is in effect."""
-        return not seen.parameters.get("direct") and seen.cell.workload.tool in {"fio", "dd"}
+        return seen.traits.direct is False and seen.traits.few_files
 
     def switch(self, seen: Seen) -> Switch | None:
         """As its own option says."""
-        return Switch(parameters={"direct": True}) if seen.cell.workload.tool == "fio" else None
+        direct = seen.traits.switches.get(Switchable.DIRECT)
+        return Switch(parameters=direct) if direct else None
 
     def state(self, seen: Seen) -> Iterator[Statement]:
         """What was counted."""

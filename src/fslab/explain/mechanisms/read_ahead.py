@@ -8,6 +8,7 @@ from fslab.explain.mechanisms import Mechanism, writes
 from fslab.explain.seen import Seen
 from fslab.explain.statement import Statement
 from fslab.explain.switch import Switch
+from fslab.workloads import Switchable
 
 
 class ReadAhead(Mechanism):
@@ -19,11 +20,12 @@ class ReadAhead(Mechanism):
 
     def applies(self, seen: Seen) -> bool:
         """Where it is in effect."""
-        return not seen.parameters.get("direct") and not writes(seen)
+        return seen.traits.direct is False and not writes(seen)
 
     def switch(self, seen: Seen) -> Switch | None:
         """As its own option says."""
-        return Switch(parameters={"direct": True}) if seen.cell.workload.tool == "fio" else None
+        direct = seen.traits.switches.get(Switchable.DIRECT)
+        return Switch(parameters=direct) if direct else None
 
     def state(self, seen: Seen) -> Iterator[Statement]:
         """What was counted."""

@@ -1,0 +1,78 @@
+"""What workloads do is said by themselves: nobody else names a tool or guesses at its parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.cell import WorkloadSpec
+from fslab.workloads import REGISTRY, Traits, traits_of
+
+SOURCE = Path(__file__).parents[2] / "src" / "fslab"
+
+
+def traits(tool: str, **parameters: Any) -> Traits:
+    found = traits_of(WorkloadSpec(name="w", tool=tool, parameters=parameters))
+    assert found != Traits()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "reads", "writes"),
+    [
+        ("fio", {"rw": "randread", "size": "1m"}, True, False),
+        ("fio", {"rw": "rw", "size": "1m"}, True, True),
+        ("sysbench", {"file-test-mode": "rndrd"}, True, False),
+        ("sysbench", {"file-test-mode": "seqwr"}, False, True),
+        ("iozone", {"tests": "1", "size": "1m"}, True, False),
+        ("iozone", {"tests": "0", "size": "1m"}, False, True),
+        ("dd", {"op": "read", "count": 1}, True, False),
+        ("engine", {"operations": "stat,read"}, True, False),
+        ("engine", {"operation": "sync-read"}, True, False),
+        ("engine", {"operation": "delete"}, False, True),
+        ("shell", {"operation": "cat"}, True, False),
+        ("bonnie", {"size": "64m"}, True, True),
+        ("mixed", {"parts.a.tool": "dd", "parts.a.op": "read", "parts.a.count": 1,
+                   "parts.b.tool": "dd", "parts.b.op": "write", "parts.b.count": 1}, True, True),
+    ],
+)  # fmt: skip
+def test_reads_and_writes(tool: str, parameters: dict[str, Any], reads: bool, writes: bool) -> None:
+    found = traits(tool, **parameters)
+    assert (found.reads, found.writes) == (reads, writes)
+
+
+def test_requests_syncs_and_parallelism() -> None:
+    assert traits("fio", rw="rw", size="1m", bs="4k,64k").request_bytes == (4096, 65536)
+    assert traits("fio", rw="write", size="1m", fdatasync=4, numjobs=3).syncs_per_write == 0.25
+    assert traits("fio", rw="write", size="1m", numjobs=3).parallel == 3
+    assert traits("sysbench", **{"file-test-mode": "rndwr", "file-num": 16}).syncs_per_write == 0.16
+    assert traits("engine", files=2000, fsync=True).syncs == 2000
+    assert traits("engine", files=2000, fsync=True, operations="read").syncs is None
+    assert traits("iozone", size="1m", record="64k", direct=True).direct is True
+
+
+def test_what_is_not_known_is_not_guessed() -> None:
+    for tool, parameters in (("command", {"run": "x"}), ("filebench", {"script": "x"}), ("gone", {})):
+        found = traits_of(WorkloadSpec(name="w", tool=tool, parameters=parameters))
+        assert (found.reads, found.writes, found.direct, found.request_bytes) == (None, None, None, ())
+
+
+def test_no_tool_is_named_outside_the_workloads() -> None:
+    names = set(REGISTRY.names()) - {"command", "mixed"}  # words with other meanings as well
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.is_relative_to(SOURCE / "workloads"):
+            continue
+        text = path.read_text()
+        named = {
+            node.value
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Constant) and node.value in names
+        }
+        assert not named, f"{path.relative_to(SOURCE)} names {named}"
+        assert not re.search(r"workload\.parameters(\.get\(|\[)", text), (
+            f"{path} guesses at a tool's parameters"
+        )
