@@ -69,7 +69,7 @@ def test_plan_touches_nothing(study: str, fslab: Fslab, tmp_path: Path, own_dire
 
 
 def test_plan_prints_exact_commands(fslab: Fslab) -> None:
-    said = fslab("plan", "quick").stdout
+    said = fslab("plan", "quick", "--commands").stdout
     for words in (
         "mkfs.xfs -f -q -K /dev/loopN",
         "mount -t btrfs -o",
@@ -185,7 +185,16 @@ def test_when_no_trial_comes_off_the_exit_code_says_so(fslab: Fslab, tmp_path: P
     assert "is finished" in fslab("run", "--resume", "fails.yaml", code=7).stderr
 
 
+def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
+    said = fslab("plan", "quick", "--set", "media.memory.size=300000g").stdout
+    assert len(said.splitlines()) <= 12
+    assert "75 trials" in said
+    assert "cannot run here" in said
+    assert "of memory are needed" in said
+    assert "mkfs" not in said
+
+
 def test_plan_tells_variants_apart(fslab: Fslab) -> None:
-    said = fslab("plan", "quick", "--set", "workloads.random-write.bs=[4k,16k]").stdout
+    said = fslab("plan", "quick", "--set", "workloads.random-write.bs=[4k,16k]", "--commands").stdout
     assert "random-write[bs=4k] on ext4" in said
     assert "random-write[bs=16k] on xfs" in said

@@ -42,13 +42,13 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_a_study_runs_in_a_guest_and_says_so(fslab: Fslab, study: Path) -> None:
-    planned = fslab("plan", study).stdout
+    planned = fslab("plan", study, "--commands").stdout
     assert "write on f2fs in uml" in planned
     assert "linux.uml mem=256m" in planned
     assert "mkfs.f2fs" in planned
     assert "losetup" not in planned
     done = fslab("run", study)
-    for word in ("ext4", "f2fs", "write iops"):
+    for word in ("ext4", "f2fs", "IOPS"):
         assert word in done.stdout
     assert "measured in a guest machine" in done.stdout
     assert "in a uml guest: kernel" in done.stdout

@@ -47,7 +47,22 @@ def record(cell: Cell, campaign: str, error: FslabError, machine: Mapping[str, A
     )  # fmt: skip
 
 
+def foreseen(cell: Cell) -> FslabError | None:
+    """Why a cell cannot be measured here, as far as that can be told without root and without touching anything."""
+    return _unbuildable(cell.stack) or _unfit(cell)
+
+
 def _refusal(spec: StackSpec, site: Site) -> UnsupportedError | None:
+    if (error := _unbuildable(spec)) is not None:
+        return error
+    try:
+        stack.check(spec, site)
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _unbuildable(spec: StackSpec) -> UnsupportedError | None:
     for need in _lacking(spec, spec.machine):
         return UnsupportedError(
             need.what,
@@ -56,7 +71,6 @@ def _refusal(spec: StackSpec, site: Site) -> UnsupportedError | None:
         )
     try:
         choose.check(spec)
-        stack.check(spec, site)
     except UnsupportedError as error:
         return error
     return None

@@ -5,13 +5,16 @@ Looks only. What is wrong here is wrong for the user, not for a trial: nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from fslab.campaign import impossible, room
 from fslab.campaign.programs import programs_of
 from fslab.cell import Cell
-from fslab.errors import ToolMissingError, UsageError
+from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UsageError
 from fslab.machine import capabilities, tuning
+from fslab.machine.kinds import REGISTRY
 from fslab.storage import Site, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
@@ -65,6 +68,39 @@ def _check_programs(cells: Sequence[Cell]) -> None:
             f"not installed: {', '.join(tool.program for tool in missing)}",
             hint="; ".join(capabilities.remedies_for(needed)),
         )
+
+
+def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What :func:`check` would say of these cells, as far as that is known without root, without opening a device.
+
+    The reason for each cell (by id) that cannot be measured here, and what would keep the campaign from starting.
+    """
+    found = {cell.id: error for cell in cells if (error := impossible.foreseen(cell))}
+    measured = [cell for cell in cells if cell.id not in found]
+    refused = [] if measured or not found else [str(next(iter(found.values())))]
+    refused += map(str, _refusals(measured, images_directory))
+    needs_root = any(
+        MEDIA.get(cell.stack.medium.type).needs_root and not REGISTRY.get(cell.stack.machine.type).guest
+        for cell in measured
+    )
+    if needs_root and os.geteuid() != 0:
+        refused.append("root is needed: run it with sudo")
+    return {key: str(error) for key, error in found.items()}, tuple(refused)
+
+
+def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
+    """What is missing: programs, then room."""
+    site = Site(
+        campaign="CAMPAIGN", runtime=directory, images=directory, journal=NoJournal(), wipe=frozenset()
+    )
+    try:
+        _check_programs(cells)
+    except ToolMissingError as error:
+        yield error
+    try:
+        room.check(cells, site)
+    except NoSpaceError as error:
+        yield error
 
 
 def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:

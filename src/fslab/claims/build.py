@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fslab.analysis.labels import stack_lines
+from fslab.cell import Cell
 from fslab.claims.judge import Judge
 from fslab.claims.meaning import Meaning
 from fslab.claims.model import Answer, Cast, Judged, Line, Table
@@ -11,13 +13,21 @@ from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, Figure, Part, quotient
 from fslab.claims.published import PLAIN, Figures, Printed, is_variant
 from fslab.claims.scope import Scope, kind
+from fslab.claims.words import scope_words
 from fslab.claims.written import Claim, Published
 
 
 def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
     """The parts of a claim among the cells of a scope, and what these lack, in words."""
+    found, missing, _ = _meaning_of(claim, scope)
+    return found, missing
+
+
+def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:
+    """The parts, what is missing, and every cell that the claim's words mean."""
     found: list[Part] = []
     missing: list[str] = []
+    meant: dict[int, Cell] = {}
     for text in claim.that:
         meaning = Meaning(claim=claim, statement=parse(text), scope=scope)
         try:
@@ -25,7 +35,25 @@ def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
         except ValueError as error:  # a unit that the metric of another version has not
             missing.append(str(error))
         missing += meaning.missing
-    return found, list(dict.fromkeys(missing))
+        meant |= meaning.meant
+    return found, list(dict.fromkeys(missing)), list(meant.values())
+
+
+def _with_scope(answer: Answer, parts: Sequence[Part], meant: Sequence[Cell], scope: Scope) -> Answer:
+    """The answer with which stacks it is about, and which it leaves out."""
+    specs = {cell.stack_id: cell.stack for cell in scope.cells}
+    labels = dict(zip(specs, map(" ".join, stack_lines(list(specs.values()))), strict=True))
+    used = {figure.cell.stack_id for part in parts for figure in part.figures}
+    wanted = {cell.stack_id for cell in meant}
+    compared = tuple(dict.fromkeys(labels[key] for key in specs if key in used))
+    left_out = tuple(dict.fromkeys(labels[key] for key in specs if key in wanted - used))
+    return answer.model_copy(
+        update={
+            "compared": compared,
+            "left_out": left_out,
+            "words": answer.words + scope_words(compared, left_out),
+        }
+    )
 
 
 def judged(
@@ -44,15 +72,23 @@ def judged(
             that=claim.that,
             on=claim.on,
             note=claim.note,
-            published=None if printed is None else printed.answer(*parts_of(claim, study), claim.tables),
+            published=None if printed is None else _published(claim, study, printed),
             measured=_measured(claim, campaign, judge),
         )
         for claim in claims
     )
 
 
+def _published(claim: Claim, scope: Scope, printed: Figures) -> Answer:
+    parts, missing, meant = _meaning_of(claim, scope)
+    return _with_scope(printed.answer(parts, missing, claim.tables), parts, meant, scope)
+
+
 def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> Answer | None:
-    return None if scope is None or judge is None else judge.answer(*parts_of(claim, scope))
+    if scope is None or judge is None:
+        return None
+    parts, missing, meant = _meaning_of(claim, scope)
+    return _with_scope(judge.answer(parts, missing), parts, meant, scope)
 
 
 def tables(

@@ -66,6 +66,9 @@ def _keys(statement: Statement, scope: Scope) -> Iterator[str]:
     words = {flag for cell in scope.cells for flag in flags(cell)}
     for condition in _conditions(statement):
         yield from _condition(condition, words, scope)
+    for key in statement.free:
+        if key not in scope.keys:
+            yield _unknown("key", key, scope.keys)
     form = statement.form
     keys = form.keys if isinstance(form, Varies) else (form.key,) if isinstance(form, Monotone) else ()
     for key in keys:

@@ -158,12 +158,16 @@ Form = Order | Ratio | Level | Tie | Extreme | Varies | Monotone | Gains
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """A form, the region that it is about, and whether it is about the mean over all of that (``overall``)."""
+    """A form, the region that it is about, and whether it is about the mean over all of that (``overall``).
+
+    ``free``: keys in which stacks that are compared need not be alike (``for any mount_options``).
+    """
 
     text: str
     form: Form
     region: tuple[Condition, ...] = ()
     overall: bool = False
+    free: tuple[str, ...] = ()
 
 
 def names_in(statement: Statement) -> Sequence[Term]:

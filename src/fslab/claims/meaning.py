@@ -53,6 +53,7 @@ class Meaning:
     statement: Statement
     scope: Scope
     missing: list[str] = field(default_factory=list)
+    meant: dict[int, Cell] = field(default_factory=dict)
 
     @cached_property
     def _everywhere(self) -> list[Cell]:
@@ -140,8 +141,10 @@ class Meaning:
             for other in others:
                 if other.name in named:
                     continue
-                # An option that is asked of one is asked of all that it is compared with.
-                alike = other if other.conditions else replace(other, conditions=term.conditions)
+                # An option that is asked of one is asked of all that it is compared with, unless any will do.
+                own = other.conditions or self.statement.free
+                alike = other if own else replace(other, conditions=term.conditions)
+                self.meant.update({id(cell): cell for cell in self.scope.matching(other, self._on)})
                 pair = (term, alike) if form.first else (alike, term)
                 yield from self._pair(*pair)
 
@@ -225,6 +228,7 @@ class Meaning:
         if not found:
             conditions = ", ".join(map(str, (*more, *self.statement.region)))
             self.missing.append(f"there is no {term}" + (f" with {conditions}" if conditions else ""))
+        self.meant.update({id(cell): cell for cell in found})
         return found
 
     def _aligned(
@@ -238,7 +242,7 @@ class Meaning:
             if not all(groups):
                 continue
             before = len(self.missing)
-            found = list(self.scope.align(groups))
+            found = list(self.scope.align(groups, self.statement.free))
             if not found and len(self.missing) == before:
                 what = " and ".join(str(term) for term, _ in terms)
                 self.missing.append(f"{what} are never measured alike in all else: say more in brackets")

@@ -46,12 +46,18 @@ class Finding(Frozen):
 
 
 class Answer(Frozen):
-    """A verdict, what it rests on, and that in words. ``parts`` is how many parts the claim has."""
+    """A verdict, what it rests on, and that in words. ``parts`` is how many parts the claim has.
+
+    ``compared`` are the stacks that these are about; ``left_out`` those that the words of the claim mean too and that
+    are like no other in all that the claim leaves open.
+    """
 
     verdict: Verdict
     words: str
     parts: int
     findings: tuple[Finding, ...] = ()
+    compared: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class Judged(Frozen):

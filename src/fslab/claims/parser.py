@@ -1,6 +1,6 @@
 """Reads one statement of a claim: text → ``language``. A mistake carries the column it was found at.
 
-statement = ["overall"] form ["for" conditions]
+statement = ["overall"] form ["for" ("any" key | condition) (("," | "and") ("any" key | condition))*]
 form      = terms (">" terms)+                              | term "/" term range | term range
           | term ("~" term)+ "within" share                 | terms ("is" | "are") ("first" | "last") ["of" terms]
           | [term] "varies" ("more" | "less") "than" (term | share) "over" keys
@@ -57,10 +57,14 @@ class _Parser:
     def statement(self) -> Statement:
         overall = self.took("overall")
         form = self.form()
-        region = self.conditions() if self.took("for") else ()
+        region, free = self.region() if self.took("for") else ((), ())
+        if free and isinstance(form, Varies | Monotone):
+            raise Misread("'any' does not fit: this form says itself what varies", len(self.text))
         if self.here is not None:
             raise self.wrong("the end, or 'for' with what it is about")
-        return Statement(text=" ".join(self.text.split()), form=form, region=region, overall=overall)
+        return Statement(
+            text=" ".join(self.text.split()), form=form, region=region, overall=overall, free=free
+        )
 
     def form(self) -> Form:
         if self.here is not None and self.here.plain and self.here.text in _VERBS:
@@ -163,6 +167,18 @@ class _Parser:
         while self.took(",") or self.took("and"):
             found.append(self.condition())
         return tuple(found)
+
+    def region(self) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
+        """What it is narrowed to, and in what the compared need not be alike."""
+        region: list[Condition] = []
+        free: list[str] = []
+        while True:
+            if self.took("any"):
+                free.append(self.word("a key such as mount_options"))
+            else:
+                region.append(self.condition())
+            if not (self.took(",") or self.took("and")):
+                return tuple(region), tuple(free)
 
     def condition(self) -> Condition:
         column = self.column

@@ -186,15 +186,16 @@ class Scope:
     def _as_many(self, cells: Sequence[Cell], fewer: Sequence[str], more: Sequence[str]) -> bool:
         return len({self.at(cell, fewer) for cell in cells}) == len({self.at(cell, more) for cell in cells})
 
-    def align(self, groups: Sequence[Sequence[Cell]]) -> Iterator[tuple[Cell, ...]]:
-        """One cell of each group, alike in all that more than one group varies in.
+    def align(self, groups: Sequence[Sequence[Cell]], free: Sequence[str] = ()) -> Iterator[tuple[Cell, ...]]:
+        """One cell of each group, alike in all that more than one group varies in, but for what is ``free``.
 
         Where a group has one value of what others vary in, these take that value; if they have it not, it
         goes with all of theirs (one disk beside stripes over two, three and four).
         """
         names = self.apart(groups)
-        joined = [self._joined(number, groups, names) for number in range(len(groups))]
-        yield from self._join(groups, joined, (), {})
+        bound = [name for name in names if name not in free]
+        joined = [self._joined(number, groups, bound) for number in range(len(groups))]
+        yield from self._join(groups, joined, (), {}, free)
 
     def _joined(self, number: int, groups: Sequence[Sequence[Cell]], names: Sequence[str]) -> list[str]:
         found = []
@@ -212,19 +213,20 @@ class Scope:
         joined: Sequence[Sequence[str]],
         chosen: tuple[Cell, ...],
         agreed: Mapping[str, object],
+        free: Sequence[str],
     ) -> Iterator[tuple[Cell, ...]]:
         if len(chosen) == len(groups):
             yield chosen
             return
         names, seen = joined[len(chosen)], set()
         for cell in groups[len(chosen)]:
-            values = self.at(cell, names)
-            if values in seen:  # the same stack under another name
+            values, whole = self.at(cell, names), self.at(cell, (*names, *free))
+            if whole in seen:  # the same stack under another name
                 continue
-            seen.add(values)
+            seen.add(whole)
             here = dict(zip(names, values, strict=True))
             if all(agreed.get(name, value) == value for name, value in here.items()):
-                yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here})
+                yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here}, free)
 
     def series(
         self, cells: Sequence[Cell], keys: Sequence[str], *beside: Sequence[Cell]

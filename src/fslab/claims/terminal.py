@@ -36,19 +36,20 @@ WIDE = 50.0  # % from which ± would say something else than the factor that is 
 
 
 def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> None:
-    """Print the claims with both answers, and how many of each there are."""
+    """Print how many claims have which verdict, then the claims with both answers."""
     width = min(console.width, WIDEST)
     _print(console, Text(f"{verdicts.study}: {verdicts.title}", style="bold"))
     for line in (verdicts.source, verdicts.conditions):
         if line:
             _lines(console, line, width, "  ", "dim")
+    if verdicts.claims:
+        _counts(verdicts, console)
     shown = [claim for claim in verdicts.claims if not undecided or _is_open(claim)]
     for claim in shown:
         _claim(claim, console, width)
     if not shown:
         console.print("\nno claim is undecided" if verdicts.claims else "\nthis study claims nothing")
     if verdicts.claims:
-        _counts(verdicts, console)
         _legend(verdicts, console, width)
 
 

@@ -11,6 +11,7 @@ from fslab.units import format_value
 
 SHOWN = 2
 MANY = 1000
+STACKS = 6
 
 
 def answer_words(
@@ -29,6 +30,17 @@ def answer_words(
             return f"{absent}: {_lacking(unknown, missing) or 'nothing of it'}"
         case Verdict.CONTRADICTED | Verdict.UNDECIDED:
             return _against([finding for finding in findings if finding.verdict is verdict], findings)
+
+
+def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
+    """``; compared: ext4 defaults, xfs; left out: ext4 data=journal``: among which stacks it is so."""
+    told = [(name, names) for name, names in (("compared", compared), ("left out", left_out)) if names]
+    return "".join(f"; {name}: {_few(names)}" for name, names in told)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - STACKS
+    return ", ".join(names[:STACKS]) + (f" and {more} more" if more > 0 else "")
 
 
 def finding_words(finding: Finding) -> str:

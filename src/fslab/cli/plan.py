@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
-from fslab.cli import consent
 from fslab.cli.common import (
     JsonOption,
     KernelOption,
@@ -39,13 +39,17 @@ def plan(
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
     scale: ScaleOption = None,
+    commands: Annotated[
+        bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the cells of a study with the exact commands, the devices and room needed, and the time.
+    """Say what running a study would take: trials, time, room, whose content is lost, and what cannot run here.
 
-    Touches nothing: starts no process, opens no device, writes no file. Stand-ins are in capitals:
-    /dev/loopN, CAMPAIGN.
+    With --commands also each cell with its exact commands. Touches nothing: starts no process, opens no device, writes
+    no file. Stand-ins are in capitals: /dev/loopN, CAMPAIGN.
     """
+    from fslab.campaign import preflight
     from fslab.machine import choose
     from fslab.plan.plan import make_plan
     from fslab.study import load
@@ -60,20 +64,54 @@ def plan(
         load.load(study, settings), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN",
         place=choose.resolved, memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
     )  # fmt: skip
+    impossible, refused = preflight.foresee(made.cells, paths.images())
+    made = made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
-        _show(made, console())
+        _show(made, console(), commands=commands)
 
 
-def _show(made: Plan, screen: Console) -> None:
-    from fslab.units import format_duration, format_size
+def _show(made: Plan, screen: Console, *, commands: bool) -> None:
+    from fslab.units import format_size
 
-    screen.print(f"[bold]{made.study}[/bold]: {made.title}", soft_wrap=True)
-    for cell in made.cells:
-        _show_cell(cell, made, screen)
+    screen.print(f"[bold]{made.study}[/bold]: {escape(made.title)}", soft_wrap=True)
+    screen.print(f"{_trials(made)}, order drawn from seed {made.seed}", soft_wrap=True)
+    screen.print(_expected(made), soft_wrap=True)
+    for place, needed in made.space.items():
+        screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
+    if made.devices:
+        screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)
+    for device in made.wipes:
+        screen.print(
+            f"[bold red]everything on {escape(device)} will be lost[/bold red] (if it contains data, only with --wipe)"
+        )
+    for text in made.refused:
+        screen.print(f"[bold red]cannot run here[/bold red]: {escape(text)}", soft_wrap=True)
+    for reason, cells in _reasons(made):
+        share = f"{cells} of {len(made.cells)} cells"
+        screen.print(f"[bold yellow]not possible[/bold yellow] ({share}): {escape(reason)}", soft_wrap=True)
     _show_scale(made, screen)
-    screen.print(f"\n{_trials(made)}, order drawn from seed {made.seed}", soft_wrap=True)
+    if commands:
+        for cell in made.cells:
+            _show_cell(cell, made, screen)
+    else:
+        screen.print(
+            f"exact commands of each cell: fslab plan {made.study} --commands", style="dim", markup=False
+        )
+    screen.print("nothing was touched")
+
+
+def _reasons(made: Plan) -> list[tuple[str, int]]:
+    """Each reason once, with how many cells it keeps from being measured."""
+    from collections import Counter
+
+    return list(Counter(made.impossible.values()).items())
+
+
+def _expected(made: Plan) -> str:
+    from fslab.units import format_duration
+
     expected = f"expected: about {format_duration(made.expected_s)}"
     longest_s = made.expected_most_s or made.expected_s
     if longest_s > made.expected_s:
@@ -84,20 +122,7 @@ def _show(made: Plan, screen: Console) -> None:
         expected += (
             f"; the budget of {limit} may end it earlier" if short else f", within the budget of {limit}"
         )
-    screen.print(expected, soft_wrap=True)
-    for place, needed in made.space.items():
-        screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True)
-    if made.devices:
-        screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True)
-    for device in made.wipes:
-        screen.print(
-            f"[bold red]everything on {device} will be lost[/bold red] (if it carries data, only with --wipe)"
-        )
-    if consent.own_commands(made.cells):
-        screen.print(
-            "[bold]commands of the study's own[/bold] run unconfined: fslab run asks, or --allow-commands"
-        )
-    screen.print("nothing was touched")
+    return expected
 
 
 def _trials(made: Plan) -> str:
@@ -123,8 +148,6 @@ def _show_scale(made: Plan, screen: Console) -> None:
     """What was scaled, entry by entry, and what that costs."""
     from itertools import groupby
 
-    from rich.markup import escape
-
     if made.scale == 1:
         return
     screen.print(
@@ -141,8 +164,6 @@ def _show_scale(made: Plan, screen: Console) -> None:
 
 def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
     import shlex
-
-    from rich.markup import escape
 
     place = f" in {cell.stack.machine.type}" if cell.stack.machine.type != "host" else ""
     screen.print(

@@ -1,0 +1,76 @@
+"""Among which stacks a claim is judged: said always, and a choice of the claim."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.claimed import cell, claim, names, noisy, steady, trials
+
+from fslab.cell import Cell
+from fslab.claims.build import judged
+from fslab.claims.judge import Judge
+from fslab.claims.model import Answer, Verdict
+from fslab.claims.parser import parse
+from fslab.claims.scope import Scope
+from fslab.claims.tokens import Misread
+from fslab.claims.trials import Trials
+
+XFS, EXT4, BTRFS = cell("xfs"), cell("ext4"), cell("btrfs")
+JOURNAL, NODATACOW = cell("ext4", mount="data=journal"), cell("btrfs", mount="nodatacow")
+EVERY = (XFS, EXT4, JOURNAL, BTRFS, NODATACOW)
+# nodatacow is faster than xfs, which leads all others.
+SPEED = {XFS.id: 200.0, EXT4.id: 100.0, JOURNAL.id: 50.0, BTRFS.id: 90.0, NODATACOW.id: 400.0}
+
+
+def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> Answer:
+    scope = Scope(cells=cells)
+    records = [
+        one for each in cells for one in trials(each, (noisy if each is XFS else steady)(SPEED[each.id]))
+    ]
+    (found,) = judged(
+        [claim(that)], study=scope, printed=None, campaign=scope, judge=Judge(trials=Trials(records=records))
+    )
+    assert found.measured is not None
+    return found.measured
+
+
+@pytest.mark.parametrize("that", ["xfs is first", "xfs[defaults] is first"])
+def test_what_is_left_out_is_said(that: str) -> None:
+    found = measured(that)
+    assert found.verdict is Verdict.HOLDS
+    assert found.compared == ("xfs", "ext4 defaults", "btrfs defaults")
+    assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
+    assert "compared: xfs, ext4 defaults, btrfs defaults" in found.words
+    assert "left out: ext4 data=journal, btrfs nodatacow" in found.words
+    assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
+
+
+def test_where_nothing_is_left_out_what_was_compared_is_said() -> None:
+    found = measured("xfs > ext4", (XFS, EXT4))
+    assert (found.compared, found.left_out) == (("xfs", "ext4"), ())
+    assert "compared: xfs, ext4" in found.words
+    assert "left out" not in found.words
+
+
+def test_any_option_is_a_choice() -> None:
+    assert measured("xfs is first").verdict is Verdict.HOLDS
+    found = measured("xfs is first for any mount_options")
+    assert found.verdict is Verdict.CONTRADICTED
+    assert found.left_out == ()
+    assert len(found.findings) == 4
+    assert measured("xfs > ext4 for any mount_options").verdict is Verdict.HOLDS
+    assert len(measured("xfs[defaults] is first for any mount_options").findings) == 4
+
+
+def test_any_goes_with_conditions() -> None:
+    statement = parse("xfs is first for any mount_options and threads = 4, any layout")
+    assert statement.free == ("mount_options", "layout")
+    assert [str(each) for each in statement.region] == ["threads=4"]
+    assert len(names(claim("xfs is first for any mount_options and bs = 4k"), [*EVERY])) == 0
+
+
+@pytest.mark.parametrize(
+    "that", ["ext4 rises with bs for any layout", "ext4 varies most over bs for any layout"]
+)
+def test_any_is_refused_where_the_form_says_what_varies(that: str) -> None:
+    with pytest.raises(Misread, match="'any' does not fit"):
+        parse(that)
