@@ -87,6 +87,16 @@ def test_one_figure_is_told_alone() -> None:
     assert answer.sentences(report)[0].startswith("For random xfs is 2.00 × ext4 (")
 
 
+def test_single_trials_get_no_colour() -> None:
+    ext4, xfs = stack("ext4"), stack("xfs")
+    report, _, _ = made([(ext4, work("random"), 500), (xfs, work("random"), 2000)])
+    untested = tuple(item.model_copy(update={"interval": None}) for item in report.rows[0].comparisons)
+    row = report.rows[0].model_copy(update={"comparisons": untested})
+    (found,) = heat.rows(report.model_copy(update={"rows": (row,)}), {"random": "r"})
+    assert [tile.share for tile in found.tiles] == [None, None]
+    assert "–" not in {tile.value for tile in found.tiles}
+
+
 def test_a_heat_map_says_what_to_take() -> None:
     """Shares of the best: 500 of 2000 is 0.25; for a latency the smallest is 1."""
     ext4, xfs = stack("ext4"), stack("xfs")

@@ -73,6 +73,7 @@ def report(
     from fslab.campaign.liveness import as_it_is
     from fslab.store.store import Store
 
+    check_name(output, form)
     names = campaigns or ["last"]
     with Store.open(store, create=False) as opened:
         chosen = [as_it_is(opened.campaign(name)) for name in names]
@@ -87,6 +88,26 @@ def report(
     if figures is not None:
         write_figures(page, figures)
     _put(html_of(page), output or Path(f"{'-'.join(campaign.id for campaign in chosen)}.html"))
+
+
+_ENDINGS = {
+    Format.HTML: (".html", ".htm", ".xhtml"),
+    Format.MARKDOWN: (".md", ".markdown"),
+    Format.LATEX: (".tex",),
+}
+
+
+def check_name(file: Path | None, form: Format = Format.HTML) -> None:
+    """UsageError for a file whose name promises another format; a name without an ending promises nothing."""
+    ending = "" if file is None else file.suffix.lower()
+    if file is None or ending in {"", *_ENDINGS[form]}:
+        return
+    fitting = next((each for each, endings in _ENDINGS.items() if ending in endings), None)
+    instead = f"fslab report --format {fitting.value} -o {file.name}, or " if fitting else ""
+    raise UsageError(
+        f"a report in {form.value} is not written to a '{ending}' file", where=str(file),
+        hint=f"{instead}name it {file.with_suffix(_ENDINGS[form][0]).name}",
+    )  # fmt: skip
 
 
 def page_of(campaigns: list[Campaign], store: Store) -> Page:

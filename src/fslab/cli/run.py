@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli import consent
+from fslab.cli import report as reports
 from fslab.cli.common import (
     JsonOption,
     KernelOption,
@@ -144,6 +145,7 @@ def run(
     Exits 0 when trials came off (whether they are sound stands in the table), 6 when each failed, 130 and the like
     after a signal.
     """
+    reports.check_name(report)
     limit_s = _seconds(budget)
     more = (trials, max_trials) if resume else (None, None)
     trials, max_trials = (None, None) if resume else (trials, max_trials)
@@ -182,7 +184,6 @@ def run(
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
     """Print the results and write the report; exit with 6 when there are none to speak of."""
-    from fslab.cli import report as reports
     from fslab.cli import results, why
 
     document = results.as_document(campaign, store)

@@ -69,7 +69,9 @@ def _without(row: HeatRow, report: Report, asked: Asked) -> HeatRow:
 def _tile(
     row: Row, summary: Summary, best: float | None, label: str, impossible: Collection[tuple[str, str]]
 ) -> Tile:
-    how_good = share(row, summary, best)
+    # A colour says "better": of single trials nothing says that.
+    tested = any(item.interval is not None for item in row.comparisons)
+    how_good = share(row, summary, best) if tested or not row.comparisons else None
     value = format_value(summary.median, row.unit)
     if summary.median is None:
         kinds = {

@@ -1,0 +1,28 @@
+"""A report is not written to a file whose name promises another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.cli.report import Format, check_name
+from fslab.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("r.html", Format.HTML), ("R.HTM", Format.HTML), ("r", Format.HTML), ("-", Format.HTML), ("t.md", Format.MARKDOWN),
+     ("t.tex", Format.LATEX)],
+)  # fmt: skip
+def test_fitting_names(name: str, form: Format) -> None:
+    check_name(Path(name), form)
+
+
+def test_other_names_are_refused_with_what_to_do() -> None:
+    with pytest.raises(UsageError, match=r"html is not written to a '.txt' file") as plain:
+        check_name(Path("y.txt"))
+    assert "name it y.html" in str(plain.value)
+    with pytest.raises(UsageError) as other:
+        check_name(Path("y.md"))
+    assert "fslab report --format md -o y.md" in str(other.value)
