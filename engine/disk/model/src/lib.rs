@@ -5,9 +5,12 @@
 
 pub mod drive;
 pub mod fault;
+pub mod hdd;
 pub mod log;
 
 pub mod plain;
+pub mod profile;
+pub mod ssd;
 pub mod store;
 pub mod volatile;
 

@@ -77,8 +77,7 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     let directory = std::path::absolute(directory)?;
     let held = loops(&directory.join("disk"))?;
     let all = mounts()?;
-    let ours = all.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk");
-    if ours {
+    if all.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
         abort(&directory).with_context(|| format!("cannot abort {}", directory.display()))?;
     }
     for name in &held {
@@ -90,7 +89,7 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
         }
         detach(name).with_context(|| format!("cannot detach {source}"))?;
     }
-    if ours && mounts()?.iter().any(|mount| mount.target == directory) {
+    for _ in mounts()?.iter().filter(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
         sys::unmount(&directory, libc::MNT_DETACH)
             .with_context(|| format!("cannot unmount {}", directory.display()))?;
     }

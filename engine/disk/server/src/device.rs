@@ -1,25 +1,17 @@
-//! The disk: what it holds, what it is asked, what becomes of that. Knows neither FUSE nor threads.
+//! The disk that all threads share, and what a request is to it. Knows neither FUSE's bytes nor threads.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fslab_disk_model::drive::{Drive, Event, Op, Request};
+use fslab_disk_model::SECTOR;
+use fslab_disk_model::drive::{Op, Request};
 use fslab_disk_model::fault::Fate;
-use fslab_disk_model::log::{FAILED, FAULT, NO_DATA, Record};
 use fslab_disk_model::store::Store;
-use fslab_disk_model::volatile::Volatile;
-use fslab_disk_model::{Nanos, SECTOR};
-use hdrhistogram::Histogram;
-use serde_json::{Value, json};
 
-use crate::clock::Clock;
+use crate::core::Core;
 use crate::fuse::Io;
-use crate::gate::{Cut, Gate, Stop};
-use crate::recorder::Recorder;
-use crate::statistics::{Counters, histogram};
+use crate::statistics::Counters;
 
 /// What all threads share.
 pub(crate) struct Device {
@@ -37,29 +29,6 @@ pub(crate) struct Device {
     pub(crate) timed: bool,
 }
 
-/// What one thread at a time may touch.
-pub(crate) struct Core {
-    pub(crate) drive: Box<dyn Drive>,
-    pub(crate) clock: Clock,
-    pub(crate) gate: Gate,
-    pub(crate) recorder: Option<Recorder>,
-    pub(crate) phases: Vec<String>,
-    pub(crate) service: [Histogram<u64>; 4],
-    pub(crate) late: Histogram<u64>,
-    /// What the way to the server and back takes, real nanoseconds.
-    pub(crate) round_trip: u64,
-    pub(crate) fidelity: Value,
-    pub(crate) cut_report: Value,
-    pub(crate) replies: Vec<Reply>,
-    volatile: Volatile,
-    pending: HashMap<u64, Pending>,
-    delayed: BinaryHeap<Reverse<(Nanos, u64)>>,
-    events: Vec<Event>,
-    time: Nanos,
-    next: u64,
-    epoch: u32,
-}
-
 /// An answer to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
@@ -67,19 +36,6 @@ pub(crate) enum Reply {
     Written { unique: u64, length: u32 },
     Done { unique: u64 },
     Failed { unique: u64, error: i32 },
-}
-
-struct Pending {
-    unique: u64,
-    request: Request,
-    offset: u64,
-    length: u64,
-    submitted: Nanos,
-    epoch: u32,
-    phase: u16,
-    data: u64,
-    fate: Fate,
-    error: Option<i32>,
 }
 
 impl Device {
@@ -147,230 +103,4 @@ pub(crate) fn request(id: u64, io: Io) -> Request {
     let (offset, length) = place(io);
     let sector = offset / SECTOR;
     Request { id, op, sector, sectors: (offset + length).div_ceil(SECTOR) - sector }
-}
-
-impl Core {
-    pub(crate) fn new(drive: Box<dyn Drive>, clock: Clock, seed: u64, recorder: Option<Recorder>) -> Self {
-        Self {
-            drive,
-            clock,
-            gate: Gate::new(seed),
-            recorder,
-            phases: vec![String::new()],
-            service: std::array::from_fn(|_| histogram()),
-            late: histogram(),
-            round_trip: 0,
-            fidelity: Value::Null,
-            cut_report: Value::Null,
-            replies: Vec::new(),
-            volatile: Volatile::default(),
-            pending: HashMap::new(),
-            delayed: BinaryHeap::new(),
-            events: Vec::new(),
-            time: 0,
-            next: 1,
-            epoch: 0,
-        }
-    }
-
-    /// Takes a request in the drive's time.
-    pub(crate) fn submit(&mut self, device: &Device, unique: u64, io: Io, data: &[u8]) {
-        self.time = self.time.max(self.clock.now());
-        let request = request(self.next, io);
-        self.next += 1;
-        let fate = match self.gate.pass(self.time, &request) {
-            Ok(fate) => fate,
-            Err(stop) => return self.refuse(device, stop, unique, request.op),
-        };
-        let (offset, length) = place(io);
-        let mut pending = Pending {
-            unique,
-            request,
-            offset,
-            length,
-            submitted: self.time,
-            epoch: self.epoch,
-            phase: u16::try_from(self.phases.len() - 1).unwrap_or(u16::MAX),
-            data: NO_DATA,
-            fate,
-            error: fate.error.then_some(libc::EIO),
-        };
-        self.apply(device, &mut pending, data);
-        let at_once = fate.ignored;
-        self.pending.insert(request.id, pending);
-        if at_once {
-            self.finish(device, request.id, self.time);
-        } else {
-            self.drive.submit(self.time, &request);
-        }
-    }
-
-    fn refuse(&mut self, device: &Device, stop: Stop, unique: u64, op: Op) {
-        if stop == Stop::CutNow {
-            self.cut(device);
-        }
-        device.counters.count(op, 0, true);
-        self.replies.push(Reply::Failed { unique, error: libc::EIO });
-    }
-
-    /// Changes the contents, on arrival: what a power cut takes back is remembered.
-    fn apply(&mut self, device: &Device, pending: &mut Pending, data: &[u8]) {
-        if pending.error.is_some() || pending.fate.ignored {
-            return;
-        }
-        let request = &pending.request;
-        pending.error = match request.op {
-            Op::Read => None,
-            Op::Write => {
-                let saved =
-                    self.volatile.before_write(&*device.store, request.id, request.sector, request.sectors);
-                let kept = self.recorder.as_mut().map_or(Ok(NO_DATA), |recorder| recorder.keep(data));
-                pending.data = kept.unwrap_or(NO_DATA);
-                saved.err().map(|_| libc::EIO).or_else(|| device.put(pending.offset, &pending.fate, data))
-            }
-            Op::Flush => {
-                self.epoch += 1;
-                self.volatile.flush_begins(request.id);
-                None
-            }
-            Op::Discard => device.store.punch(pending.offset, pending.length).err().map(|_| libc::EIO),
-        };
-    }
-
-    /// Lets time pass up to `now`; answers wait in `replies`.
-    pub(crate) fn advance(&mut self, device: &Device, now: Nanos) {
-        if self.gate.cut_at.is_some_and(|at| at <= now) {
-            self.cut(device);
-        }
-        let mut events = std::mem::take(&mut self.events);
-        self.drive.advance(now, &mut events);
-        for event in events.drain(..) {
-            match event {
-                Event::Persisted { sector, sectors, id } => {
-                    // A store that cannot be read keeps the older state: the medium lags behind.
-                    let _ = self.volatile.persisted(&*device.store, sector, sectors, id);
-                }
-                Event::Done { id, at } => match self.pending.get(&id).map_or(0, |pending| pending.fate.delay)
-                {
-                    0 => self.finish(device, id, at),
-                    delay => self.delayed.push(Reverse((at + delay, id))),
-                },
-            }
-        }
-        self.events = events;
-        while let Some(Reverse((at, id))) = self.delayed.peek().copied().filter(|Reverse((at, _))| *at <= now)
-        {
-            self.delayed.pop();
-            self.finish(device, id, at);
-        }
-    }
-
-    fn finish(&mut self, device: &Device, id: u64, at: Nanos) {
-        let Some(mut pending) = self.pending.remove(&id) else { return };
-        let (unique, request) = (pending.unique, pending.request);
-        self.time = self.time.max(at);
-        if request.op == Op::Flush && pending.error.is_none() && !pending.fate.ignored {
-            self.volatile.flush_done(id);
-        }
-        if let (Op::Read, Some(bit)) = (request.op, pending.fate.flip) {
-            pending.error = pending.error.or_else(|| device.flip(request.sector * SECTOR, bit));
-        }
-        device.counters.count(request.op, pending.length, pending.error.is_some());
-        let _ = self.service[request.op as usize].record(at.saturating_sub(pending.submitted));
-        let _ = self.late.record(self.clock.real(self.clock.now().saturating_sub(at)));
-        self.note(&pending, at);
-        let length = u32::try_from(pending.length).unwrap_or(u32::MAX);
-        self.replies.push(match (pending.error, request.op) {
-            (Some(error), _) => Reply::Failed { unique, error },
-            (None, Op::Read) => Reply::Data { unique, offset: pending.offset, length },
-            (None, Op::Write) => Reply::Written { unique, length },
-            (None, Op::Flush | Op::Discard) => Reply::Done { unique },
-        });
-    }
-
-    fn note(&mut self, pending: &Pending, at: Nanos) {
-        let Some(recorder) = &mut self.recorder else { return };
-        let failed = if pending.error.is_some() { FAILED } else { 0 };
-        let fault = if pending.fate == Fate::default() { 0 } else { FAULT };
-        let record = Record {
-            id: pending.request.id,
-            submitted: pending.submitted,
-            completed: at,
-            offset: pending.offset,
-            data: pending.data,
-            length: u32::try_from(pending.length).unwrap_or(u32::MAX),
-            epoch: pending.epoch,
-            phase: pending.phase,
-            op: pending.request.op,
-            flags: failed | fault,
-        };
-        if recorder.note(&record).is_err() {
-            self.recorder = None; // its disk is full; statistics say that there is no log any more
-        }
-    }
-
-    /// When something is due, drive time.
-    pub(crate) fn due(&self) -> Option<Nanos> {
-        let delayed = self.delayed.peek().map(|Reverse((at, _))| *at);
-        [self.drive.next_event(), delayed, self.gate.cut_at].into_iter().flatten().min()
-    }
-
-    /// Arms a power cut, or cuts now.
-    pub(crate) fn arm_cut(&mut self, device: &Device, cut: Cut) {
-        let now = cut.after.now();
-        self.gate.cut_at = cut.after.nanoseconds.map(|after| self.clock.now() + after);
-        self.gate.cut = Some(cut);
-        if now {
-            self.cut(device);
-        }
-        device.look_again(self);
-    }
-
-    /// Power goes.
-    pub(crate) fn cut(&mut self, device: &Device) {
-        let Some(cut) = self.gate.cut.take() else { return };
-        self.gate.cut_at = None;
-        self.gate.powered = false;
-        let exposed = self.volatile.bytes();
-        let lost = self.volatile.cut(&*device.store, cut.unflushed, cut.torn, cut.seed);
-        self.drive.cut();
-        self.delayed.clear();
-        let mut pending: Vec<_> = self.pending.drain().map(|(_, pending)| pending).collect();
-        pending.sort_unstable_by_key(|pending| pending.request.id);
-        self.cut_report = json!({
-            "at_ns": self.clock.now(),
-            "unflushed_bytes": exposed,
-            "lost_bytes": lost.ok(),
-            "in_flight": pending.len(),
-            "requests_before": self.next - 1,
-        });
-        for one in pending {
-            device.counters.count(one.request.op, 0, true);
-            self.replies.push(Reply::Failed { unique: one.unique, error: libc::EIO });
-        }
-    }
-
-    /// Bytes that a power cut may take back.
-    pub(crate) fn exposed(&self) -> u64 {
-        self.volatile.bytes()
-    }
-
-    /// Whether requests are under way.
-    pub(crate) fn busy(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    /// Back to a new disk, but for its contents.
-    pub(crate) fn reset(&mut self, device: &Device) {
-        self.drive.reset();
-        self.gate.faults.disarm(None);
-        self.gate.cut = None;
-        self.gate.cut_at = None;
-        self.volatile = Volatile::default();
-        self.cut_report = Value::Null;
-        self.late.clear();
-        self.service.iter_mut().for_each(Histogram::clear);
-        device.counters.reset();
-        device.look_again(self);
-    }
 }

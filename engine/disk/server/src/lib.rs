@@ -7,6 +7,7 @@ mod calibrate;
 mod clean;
 mod clock;
 mod control;
+mod core;
 mod device;
 mod direct;
 mod export;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fslab_disk_model::drive::Cache;
+use fslab_disk_model::profile;
+use fslab_disk_model::ssd::Collection;
 
 use crate::export::{self, Format};
 use crate::{clean, serve};
@@ -25,6 +27,8 @@ enum Command {
         /// The directory given to serve
         directory: PathBuf,
     },
+    /// Print all profiles with their figures and sources, as JSON
+    List,
     /// Convert a log
     Export {
         /// The file given with --log
@@ -55,6 +59,15 @@ pub(crate) struct Serve {
     /// Socket for control; removed at the end
     #[arg(long)]
     pub(crate) control: PathBuf,
+    /// Model: a name that 'fslab-disk list' prints; without one requests are answered at once
+    #[arg(long)]
+    pub(crate) profile: Option<String>,
+    /// How an SSD collects garbage
+    #[arg(long, default_value = "greedy")]
+    pub(crate) collection: CollectionKind,
+    /// Start with an SSD that was filled, and written twice over at random
+    #[arg(long, requires = "profile")]
+    pub(crate) steady: bool,
     /// Write cache: as the profile has it if not given
     #[arg(long)]
     pub(crate) cache: Option<CacheKind>,
@@ -101,6 +114,24 @@ pub(crate) enum CacheKind {
     Protected,
 }
 
+/// Garbage collection as it is typed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum CollectionKind {
+    /// The block with the fewest valid pages
+    Greedy,
+    /// The block with the most free space times age for its copying
+    CostBenefit,
+}
+
+impl From<CollectionKind> for Collection {
+    fn from(kind: CollectionKind) -> Self {
+        match kind {
+            CollectionKind::Greedy => Self::Greedy,
+            CollectionKind::CostBenefit => Self::CostBenefit,
+        }
+    }
+}
+
 impl From<CacheKind> for Cache {
     fn from(kind: CacheKind) -> Self {
         match kind {
@@ -116,6 +147,10 @@ impl Arguments {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match &self.command {
             Command::Serve(options) => serve::serve(options),
+            Command::List => {
+                println!("{:#}", profile::list());
+                Ok(())
+            }
             Command::Clean { directory } => clean::clean(directory),
             Command::Export { log, output, format } => export::export(log, *format, output),
         }

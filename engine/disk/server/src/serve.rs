@@ -10,14 +10,15 @@ use std::thread::JoinHandle;
 use std::{fs, io, thread};
 
 use anyhow::{Context, bail};
-use fslab_disk_model::drive::{Cache, Drive};
-use fslab_disk_model::plain::Plain;
+use fslab_disk_model::drive::Cache;
+use fslab_disk_model::profile::{self, Built, Setup};
 use fslab_disk_model::store::{Memory, Store};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::device::{Core, Device};
+use crate::core::Core;
+use crate::device::Device;
 use crate::file_store::FileStore;
 use crate::fuse::Connection;
 use crate::options::Serve;
@@ -55,7 +56,9 @@ fn make_directory(directory: &Path) -> anyhow::Result<bool> {
     }
 }
 
-fn device(options: &Serve) -> anyhow::Result<Device> {
+/// The disk, and the least real time of a request if there is a model, nanoseconds.
+fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
+    let built = build(options)?;
     let store: Box<dyn Store> = match &options.file {
         Some(path) => Box::new(
             FileStore::create(path, options.size)
@@ -70,22 +73,42 @@ fn device(options: &Serve) -> anyhow::Result<Device> {
         ),
         None => None,
     };
-    let cache = options.cache.map_or(Cache::None, Cache::from);
-    let drive: Box<dyn Drive> = Box::new(Plain::new(cache, options.cache_bytes.unwrap_or(64 << 20)));
-    let timed = options.timed || recorder.is_some() || cache == Cache::Volatile;
-    let core = Core::new(drive, Clock::new(options.speed), options.seed, recorder);
-    Ok(Device::new(options.size, store, core, sys::event()?, timed))
+    let timed =
+        options.timed || recorder.is_some() || built.fastest.is_some() || built.cache == Cache::Volatile;
+    let core = Core::new(built.drive, Clock::new(options.speed), options.seed, recorder);
+    let device = Device::new(options.size, store, core, sys::event()?, timed);
+    Ok((device, built.fastest.map(|fastest| Clock::new(options.speed).real(fastest))))
+}
+
+fn build(options: &Serve) -> anyhow::Result<Built> {
+    let setup = Setup {
+        bytes: options.size,
+        cache: options.cache.map(Cache::from),
+        cache_bytes: options.cache_bytes,
+        seed: options.seed,
+        collection: options.collection.into(),
+        steady: options.steady,
+    };
+    profile::build(options.profile.as_deref(), &setup).with_context(|| {
+        let known: Vec<_> = profile::names().collect();
+        format!(
+            "unknown profile '{}'; known: {}",
+            options.profile.as_deref().unwrap_or_default(),
+            known.join(", ")
+        )
+    })
 }
 
 fn mounted(options: &Serve, signals: &std::os::fd::OwnedFd) -> anyhow::Result<()> {
-    let device = Arc::new(device(options)?);
+    let (device, fastest) = device(options)?;
+    let device = Arc::new(device);
     let shutdown = sys::event()?;
     let waiting = calibrate::waiting()?;
     let directory = std::path::absolute(&options.directory)?;
     let connection = Connection::mount(&directory, options.size)
         .with_context(|| format!("cannot mount a FUSE file system on {}", directory.display()))?;
     let threads = start(&device, connection, waiting, options.threads, &shutdown)?;
-    let outcome = ready(options, &device, waiting, &directory, &shutdown)
+    let outcome = ready(options, &device, (waiting, fastest), &directory, &shutdown)
         .and_then(|()| Ok(life::wait_for_end(signals, &shutdown, options.lifeline)?));
     let _ = fs::remove_file(&options.control);
     if let Err(error) = clean::abort(&directory) {
@@ -135,13 +158,12 @@ fn start(
 fn ready(
     options: &Serve,
     device: &Arc<Device>,
-    waiting: Waiting,
+    (waiting, fastest): (Waiting, Option<u64>),
     directory: &Path,
     shutdown: &std::os::fd::OwnedFd,
 ) -> anyhow::Result<()> {
     let disk = directory.join("disk");
     let trip = calibrate::round_trip(device, &disk).context("cannot read the disk with direct I/O")?;
-    let fastest = None;
     let fidelity = calibrate::verdict(waiting, trip, fastest, &disk);
     if options.strict && fidelity["verdict"] == "too-fast" {
         bail!("this machine cannot serve the model in its time: {fidelity}");

@@ -1,0 +1,154 @@
+//! The drive's memory: written data that waits for the head, in the order of its place; and what was read ahead.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Written data that is not on the medium: disjoint runs of sectors, each with the newest request in it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Dirty {
+    runs: BTreeMap<u64, (u64, u64)>,
+    sectors: u64,
+}
+
+impl Dirty {
+    pub(crate) fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether all of `sector..end` is in it.
+    pub(crate) fn covers(&self, sector: u64, end: u64) -> bool {
+        let mut at = sector;
+        for (start, (stop, _)) in self
+            .runs
+            .range(..end)
+            .rev()
+            .take_while(|(_, (stop, _))| *stop > sector)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            if *start > at {
+                return false;
+            }
+            at = at.max(*stop);
+        }
+        at >= end
+    }
+
+    /// Adds a write; what it overwrites goes.
+    pub(crate) fn insert(&mut self, sector: u64, end: u64, id: u64) {
+        self.remove(sector, end);
+        self.runs.insert(sector, (end, id));
+        self.sectors += end - sector;
+    }
+
+    /// Removes a range.
+    pub(crate) fn remove(&mut self, sector: u64, end: u64) {
+        let met: Vec<_> = self
+            .runs
+            .range(..end)
+            .rev()
+            .take_while(|(_, (stop, _))| *stop > sector)
+            .map(|(start, (stop, id))| (*start, *stop, *id))
+            .collect();
+        for (start, stop, id) in met {
+            self.runs.remove(&start);
+            self.sectors -= stop - start;
+            for (start, stop) in [(start, stop.min(sector)), (start.max(end), stop)] {
+                if start < stop {
+                    self.runs.insert(start, (stop, id));
+                    self.sectors += stop - start;
+                }
+            }
+        }
+    }
+
+    /// The runs at or behind `from`, wrapping to the start: the elevator's order.
+    pub(crate) fn ahead(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
+        self.runs.range(from..).chain(self.runs.range(..from)).map(|(start, _)| *start)
+    }
+
+    /// The contiguous data from `start` on, at most `most` sectors: its end and its newest request.
+    pub(crate) fn run(&self, start: u64, most: u64) -> (u64, u64) {
+        let (mut end, mut newest) = (start, 0);
+        for (begin, (stop, id)) in self.runs.range(start..) {
+            if *begin != end || (end > start && *stop - start > most) {
+                break;
+            }
+            end = *stop;
+            newest = newest.max(*id);
+        }
+        (end, newest)
+    }
+}
+
+/// Sectors that were read, in segments of which the oldest goes first.
+#[derive(Debug, Clone)]
+pub(crate) struct Segments {
+    held: VecDeque<(u64, u64)>,
+    most: usize,
+}
+
+impl Segments {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { held: VecDeque::new(), most }
+    }
+
+    pub(crate) fn hold(&self, sector: u64, end: u64) -> bool {
+        self.held.iter().any(|(start, stop)| *start <= sector && end <= *stop)
+    }
+
+    /// Keeps what was read, where it goes on from what a segment holds; `size`: a segment's sectors.
+    pub(crate) fn add(&mut self, sector: u64, end: u64, size: u64) {
+        if let Some(at) = self.held.iter().position(|(start, stop)| *start <= sector && sector <= *stop) {
+            let (start, stop) = self.held.remove(at).expect("bug: it was found");
+            let stop = stop.max(end);
+            self.held.push_back((start.max(stop.saturating_sub(size)), stop));
+        } else {
+            self.held.push_back((sector.max(end.saturating_sub(size)), end));
+        }
+        while self.held.len() > self.most {
+            self.held.pop_front();
+        }
+    }
+
+    /// Written sectors are no longer what was read.
+    pub(crate) fn forget(&mut self, sector: u64, end: u64) {
+        self.held.retain(|(start, stop)| *stop <= sector || end <= *start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overwriting_splits_and_covers() {
+        let mut dirty = Dirty::default();
+        dirty.insert(0, 100, 1);
+        dirty.insert(40, 60, 2);
+        assert_eq!((dirty.sectors(), dirty.runs()), (100, 3));
+        assert!(dirty.covers(10, 90) && !dirty.covers(90, 101));
+        assert_eq!(dirty.run(0, 1000), (100, 2));
+        assert_eq!(dirty.run(0, 50), (40, 1));
+        dirty.remove(10, 95);
+        assert_eq!(dirty.ahead(50).collect::<Vec<_>>(), [95, 0]);
+        assert_eq!(dirty.sectors(), 15);
+    }
+
+    #[test]
+    fn segments_grow_and_go() {
+        let mut segments = Segments::new(2);
+        segments.add(0, 10, 100);
+        segments.add(10, 20, 100);
+        assert!(segments.hold(5, 20));
+        segments.add(1000, 1010, 100);
+        segments.add(2000, 2010, 100);
+        assert!(!segments.hold(5, 20) && segments.hold(1000, 1010));
+        segments.forget(1005, 1006);
+        assert!(!segments.hold(1000, 1010));
+    }
+}

@@ -1,0 +1,297 @@
+//! The drive: what the head does next, and when a request is done.
+//!
+//! One thing at a time: serve the command whose sector comes under the head first, write back from the cache in the
+//! elevator's order, or read ahead. A flush lets nothing pass that came after it, as FLUSH CACHE of SATA does.
+
+mod clockwork;
+mod reading;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use fslab_engine::random::Stream;
+
+use crate::drive::{Cache, Event, Op, Request};
+use crate::hdd::cache::{Dirty, Segments};
+use crate::hdd::geometry::Geometry;
+use crate::hdd::profiles::Profile;
+use crate::{Nanos, SECTOR};
+
+/// A drive that waited a second is worth a way of so many times its age.
+const AGEING: f64 = 0.01;
+/// Sectors written back with one movement at most.
+const LONGEST_WRITE: u64 = 4096;
+/// How many runs ahead of the head the elevator chooses among.
+const WINDOW: usize = 16;
+/// Runs of sectors that the cache keeps track of at most.
+const MOST_RUNS: usize = 1024;
+const SEGMENTS: usize = 16;
+
+#[derive(Debug, Clone, Copy)]
+struct Command {
+    request: Request,
+    arrived: Nanos,
+}
+
+/// What the head is doing.
+#[derive(Debug, Clone, Copy)]
+enum Doing {
+    Command(Command),
+    WriteBack { sector: u64, end: u64, id: u64 },
+}
+
+/// The head reads on from `sector` since `since`.
+#[derive(Debug, Clone, Copy)]
+struct ReadAhead {
+    since: Nanos,
+    sector: u64,
+    limit: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    cache_hits: u64,
+    media_reads: u64,
+    media_writes: u64,
+    seek_distance: u64,
+}
+
+/// A hard disk.
+pub struct Hdd {
+    profile: Profile,
+    geometry: Geometry,
+    cache: Cache,
+    cache_sectors: u64,
+    segment: u64,
+    sectors: u64,
+    now: Nanos,
+    at: (u64, u64),
+    doing: Option<(Doing, Nanos, (u64, u64))>,
+    ahead: Option<ReadAhead>,
+    last_read_end: u64,
+    queue: Vec<Command>,
+    waiting: VecDeque<Command>,
+    dirty: Dirty,
+    segments: Segments,
+    flush: Option<Request>,
+    bus_free: Nanos,
+    done: BinaryHeap<Reverse<(Nanos, u64)>>,
+    persisted: Vec<Event>,
+    counts: Counts,
+}
+
+impl Hdd {
+    /// A drive of this profile with `bytes`; the seed says where the platter stands at 0.
+    pub fn new(profile: &Profile, bytes: u64, cache: Cache, cache_bytes: u64, seed: u64) -> Self {
+        let sectors = bytes / SECTOR;
+        Self {
+            profile: *profile,
+            geometry: Geometry::new(profile, sectors, Stream::new(seed, 1).unit()),
+            cache,
+            cache_sectors: (cache_bytes / SECTOR).max(LONGEST_WRITE),
+            segment: profile.buffer / SECTOR / 2 / SEGMENTS as u64,
+            sectors,
+            now: 0,
+            at: (0, 0),
+            doing: None,
+            ahead: None,
+            last_read_end: u64::MAX,
+            queue: Vec::new(),
+            waiting: VecDeque::new(),
+            dirty: Dirty::default(),
+            segments: Segments::new(SEGMENTS),
+            flush: None,
+            bus_free: 0,
+            done: BinaryHeap::new(),
+            persisted: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The quickest that it answers: a read of 4 KiB from its memory.
+    pub fn fastest(profile: &Profile) -> Nanos {
+        Self::scaled(profile.command_us, 1e3) + Self::scaled(4096.0 / profile.bus_mb_s, 1e3)
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // times are positive and below 2^53
+    fn scaled(value: f64, factor: f64) -> Nanos {
+        (value * factor) as Nanos
+    }
+
+    fn command_time(&self) -> Nanos {
+        Self::scaled(self.profile.command_us, 1e3)
+    }
+
+    /// Done through the interface, which carries one thing at a time.
+    fn finish_by_bus(&mut self, id: u64, ready: Nanos, sectors: u64) {
+        let time = Self::scaled((sectors * SECTOR) as f64 / self.profile.bus_mb_s, 1e3);
+        self.bus_free = self.bus_free.max(ready) + time;
+        self.done.push(Reverse((self.bus_free, id)));
+    }
+
+    /// Lets in what waits, as far as the queue, the cache and a flush allow.
+    fn admit(&mut self) {
+        while let Some(command) = self.waiting.front().copied() {
+            let full = self.queue.len() >= self.profile.queue || self.flush.is_some();
+            if full || !self.take(command) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Takes a command; false if there is no room for it yet.
+    fn take(&mut self, command: Command) -> bool {
+        let request = command.request;
+        let ready = self.now + self.command_time();
+        match request.op {
+            Op::Discard => self.done.push(Reverse((ready, request.id))),
+            Op::Flush if self.dirty.sectors() == 0 && self.queue.is_empty() && self.doing.is_none() => {
+                self.done.push(Reverse((ready, request.id)));
+            }
+            Op::Flush => self.flush = Some(request),
+            Op::Read => self.take_read(command, ready),
+            Op::Write if self.cache == Cache::None => {
+                self.segments.forget(request.sector, request.end());
+                self.stop_reading_ahead();
+                self.queue.push(command);
+            }
+            Op::Write => return self.take_cached_write(request, ready),
+        }
+        true
+    }
+
+    fn take_cached_write(&mut self, request: Request, ready: Nanos) -> bool {
+        let room =
+            self.dirty.sectors() + request.sectors <= self.cache_sectors && self.dirty.runs() < MOST_RUNS;
+        if !room && self.dirty.sectors() > 0 {
+            return false;
+        }
+        self.segments.forget(request.sector, request.end());
+        self.dirty.insert(request.sector, request.end(), request.id);
+        if self.cache == Cache::Protected {
+            self.persist(request.sector, request.sectors, request.id);
+        }
+        self.finish_by_bus(request.id, ready, request.sectors);
+        true
+    }
+
+    fn persist(&mut self, sector: u64, sectors: u64, id: u64) {
+        self.persisted.push(Event::Persisted { sector, sectors, id });
+    }
+
+    /// What the head does next, if it is free.
+    fn choose(&mut self) {
+        if self.doing.is_some() {
+            return;
+        }
+        self.end_flush();
+        let crowded =
+            self.dirty.sectors() * 4 > self.cache_sectors * 3 || self.dirty.runs() * 4 > MOST_RUNS * 3;
+        // A crowded cache takes turns with the queue: whichever went last waits.
+        let turn = crowded && self.counts.media_writes <= self.counts.media_reads;
+        if !self.queue.is_empty() && !turn {
+            self.start_command();
+        } else if self.dirty.sectors() > 0 && !(self.ahead.is_some() && !crowded && self.flush.is_none()) {
+            self.start_write_back();
+        }
+    }
+
+    /// A flush is done when nothing is left of what came before it.
+    fn end_flush(&mut self) {
+        let drained = self.cache == Cache::Protected || self.dirty.sectors() == 0;
+        let Some(flush) = self.flush.filter(|_| drained && self.queue.is_empty()) else { return };
+        self.flush = None;
+        self.done.push(Reverse((self.now + self.command_time(), flush.id)));
+        self.admit();
+    }
+
+    fn arrival(&self, sector: u64, write: bool, from: Nanos) -> Nanos {
+        let margin = self.profile.margin_ms * 1e6;
+        self.geometry.arrival(from, self.at, &self.geometry.place(sector), write, margin)
+    }
+
+    fn start_command(&mut self) {
+        self.stop_reading_ahead();
+        let start = |command: &Command| (command.arrived + self.command_time()).max(self.now);
+        let cost = |command: &Command| {
+            let write = command.request.op == Op::Write;
+            let arrival = self.arrival(command.request.sector, write, start(command));
+            let age = self.now.saturating_sub(command.arrived);
+            (arrival - self.now) as f64 - age as f64 * AGEING
+        };
+        let best = self.queue.iter().enumerate().map(|(index, command)| (cost(command), index));
+        let best = best.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index);
+        let Some(index) = best else { return };
+        let from = start(&self.queue[index]);
+        let command = self.queue.remove(index);
+        let request = command.request;
+        let end = self.move_to(request.sector, request.sectors, request.op == Op::Write, from);
+        match request.op {
+            Op::Write => self.counts.media_writes += 1,
+            _ => self.counts.media_reads += 1,
+        }
+        self.doing = Some((Doing::Command(command), end.0, end.1));
+        self.admit();
+    }
+
+    fn move_to(&mut self, sector: u64, sectors: u64, write: bool, from: Nanos) -> (Nanos, (u64, u64)) {
+        let place = self.geometry.place(sector);
+        self.counts.seek_distance += place.cylinder.abs_diff(self.at.0);
+        let start = self.arrival(sector, write, from);
+        let misaligned = write && (sector % 8 != 0 || sectors % 8 != 0);
+        // Sectors of 4 KiB that are written in part are read first, and written when they come by again.
+        let again = if misaligned { self.geometry.revolution() } else { 0 };
+        self.geometry.transfer(start + again, sector, sectors, write)
+    }
+
+    fn start_write_back(&mut self) {
+        self.stop_reading_ahead();
+        let from = self.geometry.first_sector(self.at);
+        let candidates = self.dirty.ahead(from).take(WINDOW);
+        let best = candidates.min_by_key(|start| self.arrival(*start, true, self.now));
+        let Some(sector) = best else { return };
+        let (end, id) = self.dirty.run(sector, LONGEST_WRITE);
+        let end = end.min(sector + LONGEST_WRITE);
+        let (when, at) = self.move_to(sector, end - sector, true, self.now);
+        self.counts.media_writes += 1;
+        self.doing = Some((Doing::WriteBack { sector, end, id }, when, at));
+    }
+
+    /// The head has done what it was at.
+    fn end(&mut self, doing: Doing, when: Nanos, at: (u64, u64)) {
+        self.now = when;
+        self.doing = None;
+        match doing {
+            Doing::Command(command) => {
+                let request = command.request;
+                if request.op == Op::Write {
+                    self.at = at;
+                    self.persist(request.sector, request.sectors, request.id);
+                    self.done.push(Reverse((when, request.id)));
+                } else {
+                    self.at = if self.ahead.is_some() { self.at } else { at };
+                    self.segments.add(request.sector, request.end(), self.segment);
+                    // All but the last sectors have crossed the interface while the rest was read.
+                    self.finish_by_bus(request.id, when, request.sectors.min(8));
+                    self.read_ahead(request.end(), when);
+                }
+            }
+            Doing::WriteBack { sector, end, id } => {
+                self.at = at;
+                self.dirty.remove(sector, end);
+                if self.cache == Cache::Volatile {
+                    self.persist(sector, end - sector, id);
+                }
+            }
+        }
+        self.admit();
+    }
+
+    fn step_time(&self) -> Option<Nanos> {
+        let ahead = self.ahead.filter(|_| self.doing.is_none() && self.dirty.sectors() > 0).map(|ahead| {
+            self.geometry.transfer(ahead.since, ahead.sector, ahead.limit - ahead.sector, false).0
+        });
+        self.doing.map(|(_, when, _)| when).or(ahead)
+    }
+}

@@ -1,0 +1,238 @@
+//! The drive: its controller, its memory for writes, and what goes on in the flash behind them.
+
+mod clockwork;
+mod commands;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use fslab_engine::random::Stream;
+
+use crate::drive::{Cache, Event, Request};
+use crate::ssd::flash::{Flash, Program};
+use crate::ssd::ftl::{Collection, Ftl, Shape};
+use crate::ssd::profiles::Profile;
+use crate::{Nanos, PAGE, PAGE_SECTORS};
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // times are positive and below 2^53
+fn nanos(microseconds: f64) -> Nanos {
+    (microseconds * 1e3) as Nanos
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive and below 2^53
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+/// Time for so many bytes at a rate of 10⁶ B/s.
+fn transfer(bytes: u64, mb_s: f64) -> Nanos {
+    nanos(bytes as f64 / mb_s)
+}
+
+/// Garbage collection that a die has still to pay for, spread over the writes for which it made room.
+#[derive(Debug, Clone, Copy, Default)]
+struct Debt {
+    pages: u64,
+    time: Nanos,
+}
+
+impl Debt {
+    fn pay(&mut self) -> Nanos {
+        let share = self.time.checked_div(self.pages).unwrap_or(self.time);
+        self.pages = self.pages.saturating_sub(1);
+        self.time -= share;
+        share
+    }
+}
+
+/// An SSD.
+pub struct Ssd {
+    profile: Profile,
+    bytes: u64,
+    cache: Cache,
+    collection: Collection,
+    seed: u64,
+    steady: bool,
+    ftl: Ftl,
+    flash: Flash,
+    debts: Vec<Debt>,
+    buffer_pages: usize,
+    buffered: HashMap<u64, u32>,
+    used: usize,
+    open: Vec<(u64, u64)>,
+    last_die: u32,
+    waiting: VecDeque<(Request, Nanos)>,
+    active: usize,
+    through: HashMap<u64, u64>,
+    flush: Option<u64>,
+    free: [Nanos; 2],
+    bus: [Nanos; 2],
+    slc: (u64, u64),
+    folded: u64,
+    idle_since: Nanos,
+    now: Nanos,
+    done: BinaryHeap<Reverse<(Nanos, u64)>>,
+    ready: Vec<Event>,
+    ended: Vec<(Nanos, Program)>,
+}
+
+fn shape(profile: &Profile, bytes: u64) -> Shape {
+    let pages = bytes / PAGE as u64;
+    let dies = u64::from(profile.dies);
+    let raw = whole(pages as f64 * (1.0 + profile.spare)).div_ceil(dies);
+    let unit = profile.flash_page / PAGE as u64 * u64::from(profile.planes);
+    // 256 blocks a die, however small the disk: collection works on shares, not on sizes.
+    let block = raw.div_ceil(256).next_multiple_of(unit);
+    let blocks = raw.div_ceil(block).max(pages.div_ceil(dies).div_ceil(block) + 6);
+    let number = |value: u64| u32::try_from(value).expect("bug: a disk is not that large");
+    Shape { pages, dies: profile.dies, blocks: number(blocks), block_pages: number(block) }
+}
+
+impl Ssd {
+    /// A drive of this profile with `bytes`; `steady`: filled, then written twice over at random.
+    pub fn new(
+        profile: &Profile,
+        bytes: u64,
+        cache: Cache,
+        collection: Collection,
+        steady: bool,
+        seed: u64,
+    ) -> Self {
+        let mut made = Self::empty(profile, bytes, cache, collection, seed);
+        made.steady = steady;
+        if steady {
+            made.precondition();
+        }
+        made
+    }
+
+    fn empty(profile: &Profile, bytes: u64, cache: Cache, collection: Collection, seed: u64) -> Self {
+        let shape = shape(profile, bytes);
+        Self {
+            profile: *profile,
+            bytes,
+            cache,
+            collection,
+            seed,
+            steady: false,
+            ftl: Ftl::new(shape, collection),
+            flash: Flash::new(profile.dies, profile.channels),
+            debts: vec![Debt::default(); profile.dies as usize],
+            buffer_pages: usize::try_from(profile.buffer.min(bytes / 16) / PAGE as u64).unwrap_or(0).max(256),
+            buffered: HashMap::new(),
+            used: 0,
+            open: Vec::new(),
+            last_die: 0,
+            waiting: VecDeque::new(),
+            active: 0,
+            through: HashMap::new(),
+            flush: None,
+            free: [0; 2],
+            bus: [0; 2],
+            slc: (0, whole(shape.pages as f64 * profile.slc)),
+            folded: 0,
+            idle_since: 0,
+            now: 0,
+            done: BinaryHeap::new(),
+            ready: Vec::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// The quickest that it answers: a write into its memory, or a read that finds nothing to read.
+    pub fn fastest(profile: &Profile) -> Nanos {
+        let read = nanos(profile.read_command_us) + transfer(4096, profile.bus_read_mb_s);
+        let write = nanos(profile.write_command_us) + transfer(4096, profile.bus_write_mb_s);
+        if profile.cache == Cache::None { read } else { read.min(write) }
+    }
+
+    fn precondition(&mut self) {
+        let pages = self.bytes / PAGE as u64;
+        let mut random = Stream::new(self.seed, 2);
+        let unit = self.unit() as u64;
+        for count in 0..3 * pages {
+            let page = if count < pages { count } else { random.below(pages) };
+            if count % unit == 0 {
+                self.last_die = self.next_die();
+            }
+            self.ftl.write(page, self.last_die);
+        }
+        self.ftl.forget_counts();
+        self.slc.0 = 0;
+    }
+
+    fn next_die(&self) -> u32 {
+        self.flash.least(self.last_die, |die| self.ftl.has_room(die))
+    }
+
+    /// Pages that are programmed together.
+    fn unit(&self) -> usize {
+        usize::try_from(self.profile.flash_page).unwrap_or(0) / PAGE * self.profile.planes as usize
+    }
+
+    fn admit(&mut self) {
+        while let Some((request, arrived)) = self.waiting.front().copied() {
+            if self.active >= self.profile.queue || self.flush.is_some() || !self.take(&request, arrived) {
+                return;
+            }
+            self.waiting.pop_front();
+            self.active += 1;
+        }
+    }
+
+    /// The controller starts a command: when.
+    fn start(&mut self, write: bool, arrived: Nanos) -> Nanos {
+        let gap = if write { self.profile.write_gap_us } else { self.profile.read_gap_us };
+        let free = &mut self.free[usize::from(write)];
+        let start = (*free).max(arrived).max(self.now);
+        *free = start + nanos(gap);
+        start
+    }
+
+    fn finish(&mut self, id: u64, at: Nanos) {
+        self.done.push(Reverse((at, id)));
+    }
+
+    fn persisted(&mut self, sector: u64, sectors: u64, id: u64) {
+        self.ready.push(Event::Persisted { sector, sectors, id });
+    }
+
+    /// Idle dies move what is in the SLC cache to where it stays.
+    fn fold(&mut self, now: Nanos) {
+        if self.active == 0 && self.used == 0 && now > self.idle_since {
+            let time = (self.profile.program_us + self.profile.read_us) * 1e3;
+            let rate = f64::from(self.profile.dies) * self.unit() as f64 / time;
+            let moved = whole((now - self.idle_since) as f64 * rate).min(self.slc.0);
+            self.slc.0 -= moved;
+            self.folded += moved;
+        }
+        self.idle_since = now;
+    }
+
+    fn programmed(&mut self, at: Nanos, program: &Program) {
+        for (page, id) in &program.pages {
+            self.used -= 1;
+            if let Some(count) = self.buffered.get_mut(page) {
+                *count -= 1;
+                if *count == 0 {
+                    self.buffered.remove(page);
+                }
+            }
+            if self.cache != Cache::Protected {
+                self.persisted(page * PAGE_SECTORS, PAGE_SECTORS, *id);
+            }
+            if let Some(left) = self.through.get_mut(id) {
+                *left -= 1;
+                if *left == 0 {
+                    self.through.remove(id);
+                    self.finish(*id, at + nanos(self.profile.write_command_us));
+                }
+            }
+        }
+        if self.used == 0 {
+            if let Some(id) = self.flush.take() {
+                self.finish(id, at + nanos(self.profile.write_command_us));
+            }
+        }
+    }
+}

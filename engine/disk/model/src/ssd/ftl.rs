@@ -1,0 +1,276 @@
+//! The translation layer: which page of flash holds which page of the disk; and garbage collection, which copies what is
+//! still valid out of a block so that it can be erased.
+//!
+//! Pages here are the 4 KiB that are mapped. Host data and copies go to blocks of their own, in each die.
+
+use serde::{Deserialize, Serialize};
+
+use crate::index;
+
+/// Which block is collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collection {
+    /// The one with the fewest valid pages.
+    Greedy,
+    /// The one with the most free space times age for its copying (Rosenblum, Ousterhout: the design and implementation
+    /// of a log-structured file system, SOSP 1991).
+    CostBenefit,
+}
+
+/// How large everything is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Pages that the host sees.
+    pub pages: u64,
+    /// Dies.
+    pub dies: u32,
+    /// Blocks of a die.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub block_pages: u32,
+}
+
+const NONE: u32 = u32::MAX;
+const CHUNK: usize = 1024;
+/// A die collects when it has no more than so many free blocks.
+const RESERVE: usize = 2;
+
+#[derive(Debug, Clone, Default)]
+struct Block {
+    holds: Vec<u32>,
+    valid: u32,
+    erases: u32,
+    written: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Die {
+    free: Vec<u32>,
+    host: Option<u32>,
+    copies: Option<u32>,
+    valid: u64,
+}
+
+/// What a write cost beside itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Pages copied by collection.
+    pub copies: u32,
+    /// Blocks erased.
+    pub erases: u32,
+    /// Pages that this collection made free: over so many writes its cost can be spread.
+    pub freed: u32,
+}
+
+/// The map and the blocks.
+#[derive(Debug, Clone)]
+pub struct Ftl {
+    shape: Shape,
+    collection: Collection,
+    map: Vec<Option<Box<[u32]>>>,
+    blocks: Vec<Block>,
+    dies: Vec<Die>,
+    clock: u64,
+    /// Pages written by the host, and pages programmed in all.
+    host: u64,
+    programmed: u64,
+}
+
+impl Ftl {
+    /// Empty flash.
+    pub fn new(shape: Shape, collection: Collection) -> Self {
+        let die = |number: u32| Die {
+            free: (number * shape.blocks..(number + 1) * shape.blocks).rev().collect(),
+            ..Die::default()
+        };
+        Self {
+            shape,
+            collection,
+            map: vec![None; index(shape.pages).div_ceil(CHUNK)],
+            blocks: vec![Block::default(); (shape.dies * shape.blocks) as usize],
+            dies: (0..shape.dies).map(die).collect(),
+            clock: 0,
+            host: 0,
+            programmed: 0,
+        }
+    }
+
+    /// Pages of a block.
+    pub fn block_pages(&self) -> u32 {
+        self.shape.block_pages
+    }
+
+    /// Where a page is: its number in the flash.
+    pub fn lookup(&self, page: u64) -> Option<u32> {
+        let place = self.map[index(page) / CHUNK].as_ref()?[index(page) % CHUNK];
+        (place != NONE).then_some(place)
+    }
+
+    /// The die in which a place is.
+    pub fn die(&self, place: u32) -> u32 {
+        place / self.shape.block_pages / self.shape.blocks
+    }
+
+    fn set(&mut self, page: u64, place: u32) {
+        let chunk = &mut self.map[index(page) / CHUNK];
+        chunk.get_or_insert_with(|| vec![NONE; CHUNK].into())[index(page) % CHUNK] = place;
+    }
+
+    /// These pages are no longer needed.
+    pub fn trim(&mut self, pages: std::ops::Range<u64>) {
+        let mut page = pages.start;
+        while page < pages.end {
+            if self.map[index(page) / CHUNK].is_none() {
+                page = (page / CHUNK as u64 + 1) * CHUNK as u64;
+                continue;
+            }
+            if let Some(place) = self.lookup(page) {
+                self.invalidate(place);
+                self.set(page, NONE);
+            }
+            page += 1;
+        }
+    }
+
+    fn invalidate(&mut self, place: u32) {
+        let block = &mut self.blocks[(place / self.shape.block_pages) as usize];
+        block.holds[(place % self.shape.block_pages) as usize] = NONE;
+        block.valid -= 1;
+        let die = self.die(place) as usize;
+        self.dies[die].valid -= 1;
+    }
+
+    /// Whether a die can take more: what overwriting leaves elsewhere must not fill one up.
+    pub fn has_room(&self, die: u32) -> bool {
+        let usable = u64::from(self.shape.blocks).saturating_sub(RESERVE as u64 + 3);
+        self.dies[die as usize].valid < usable * u64::from(self.shape.block_pages)
+    }
+
+    /// Writes a page in this die.
+    pub fn write(&mut self, page: u64, die: u32) -> Cost {
+        self.clock += 1;
+        self.host += 1;
+        if let Some(place) = self.lookup(page) {
+            self.invalidate(place);
+        }
+        let mut cost = Cost::default();
+        if self.open(die, false).is_none() {
+            while self.dies[die as usize].free.len() <= RESERVE && self.collect(die, &mut cost) {}
+            self.dies[die as usize].host = self.take_free(die);
+        }
+        self.program(page, die, false);
+        cost
+    }
+
+    /// The open block, if it has room.
+    fn open(&self, die: u32, copy: bool) -> Option<u32> {
+        let die = &self.dies[die as usize];
+        let block = if copy { die.copies } else { die.host }?;
+        (self.blocks[block as usize].holds.len() < self.shape.block_pages as usize).then_some(block)
+    }
+
+    fn take_free(&mut self, die: u32) -> Option<u32> {
+        self.dies[die as usize].free.pop()
+    }
+
+    fn program(&mut self, page: u64, die: u32, copy: bool) {
+        let number = self.open(die, copy).expect("bug: collection left no room in a die");
+        let block = &mut self.blocks[number as usize];
+        let slot = u32::try_from(block.holds.len()).expect("bug: a block has few pages");
+        block.holds.push(u32::try_from(page).expect("bug: no disk here has 16 TiB"));
+        block.valid += 1;
+        block.written = self.clock;
+        self.dies[die as usize].valid += 1;
+        self.programmed += 1;
+        self.set(page, number * self.shape.block_pages + slot);
+    }
+
+    /// Collects one block of a die; false if none would give anything.
+    fn collect(&mut self, die: u32, cost: &mut Cost) -> bool {
+        let Some(victim) = self.victim(die) else { return false };
+        let holds = std::mem::take(&mut self.blocks[victim as usize].holds);
+        self.dies[die as usize].valid -= u64::from(std::mem::take(&mut self.blocks[victim as usize].valid));
+        for page in holds.iter().filter(|page| **page != NONE) {
+            if self.open(die, true).is_none() {
+                self.dies[die as usize].copies = self.take_free(die);
+            }
+            self.program(u64::from(*page), die, true);
+            cost.copies += 1;
+            cost.freed = cost.freed.wrapping_sub(1);
+        }
+        cost.freed = cost.freed.wrapping_add(self.shape.block_pages);
+        cost.erases += 1;
+        self.blocks[victim as usize].erases += 1;
+        self.dies[die as usize].free.insert(0, victim); // the longest free is used first: wear is levelled
+        true
+    }
+
+    fn victim(&self, die: u32) -> Option<u32> {
+        let state = &self.dies[die as usize];
+        let full = |number: &u32| {
+            let block = &self.blocks[*number as usize];
+            block.holds.len() == self.shape.block_pages as usize
+                && block.valid < self.shape.block_pages
+                && Some(*number) != state.host
+                && Some(*number) != state.copies
+        };
+        let candidates = (die * self.shape.blocks..(die + 1) * self.shape.blocks).filter(full);
+        match self.collection {
+            Collection::Greedy => candidates.min_by_key(|number| self.blocks[*number as usize].valid),
+            Collection::CostBenefit => {
+                let score = |number: u32| {
+                    let block = &self.blocks[number as usize];
+                    let used = f64::from(block.valid) / f64::from(self.shape.block_pages);
+                    (self.clock - block.written) as f64 * (1.0 - used) / (1.0 + used)
+                };
+                candidates.max_by(|a, b| score(*a).total_cmp(&score(*b)))
+            }
+        }
+    }
+
+    /// Pages programmed for each page that the host wrote; None before the first.
+    pub fn amplification(&self) -> Option<f64> {
+        (self.host > 0).then(|| self.programmed as f64 / self.host as f64)
+    }
+
+    /// Pages programmed so far: by the host, in all.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.host, self.programmed)
+    }
+
+    /// Counts from here on, as after preconditioning.
+    pub fn forget_counts(&mut self) {
+        (self.host, self.programmed) = (0, 0);
+        self.blocks.iter_mut().for_each(|block| block.erases = 0);
+    }
+
+    /// Erases of a block: on average, and the most.
+    pub fn wear(&self) -> (f64, u32) {
+        let erases = self.blocks.iter().map(|block| block.erases);
+        let total: u64 = erases.clone().map(u64::from).sum();
+        (total as f64 / self.blocks.len() as f64, erases.max().unwrap_or(0))
+    }
+
+    /// Fails where the map and the blocks disagree.
+    pub fn check(&self) -> Result<(), String> {
+        let mut found = 0_u64;
+        for (number, block) in (0..).zip(&self.blocks) {
+            let valid = block.holds.iter().filter(|page| **page != NONE).count();
+            if valid != block.valid as usize {
+                return Err(format!("block {number} counts {} valid pages and has {valid}", block.valid));
+            }
+            for (slot, page) in (0..).zip(&block.holds).filter(|(_, page)| **page != NONE) {
+                let place: u32 = number * self.shape.block_pages + slot;
+                if self.lookup(u64::from(*page)) != Some(place) {
+                    return Err(format!("page {page} lies at {place}, where the map does not look"));
+                }
+                found += 1;
+            }
+        }
+        let mapped =
+            self.map.iter().flatten().flat_map(|chunk| chunk.iter()).filter(|place| **place != NONE).count()
+                as u64;
+        if mapped == found { Ok(()) } else { Err(format!("{mapped} pages mapped, {found} found")) }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a power cut leaves: everything flushed, and of the rest, by sector, the state before or after.
+
+use std::collections::BTreeMap;
+
+use fslab_disk_model::store::{Memory, Store};
+use fslab_disk_model::volatile::{Unflushed, Volatile};
+use proptest::prelude::*;
+
+const SECTORS: u64 = 64;
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Write {
+        sector: u64,
+        sectors: u64,
+    },
+    /// A flush arrives and is done after so many more steps.
+    Flush {
+        after: usize,
+    },
+    /// The drive wrote back everything up to now in this range.
+    Back {
+        sector: u64,
+        sectors: u64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let range = (0..SECTORS - 20, 1_u64..20);
+    prop_oneof![
+        5 => range.clone().prop_map(|(sector, sectors)| Step::Write { sector, sectors }),
+        1 => (0_usize..4).prop_map(|after| Step::Flush { after }),
+        1 => range.prop_map(|(sector, sectors)| Step::Back { sector, sectors }),
+    ]
+}
+
+/// What each sector may hold after a cut: the number of the write, 0 before the first.
+#[derive(Default)]
+struct Truth {
+    history: BTreeMap<u64, Vec<u64>>,
+    durable: BTreeMap<u64, u64>,
+}
+
+impl Truth {
+    fn write(&mut self, sector: u64, id: u64) {
+        self.history.entry(sector).or_default().push(id);
+    }
+
+    /// Writes up to `id` are durable.
+    fn flush(&mut self, id: u64) {
+        for (sector, writes) in &self.history {
+            if let Some(last) = writes.iter().filter(|write| **write <= id).max() {
+                let durable = self.durable.entry(*sector).or_default();
+                *durable = (*durable).max(*last);
+            }
+        }
+    }
+
+    fn allows(&self, sector: u64, found: u64) -> bool {
+        let least = self.durable.get(&sector).copied().unwrap_or(0);
+        let known = found == 0 || self.history.get(&sector).is_some_and(|writes| writes.contains(&found));
+        known && found >= least
+    }
+}
+
+fn number(store: &Memory, sector: u64) -> Result<u64, TestCaseError> {
+    let mut bytes = [0; 512];
+    store.read(sector * 512, &mut bytes).expect("memory");
+    let first = u64::from_le_bytes(bytes[..8].try_into().expect("eight"));
+    prop_assert!(bytes.chunks(8).all(|chunk| chunk == first.to_le_bytes()), "a sector is torn");
+    Ok(first)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flushed_data_is_there(steps in prop::collection::vec(step(), 1..60), seed in any::<u64>(), torn in any::<bool>(), fate in 0_usize..3) {
+        let fate = [Unflushed::Random, Unflushed::Lost, Unflushed::Kept][fate];
+        let (store, mut volatile, mut truth) = (Memory::new(1 << 20), Volatile::default(), Truth::default());
+        let mut flushes: Vec<(usize, u64)> = Vec::new();
+        for (now, step) in steps.iter().enumerate() {
+            let id = now as u64 + 1;
+            match *step {
+                Step::Write { sector, sectors } => {
+                    volatile.before_write(&store, id, sector, sectors).expect("memory");
+                    for one in sector..sector + sectors {
+                        store.write(one * 512, &id.to_le_bytes().repeat(64)).expect("room");
+                        truth.write(one, id);
+                    }
+                }
+                Step::Flush { after } => {
+                    volatile.flush_begins(id);
+                    flushes.push((now + after, id));
+                }
+                Step::Back { sector, sectors } => volatile.persisted(&store, sector, sectors, id).expect("memory"),
+            }
+            flushes.sort_unstable();
+            while let Some((_, flush)) = flushes.first().copied().filter(|(due, _)| *due <= now) {
+                flushes.remove(0);
+                volatile.flush_done(flush);
+                truth.flush(flush);
+            }
+        }
+        let before: Vec<_> = (0..SECTORS).map(|sector| number(&store, sector)).collect::<Result<_, _>>()?;
+        volatile.cut(&store, fate, torn, seed).expect("memory");
+        for (sector, was) in (0..SECTORS).zip(before) {
+            let found = number(&store, sector)?;
+            prop_assert!(truth.allows(sector, found), "sector {sector} holds {found}");
+            if fate == Unflushed::Kept {
+                prop_assert_eq!(found, was);
+            }
+        }
+        prop_assert_eq!(volatile.bytes(), 0);
+    }
+}

@@ -1,0 +1,166 @@
+//! The hard disk against published figures for its class, and against itself.
+
+use fslab_disk_model::Nanos;
+use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
+use fslab_disk_model::hdd::{Hdd, PROFILES, Profile};
+use fslab_engine::random::Stream;
+
+const SECOND: Nanos = 1_000_000_000;
+const TB: u64 = 1_000_000_000_000;
+
+fn profile(name: &str) -> &'static Profile {
+    PROFILES.iter().find(|profile| profile.name == name).expect("a profile")
+}
+
+fn drive(name: &str, cache: Cache) -> Hdd {
+    Hdd::new(profile(name), profile(name).capacity, cache, 64 << 20, 1)
+}
+
+/// Keeps `depth` requests under way, as fio does, for `seconds`; the times at which they were done.
+fn keep(
+    drive: &mut dyn Drive,
+    depth: u64,
+    seconds: u64,
+    mut next: impl FnMut(u64) -> (Op, u64, u64),
+) -> Vec<Nanos> {
+    let mut done = Vec::new();
+    let mut id = 0;
+    let mut submit = |drive: &mut dyn Drive, now| {
+        id += 1;
+        let (op, sector, sectors) = next(id - 1);
+        drive.submit(now, &Request { id, op, sector, sectors });
+    };
+    for _ in 0..depth {
+        submit(drive, 0);
+    }
+    let mut events = Vec::new();
+    while let Some(now) = drive.next_event().filter(|now| *now <= seconds * SECOND) {
+        drive.advance(now, &mut events);
+        for event in events.drain(..) {
+            if let Event::Done { at, .. } = event {
+                done.push(at);
+                submit(drive, at);
+            }
+        }
+    }
+    done
+}
+
+fn random_rate(name: &str, cache: Cache, op: Op, depth: u64) -> f64 {
+    let mut random = Stream::new(5, 5);
+    let pages = profile(name).capacity / 4096;
+    let done = keep(&mut drive(name, cache), depth, 60, |_| (op, random.below(pages) * 8, 8));
+    done.len() as f64 / 60.0
+}
+
+#[test]
+fn random_reads_are_those_of_the_class() {
+    let (one, many) = (
+        random_rate("hdd-7200", Cache::Volatile, Op::Read, 1),
+        random_rate("hdd-7200", Cache::Volatile, Op::Read, 32),
+    );
+    println!("{one} {many}");
+    for name in ["hdd-5400", "hdd-10k", "hdd-15k"] {
+        println!(
+            "{name} {} {}",
+            random_rate(name, Cache::None, Op::Read, 1),
+            random_rate(name, Cache::None, Op::Read, 32)
+        );
+    }
+    assert!((70.0..95.0).contains(&one), "{one}");
+    assert!((170.0..215.0).contains(&many), "{many}");
+}
+
+#[test]
+fn sequential_rates_are_the_data_sheets() {
+    for (start, rate) in [(0, 175.0), (profile("hdd-7200").capacity / 512 - (8 << 20), 83.0)] {
+        for (op, sectors, depth) in [(Op::Read, 2048, 1), (Op::Read, 8, 1), (Op::Write, 2048, 8)] {
+            let mut drive = Hdd::new(profile("hdd-7200"), TB, Cache::Volatile, 64 << 20, 1);
+            let seconds = 12;
+            let done = keep(&mut drive, depth, seconds, |id| (op, start + id * sectors, sectors));
+            let late = done.iter().filter(|at| **at > 6 * SECOND).count(); // the cache has filled by then
+            let measured = late as f64 * sectors as f64 * 512.0 / 6e6;
+            assert!(
+                (measured / rate - 1.0).abs() < 0.06,
+                "{op:?} {sectors} {depth}: {measured} of {rate} MB/s"
+            );
+        }
+    }
+}
+
+#[test]
+fn cached_writes_go_back_faster_than_one_by_one() {
+    let (none, cached) = (
+        random_rate("hdd-7200", Cache::None, Op::Write, 1),
+        random_rate("hdd-7200", Cache::Volatile, Op::Write, 1),
+    );
+    assert!((60.0..90.0).contains(&none), "{none}");
+    assert!((1.5 * none..6.0 * none).contains(&cached), "{none} {cached}");
+}
+
+#[test]
+fn a_flush_costs_a_revolution_or_so() {
+    let mut drive = drive("hdd-7200", Cache::Volatile);
+    let done =
+        keep(&mut drive, 1, 10, |id| if id % 2 == 0 { (Op::Write, id * 4, 8) } else { (Op::Flush, 0, 0) });
+    let pairs = done.len() as f64 / 2.0 / 10.0;
+    assert!((55.0..125.0).contains(&pairs), "{pairs} of write and flush a second");
+}
+
+#[test]
+fn the_same_requests_take_the_same_times() {
+    let run = || {
+        let mut random = Stream::new(9, 9);
+        keep(&mut drive("hdd-7200", Cache::Volatile), 8, 20, |_| {
+            let op = if random.below(2) == 0 { Op::Read } else { Op::Write };
+            (op, random.below(1 << 27) * 8, 8 * (1 + random.below(64)))
+        })
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn everything_is_answered_once_and_a_flush_covers_what_was_before() {
+    let mut random = Stream::new(3, 3);
+    let mut drive = drive("hdd-7200", Cache::Volatile);
+    let mut pending = std::collections::BTreeMap::new();
+    let mut events = Vec::new();
+    let mut dirty = std::collections::BTreeMap::new();
+    for id in 1..3000_u64 {
+        let op = match random.below(4) {
+            0 => Op::Read,
+            1 => Op::Flush,
+            _ => Op::Write,
+        };
+        let (sector, sectors) = if op == Op::Flush { (0, 0) } else { (random.below(4096) * 8, 8) };
+        drive.submit(id * 3_000_000, &Request { id, op, sector, sectors });
+        pending.insert(id, op);
+        if op == Op::Write {
+            dirty.insert(sector, id);
+        }
+        drive.advance((id + 1) * 3_000_000, &mut events);
+        settle(&mut events, &mut pending, &mut dirty);
+    }
+    drive.advance(u64::MAX / 2, &mut events);
+    settle(&mut events, &mut pending, &mut dirty);
+    assert!(pending.is_empty(), "{pending:?}");
+}
+
+fn settle(
+    events: &mut Vec<Event>,
+    pending: &mut std::collections::BTreeMap<u64, Op>,
+    dirty: &mut std::collections::BTreeMap<u64, u64>,
+) {
+    for event in events.drain(..) {
+        match event {
+            Event::Persisted { sector, sectors, id } => {
+                dirty.retain(|at, last| !(sector..sector + sectors).contains(at) || *last > id);
+            }
+            Event::Done { id, .. } => {
+                if pending.remove(&id).expect("answered once") == Op::Flush {
+                    assert!(dirty.values().all(|last| *last > id), "unflushed before {id}: {dirty:?}");
+                }
+            }
+        }
+    }
+}

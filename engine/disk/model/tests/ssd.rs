@@ -1,0 +1,200 @@
+//! The translation layer against what must never happen, and against closed-form results; the SSD against data sheets.
+
+use std::collections::BTreeMap;
+
+use fslab_disk_model::Nanos;
+use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
+use fslab_disk_model::ssd::{Collection, Ftl, PROFILES, Profile, Shape, Ssd};
+use fslab_engine::random::Stream;
+use proptest::prelude::*;
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// Write amplification of greedy collection under uniform random writes (Xiang, Kurkoski: An improved analytic expression
+/// for write amplification in NAND flash, ICNC 2012; Desnoyers, SYSTOR 2012): A = α / (α + W(−α e^−α)), α = flash over
+/// disk. W by Newton's method, on the branch above −1.
+fn closed_form(alpha: f64) -> f64 {
+    let target = -alpha * (-alpha).exp();
+    let mut w = -0.5_f64;
+    for _ in 0..100 {
+        w -= (w * w.exp() - target) / (w.exp() * (w + 1.0));
+        w = w.max(-0.999_999);
+    }
+    alpha / (alpha + w)
+}
+
+#[test]
+fn the_closed_form_is_the_papers() {
+    assert!((closed_form(1.3) - 2.36).abs() < 0.01, "{}", closed_form(1.3));
+}
+
+#[test]
+fn greedy_amplification_is_the_closed_form() {
+    for alpha in [1.1, 1.2, 1.4] {
+        let (blocks, block_pages) = (1200_u32, 128_u32);
+        // Open blocks and the reserve hold no data: the closed form has none.
+        let usable = f64::from((blocks - 4) * block_pages);
+        let pages = (usable / alpha).floor() as u64;
+        let mut ftl = Ftl::new(Shape { pages, dies: 1, blocks, block_pages }, Collection::Greedy);
+        let mut random = Stream::new(1, 1);
+        for page in 0..pages {
+            ftl.write(page, 0);
+        }
+        for _ in 0..4 * pages {
+            ftl.write(random.below(pages), 0);
+        }
+        ftl.forget_counts();
+        for _ in 0..3 * pages {
+            ftl.write(random.below(pages), 0);
+        }
+        let (measured, expected) = (ftl.amplification().expect("written"), closed_form(alpha));
+        println!("{alpha}: {measured:.3} against {expected:.3}");
+        assert!((measured / expected - 1.0).abs() < 0.05, "{alpha}: {measured} instead of {expected}");
+        assert_eq!(ftl.check(), Ok(()));
+    }
+}
+
+#[test]
+fn cost_benefit_wins_where_some_pages_are_hot() {
+    let amplification = |collection| {
+        let (blocks, block_pages) = (400, 64);
+        let pages = 20_000;
+        let mut ftl = Ftl::new(Shape { pages, dies: 1, blocks, block_pages }, collection);
+        let mut random = Stream::new(1, 1);
+        for page in 0..pages {
+            ftl.write(page, 0);
+        }
+        for _ in 0..20 * pages {
+            let hot = random.below(10) != 0; // nine in ten writes to one page in ten
+            ftl.write(if hot { random.below(pages / 10) } else { random.below(pages) }, 0);
+        }
+        ftl.amplification().expect("written")
+    };
+    let (greedy, benefit) = (amplification(Collection::Greedy), amplification(Collection::CostBenefit));
+    assert!(benefit < greedy, "{benefit} against {greedy}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Data stands for itself: where a page lies is remembered when it is written, and collection must have moved it.
+    #[test]
+    fn no_page_is_lost_and_none_is_mapped_twice(
+        seed in 0_u64..1000,
+        benefit in any::<bool>(),
+        dies in 1_u32..5,
+        steps in prop::collection::vec((0_u8..10, 0_u64..300), 1..3000),
+    ) {
+        let collection = if benefit { Collection::CostBenefit } else { Collection::Greedy };
+        let shape = Shape { pages: 300, dies, blocks: 300_u32.div_ceil(dies * 8) + 7, block_pages: 8 };
+        let mut ftl = Ftl::new(shape, collection);
+        let mut random = Stream::new(seed, 0);
+        let mut written = BTreeMap::new();
+        for (kind, page) in steps {
+            if kind == 0 {
+                ftl.trim(page..(page + 5).min(300));
+                written.retain(|other, ()| !(page..page + 5).contains(other));
+            } else {
+                let first = u32::try_from(random.below(u64::from(dies))).expect("few");
+                let die = (0..dies).map(|step| (first + step) % dies).find(|die| ftl.has_room(*die));
+                ftl.write(page, die.expect("some die has room"));
+                written.insert(page, ());
+            }
+        }
+        prop_assert_eq!(ftl.check(), Ok(()));
+        for page in 0..300 {
+            prop_assert_eq!(ftl.lookup(page).is_some(), written.contains_key(&page));
+        }
+    }
+}
+
+fn profile(name: &str) -> &'static Profile {
+    PROFILES.iter().find(|profile| profile.name == name).expect("a profile")
+}
+
+const SIZE: u64 = 1 << 30;
+
+/// Requests a second, of `sectors` each, with `depth` under way.
+fn rate(drive: &mut Ssd, op: Op, depth: u64, sectors: u64, random: bool, seconds: u64) -> f64 {
+    let (mut id, mut done, mut events) = (0, 0_u64, Vec::new());
+    let mut stream = Stream::new(4, 4);
+    let places = SIZE / 512 / sectors;
+    let mut now = 0;
+    let mut submit = |drive: &mut Ssd, now| {
+        id += 1;
+        let place = if random { stream.below(places) } else { id % places };
+        drive.submit(now, &Request { id, op, sector: place * sectors, sectors });
+    };
+    (0..depth).for_each(|_| submit(drive, 0));
+    while now <= seconds * SECOND {
+        now = drive.next_event().expect("requests are under way");
+        drive.advance(now, &mut events);
+        for event in events.drain(..) {
+            if let Event::Done { at, .. } = event {
+                done += 1;
+                submit(drive, at);
+            }
+        }
+    }
+    done as f64 / seconds as f64
+}
+
+fn new(name: &str, steady: bool) -> Ssd {
+    let profile = profile(name);
+    Ssd::new(profile, SIZE, profile.cache, Collection::Greedy, steady, 1)
+}
+
+fn close(measured: f64, published: f64, within: f64, what: &str) {
+    println!("{what}: {measured:.0} against {published:.0}");
+    assert!((measured / published - 1.0).abs() <= within, "{what}: {measured} instead of {published}");
+}
+
+#[test]
+fn rates_are_the_data_sheets() {
+    close(rate(&mut new("ssd-sata", true), Op::Read, 1, 8, true, 1), 13_000.0, 0.05, "sata read 1");
+    close(rate(&mut new("ssd-sata", true), Op::Read, 32, 8, true, 1), 98_000.0, 0.1, "sata read 32");
+    close(rate(&mut new("ssd-sata", false), Op::Write, 1, 8, true, 1), 36_000.0, 0.05, "sata write 1");
+    close(
+        rate(&mut new("ssd-sata", true), Op::Read, 8, 2048, false, 1) * 1.048_576,
+        560.0,
+        0.05,
+        "sata MB/s",
+    );
+    close(
+        rate(&mut new("ssd-sata", false), Op::Write, 8, 2048, false, 1) * 1.048_576,
+        530.0,
+        0.05,
+        "sata w MB/s",
+    );
+    close(rate(&mut new("ssd-nvme", true), Op::Read, 1, 8, true, 1), 19_000.0, 0.05, "nvme read 1");
+    close(rate(&mut new("ssd-nvme", false), Op::Write, 1, 8, true, 1), 60_000.0, 0.05, "nvme write 1");
+    close(
+        rate(&mut new("ssd-nvme", false), Op::Write, 8, 2048, false, 3) * 1.048_576,
+        1700.0,
+        0.1,
+        "nvme w MB/s",
+    );
+    close(rate(&mut new("ssd-nvme-dc", true), Op::Read, 1, 8, true, 1), 11_765.0, 0.05, "dc read 1");
+    close(rate(&mut new("ssd-nvme-dc", true), Op::Write, 32, 8, true, 10), 30_500.0, 0.2, "dc steady write");
+    close(rate(&mut new("sd-a1", true), Op::Read, 1, 8, true, 2), 1500.0, 0.05, "sd read");
+    close(rate(&mut new("sd-a1", false), Op::Write, 1, 8, true, 2), 500.0, 0.05, "sd write");
+}
+
+#[test]
+fn a_flush_waits_for_the_flash_unless_protected() {
+    for (cache, quick) in [(Cache::Volatile, false), (Cache::Protected, true)] {
+        let mut drive = Ssd::new(profile("ssd-sata"), SIZE, cache, Collection::Greedy, false, 1);
+        drive.submit(0, &Request { id: 1, op: Op::Write, sector: 0, sectors: 8 });
+        drive.submit(50_000, &Request { id: 2, op: Op::Flush, sector: 0, sectors: 0 });
+        let mut events = Vec::new();
+        drive.advance(SECOND, &mut events);
+        let at = events.iter().find_map(|event| match event {
+            Event::Done { id: 2, at } => Some(*at),
+            _ => None,
+        });
+        assert_eq!(at.expect("done") < 150_000, quick);
+        let persisted = events.iter().position(|event| matches!(event, Event::Persisted { .. }));
+        let flushed = events.iter().position(|event| matches!(event, Event::Done { id: 2, .. }));
+        assert!(persisted < flushed);
+    }
+}
