@@ -1,6 +1,6 @@
 //! The translation layer against what must never happen, and against closed-form results; the SSD against data sheets.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use fslab_disk_model::Nanos;
 use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
@@ -30,11 +30,12 @@ fn the_closed_form_is_the_papers() {
 
 #[test]
 fn greedy_amplification_is_the_closed_form() {
-    for alpha in [1.1, 1.2, 1.4] {
+    for tenths in [11, 12, 14] {
         let (blocks, block_pages) = (1200_u32, 128_u32);
         // Open blocks and the reserve hold no data: the closed form has none.
-        let usable = f64::from((blocks - 4) * block_pages);
-        let pages = (usable / alpha).floor() as u64;
+        let usable = u64::from((blocks - 4) * block_pages);
+        let pages = usable * 10 / tenths;
+        let alpha = tenths as f64 / 10.0;
         let mut ftl = Ftl::new(Shape { pages, dies: 1, blocks, block_pages }, Collection::Greedy);
         let mut random = Stream::new(1, 1);
         for page in 0..pages {
@@ -89,21 +90,21 @@ proptest! {
         let shape = Shape { pages: 300, dies, blocks: 300_u32.div_ceil(dies * 8) + 7, block_pages: 8 };
         let mut ftl = Ftl::new(shape, collection);
         let mut random = Stream::new(seed, 0);
-        let mut written = BTreeMap::new();
+        let mut written = BTreeSet::new();
         for (kind, page) in steps {
             if kind == 0 {
                 ftl.trim(page..(page + 5).min(300));
-                written.retain(|other, ()| !(page..page + 5).contains(other));
+                written.retain(|other| !(page..page + 5).contains(other));
             } else {
                 let first = u32::try_from(random.below(u64::from(dies))).expect("few");
                 let die = (0..dies).map(|step| (first + step) % dies).find(|die| ftl.has_room(*die));
                 ftl.write(page, die.expect("some die has room"));
-                written.insert(page, ());
+                written.insert(page);
             }
         }
         prop_assert_eq!(ftl.check(), Ok(()));
         for page in 0..300 {
-            prop_assert_eq!(ftl.lookup(page).is_some(), written.contains_key(&page));
+            prop_assert_eq!(ftl.lookup(page).is_some(), written.contains(&page));
         }
     }
 }
@@ -196,5 +197,36 @@ fn a_flush_waits_for_the_flash_unless_protected() {
         let persisted = events.iter().position(|event| matches!(event, Event::Persisted { .. }));
         let flushed = events.iter().position(|event| matches!(event, Event::Done { id: 2, .. }));
         assert!(persisted < flushed);
+    }
+}
+
+#[test]
+fn everything_is_answered_once() {
+    for seed in 0..10 {
+        for cache in [Cache::Volatile, Cache::None, Cache::Protected] {
+            let mut drive =
+                Ssd::new(profile("ssd-sata"), 64 << 20, cache, Collection::Greedy, seed % 2 == 0, seed);
+            let mut random = Stream::new(seed, 3);
+            let (mut pending, mut events) = (BTreeSet::new(), Vec::new());
+            for id in 1..5000_u64 {
+                let op = match random.below(12) {
+                    0 => Op::Flush,
+                    1 => Op::Discard,
+                    2..6 => Op::Read,
+                    _ => Op::Write,
+                };
+                let sector = random.below((64 << 20) / 512 - 512);
+                drive.submit(id * 40_000, &Request { id, op, sector, sectors: 1 + random.below(511) });
+                pending.insert(id);
+                drive.advance((id + 1) * 40_000, &mut events);
+            }
+            drive.advance(1000 * SECOND, &mut events);
+            for event in events {
+                if let Event::Done { id, .. } = event {
+                    assert!(pending.remove(&id), "{id} is answered twice");
+                }
+            }
+            assert!(pending.is_empty(), "{cache:?}: {pending:?}");
+        }
     }
 }

@@ -182,10 +182,12 @@ impl Hdd {
 
     /// What the head does next, if it is free.
     fn choose(&mut self) {
+        if self.doing.is_none() {
+            self.end_flush(); // what waited for it may set the head going
+        }
         if self.doing.is_some() {
             return;
         }
-        self.end_flush();
         let crowded =
             self.dirty.sectors() * 4 > self.cache_sectors * 3 || self.dirty.runs() * 4 > MOST_RUNS * 3;
         // A crowded cache takes turns with the queue: whichever went last waits.
