@@ -55,7 +55,7 @@ fn no_block_of_many_small_files_is_there_twice() {
 #[test]
 fn no_block_of_a_workload_is_there_twice() {
     let directory = tempdir().unwrap();
-    let text = "set mode quit firstdone\n\
+    let text = "set mode quit alldone\n\
         define fileset name=a,path=/tmp,entries=100,size=40k,dirwidth=20,prealloc=50\n\
         define fileset name=b,path=/tmp,entries=50,size=40k,dirwidth=20,prealloc=100\n\
         define process name=p { thread name=t,instances=2,memsize=16k {\n\

@@ -50,7 +50,7 @@ impl Target {
     /// If there is no directory around it.
     pub fn beneath(base: impl AsFd, place: &Path, path: PathBuf) -> Result<Self> {
         let (parent, name) = (place.parent().unwrap_or(Path::new("")), place.file_name().unwrap_or_default());
-        let around = sys::open_beneath(base, parent.as_os_str().as_bytes()).context("open", || &path)?;
+        let around = sys::open_within(base, parent.as_os_str().as_bytes()).context("open", || &path)?;
         Ok(Self { around, name: name_of(&path, name.as_bytes())?, path })
     }
 

@@ -7,6 +7,7 @@
 pub mod attributes;
 pub mod buffer;
 pub mod contents;
+pub mod direct;
 pub mod document;
 pub mod error;
 pub mod fast_map;

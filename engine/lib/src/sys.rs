@@ -34,28 +34,37 @@ pub fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result
     rustix::fs::openat(parent, name, OPEN_DIRECTORY, Mode::empty())
 }
 
+/// Where [`open_beneath`] does not go.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+
 /// Opens a directory by its path from another one, never through a link and never above it; the path
 /// may be longer than the kernel takes at once.
-pub fn open_beneath(root: impl AsFd, mut path: &[u8]) -> Result<OwnedFd> {
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+pub fn open_beneath(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
+    open_resolved(root.as_fd(), path, BENEATH)
+}
+
+/// The same without mount points: for what is written and removed.
+pub fn open_within(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
+    open_resolved(root.as_fd(), path, BENEATH | ResolveFlags::NO_XDEV)
+}
+
+fn open_resolved(root: BorrowedFd<'_>, mut path: &[u8], resolve: ResolveFlags) -> Result<OwnedFd> {
     let open = |from: BorrowedFd<'_>, path: &[u8]| {
         let path = if path.is_empty() { b"." } else { path };
-        rustix::fs::openat2(from, path, OPEN_DIRECTORY, Mode::empty(), beneath)
+        rustix::fs::openat2(from, path, OPEN_DIRECTORY, Mode::empty(), resolve)
     };
     let mut reached: Option<OwnedFd> = None;
     while path.len() > LONGEST_PATH {
         let end = path[..LONGEST_PATH].iter().rposition(|&byte| byte == b'/').ok_or(Errno::NAMETOOLONG)?;
-        let from = reached.as_ref().map_or(root.as_fd(), AsFd::as_fd);
-        reached = Some(open(from, &path[..end])?);
+        reached = Some(open(reached.as_ref().map_or(root, AsFd::as_fd), &path[..end])?);
         path = &path[end + 1..];
     }
-    open(reached.as_ref().map_or(root.as_fd(), AsFd::as_fd), path)
+    open(reached.as_ref().map_or(root, AsFd::as_fd), path)
 }
 
 /// Opens a directory by its name in another one, unless it is a link or a mount point.
 pub fn open_here(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
-    let here = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    rustix::fs::openat2(parent, name, OPEN_DIRECTORY, Mode::empty(), here)
+    rustix::fs::openat2(parent, name, OPEN_DIRECTORY, Mode::empty(), BENEATH | ResolveFlags::NO_XDEV)
 }
 
 /// Writes all of `data`.
@@ -76,8 +85,14 @@ pub fn write_all(file: impl AsFd, mut data: &[u8]) -> Result<()> {
 /// file server, 2 GiB at most). Only 0 is the end of the file.
 #[inline]
 pub fn read_some(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
+    retry(|| rustix::io::read(&file, &mut *buffer))
+}
+
+/// Calls again what a signal has interrupted.
+#[inline]
+pub fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
-        match rustix::io::read(&file, &mut *buffer) {
+        match call() {
             Err(Errno::INTR) => {}
             other => return other,
         }

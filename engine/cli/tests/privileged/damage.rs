@@ -51,5 +51,41 @@ pub(crate) fn a_bad_sector_is_no_end_of_a_file() {
             (&0.into(), &failed.into()),
             "{command}: {found:#}"
         );
+        // What was read of them before that was moved in the measured time.
+        let moved = found["operations"][0]["bytes"].as_u64();
+        assert!(command.starts_with("duplicates") || moved > Some(0), "{command}: {found:#}");
+    }
+}
+
+/// Has a workload make its file in an image that then loses a part.
+const OF_WORKLOAD: &str = r#"
+    mount -t tmpfs -o size=64m none "$DIR"; cd "$DIR"; mkdir at
+    truncate -s 24m image; mkfs.ext4 -q -O ^has_journal -b 4096 image
+    mount -o loop image at
+    "$ENGINE" wml --script "$WORKLOAD" --dir at --create-only > /dev/null
+    file=$(find at/fslab-wml -type f); [ "$(stat -c %s "$file")" -eq 3000000 ]
+    first=$(filefrag -v "$file" | awk '$1 == "0:" { split($4, a, "."); print a[1] }')
+    umount at
+    mount -o loop,ro image at
+    truncate -s $(( (first + 333) * 4096 )) image
+    "$ENGINE" wml --script "$WORKLOAD" --dir at --reuse --json
+"#;
+
+/// A piece, a piece at random, and a whole file end at the bad sector.
+pub(crate) fn a_bad_sector_ends_a_workload() {
+    let directory = tempdir().unwrap();
+    for read in
+        ["read name=r,iosize=4m", "read name=r,iosize=3000000,random", "readwholefile name=r,iosize=4m"]
+    {
+        let workload = format!(
+            "define file name=set,path=/tmp,size=3000000,prealloc,reuse,readonly
+             define process name=p {{ thread name=t,memsize=4m {{ flowop {read},filename=set
+             flowop finishoncount name=f,value=1 }} }}
+             run 60"
+        );
+        let script = format!("WORKLOAD='{workload}'\n{OF_WORKLOAD}");
+        let (found, status) = document(&with_own_mounts(directory.path(), &script));
+        assert_eq!((status, &found["error"]["kind"]), (Some(1), &"io".into()), "{read}: {found:#}");
+        assert!(found["error"]["message"].as_str().unwrap().contains("read all of"), "{read}: {found:#}");
     }
 }

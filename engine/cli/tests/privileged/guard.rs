@@ -88,6 +88,15 @@ pub(crate) fn work_directories_are_never_those_of_others() {
                 create files
                 shutdown files' --dir $dir > said 2>&1 && [ $dir = linked ] && echo "done: wml"
             rm said; [ $dir = mount ] || [ "$before" = "$(state)" ] || echo "changed: wml"
-        done; [ -e "$DIR/real/sub/kept" ]"#;
-    check(script, 6);
+        done; [ -e "$DIR/real/sub/kept" ]
+        workload='define fileset name=sub,path=/tmp,entries=1,size=1k,prealloc
+            create files
+            shutdown files'
+        mkdir -p top/fslab-wml inner/fslab-wml/sub; mount --bind "$DIR/real" top/fslab-wml
+        mount --bind "$DIR/real" inner/fslab-wml/sub
+        for dir in top inner; do
+            refuses wml --script "$workload" --dir $dir
+            refuses wml --script "$workload" --dir $dir --reuse
+        done"#;
+    check(script, 10);
 }

@@ -44,7 +44,9 @@ fn main() -> ExitCode {
         room::known_sizes_are_compared_with_what_is_free,
     ];
     let loops = trials![common::is_root() && common::may_mount(), "needs root":
+        direct::a_workload_asks_for_what_suits_the_device,
         direct::the_buffer_has_to_suit_the_device,
+        damage::a_bad_sector_ends_a_workload,
         damage::a_bad_sector_is_no_end_of_a_file,
         mounts::subvolumes_are_left_out_and_no_failure,
     ];

@@ -154,7 +154,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends the operation: one more done, with this many bytes.
+    /// Ends the operation: one more done, with this many bytes beside those that were counted as they were moved.
     #[inline]
     pub fn end(&mut self, bytes: u64) {
         if self.detail == Detail::Off {
@@ -186,6 +186,12 @@ impl<'a> Recorder<'a> {
             self.ended(now_ns());
         }
         self.done(bytes);
+    }
+
+    /// Counts bytes as they are moved: those of a file that fails later too, whose time counts as well.
+    #[inline]
+    pub fn moved(&mut self, bytes: usize) {
+        self.tally.bytes += bytes as u64;
     }
 
     /// Counts a file that vanished or refused, and goes on.

@@ -95,7 +95,7 @@ impl Maker<'_> {
         let paths = self.plan.directory_paths(number);
         for path in &paths {
             let (around, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let made = sys::open_beneath(self.root, around.as_bytes())
+            let made = sys::open_within(self.root, around.as_bytes())
                 .and_then(|around| rustix::fs::mkdirat(around, name, sys::DIRECTORY_MODE));
             match made {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -104,7 +104,7 @@ impl Maker<'_> {
         }
         let path = paths.last().map(String::as_str).unwrap_or_default();
         let directory =
-            sys::open_beneath(self.root, path.as_bytes()).context("open", || self.path.join(path))?;
+            sys::open_within(self.root, path.as_bytes()).context("open", || self.path.join(path))?;
         recorder.begin();
         for index in self.plan.files_of(number) {
             recorder.check()?;

@@ -152,6 +152,7 @@ impl FileVisitor for Searcher<'_> {
         loop {
             let (count, is_last) = progress.read(&file, self.window.free()).tried("read all of")?;
             recorder.lap(Syscall::Read);
+            recorder.moved(count);
             self.window.filled(count);
             let used = self.scanner.scan(self.window.bytes(), is_last)?;
             recorder.skip();
@@ -167,7 +168,7 @@ impl FileVisitor for Searcher<'_> {
             self.note(directory, entry.name, self.scanner.lines());
             recorder.skip();
         }
-        recorder.end(progress.done());
+        recorder.end(0);
         Ok(())
     }
 }

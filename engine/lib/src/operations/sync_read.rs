@@ -4,13 +4,14 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::fs::{Advice, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::attributes::Attributes;
-use crate::buffer::{ALIGNMENT, AlignedBuffer};
+use crate::buffer::AlignedBuffer;
+use crate::direct;
 use crate::document::{Bandwidth, Outcome, Warning, path_as_text};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
@@ -19,9 +20,6 @@ use crate::measure::recorder::{Recorder, Syscall};
 use crate::memory;
 use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Trouble, Visit, walk};
-
-/// What offsets are multiples of with `O_DIRECT`, where the kernel does not tell.
-const PAGE: usize = 4096;
 
 /// What the kernel is told about the reading to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,27 +112,13 @@ impl<'a> Reader<'a> {
         rustix::fs::openat(directory, name, flags, Mode::empty()).tried("open")
     }
 
-    /// Whether a file can be read past the page cache. Linux before 6.1 and some file systems do not tell; a
-    /// page has then always been enough.
+    /// Whether a file can be read past the page cache.
     fn suits(&self, file: &OwnedFd) -> Visit<bool> {
-        let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).tried("stat")?;
-        if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
-            return self.check_alignment(PAGE).map(|()| true);
+        let Some(direct) = direct::alignment(file).tried("stat")? else { return Ok(false) };
+        if self.parameters.buffer_bytes % direct.read == 0 {
+            return Ok(true);
         }
-        let (memory, offset) = (told.stx_dio_mem_align as usize, told.stx_dio_offset_align as usize);
-        let reads = told.stx_dio_read_offset_align as usize;
-        let offset = if reads > 0 { reads } else { offset };
-        if offset == 0 || memory == 0 || memory > ALIGNMENT {
-            return Ok(false);
-        }
-        self.check_alignment(offset).map(|()| true)
-    }
-
-    fn check_alignment(&self, of_offsets: usize) -> Visit {
-        if self.parameters.buffer_bytes % of_offsets == 0 {
-            return Ok(());
-        }
-        let message = format!("with --direct the buffer must be a multiple of {of_offsets} bytes here");
+        let message = format!("with --direct the buffer must be a multiple of {} bytes here", direct.read);
         Err(Trouble::Fatal(Error::Invalid(message)))
     }
 }
@@ -158,8 +142,9 @@ impl FileVisitor for Reader<'_> {
         let mut progress = sys::Progress::new(Attributes::of_open(&file).tried("stat")?.size);
         recorder.lap(Syscall::Stat);
         loop {
-            let (_, over) = progress.read(&file, self.buffer.as_mut()).tried("read all of")?;
+            let (count, over) = progress.read(&file, self.buffer.as_mut()).tried("read all of")?;
             recorder.lap(Syscall::Read);
+            recorder.moved(count);
             if over {
                 break;
             }
@@ -171,7 +156,7 @@ impl FileVisitor for Reader<'_> {
         }
         drop(file);
         recorder.lap(Syscall::Close);
-        recorder.end(progress.done());
+        recorder.end(0);
         Ok(())
     }
 }

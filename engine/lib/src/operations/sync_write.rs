@@ -184,7 +184,7 @@ impl Writer<'_> {
         if let Some(descriptor) = &node.data.descriptor {
             return Ok(Reached::Open(descriptor));
         }
-        sys::open_beneath(&self.mirror.root, &node.relative_path()).map(Reached::Again)
+        sys::open_within(&self.mirror.root, &node.relative_path()).map(Reached::Again)
     }
 
     /// Makes symbolic links, pipes and sockets; devices are left out.
@@ -259,9 +259,9 @@ impl Visitor for Writer<'_> {
             return Ok(());
         }
         let mirror = self.mirror;
-        if let Some(bytes) = self.copier.copy(mirror, directory, entry, &into, recorder)? {
+        if self.copier.copy(mirror, directory, entry, &into, recorder)? {
             self.counts.files += 1;
-            recorder.end(bytes);
+            recorder.end(0);
         }
         Ok(())
     }

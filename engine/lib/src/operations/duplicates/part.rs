@@ -77,7 +77,7 @@ fn hash_file(
     recorder.skip();
     drop(file);
     recorder.lap(Syscall::Close);
-    recorder.end(size);
+    recorder.end(0);
     Ok(digest)
 }
 

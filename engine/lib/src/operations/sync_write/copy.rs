@@ -28,7 +28,7 @@ impl<'a> Copier<'a> {
         Ok(Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes)? })
     }
 
-    /// Copies a file and returns its length; `None` if it is a further name of one copied already.
+    /// Copies a file; false if it is a further name of one copied already.
     pub(super) fn copy(
         &mut self,
         mirror: &Mirror<'_>,
@@ -36,14 +36,14 @@ impl<'a> Copier<'a> {
         entry: &Entry<'_>,
         into: &Reached<'_>,
         recorder: &mut Recorder<'_>,
-    ) -> Visit<Option<u64>> {
+    ) -> Visit<bool> {
         let flags = sys::OPEN_READ | OFlags::NONBLOCK;
         let source = rustix::fs::openat(directory.handle, entry.name, flags, Mode::empty()).tried("open")?;
         recorder.lap(Syscall::Open);
         let attributes = Attributes::of_open(&source).tried("stat")?;
         recorder.lap(Syscall::Stat);
         if attributes.links > 1 && mirror.links.defer(attributes.id, directory.node, entry.name) {
-            return Ok(None);
+            return Ok(false);
         }
         let mode = Mode::from_raw_mode(attributes.permissions & 0o777);
         let failed = |action| move |errno| mirror.trouble(action, errno, directory.node, entry.name);
@@ -58,12 +58,12 @@ impl<'a> Copier<'a> {
             let _ = rustix::fs::unlinkat(into, entry.name, AtFlags::empty());
             mirror.links.forget(attributes.id, trouble);
         }
-        let length = copied?;
+        copied?;
         drop(target);
         recorder.lap(Syscall::Close);
         drop(source);
         recorder.lap(Syscall::Close);
-        Ok(Some(length))
+        Ok(true)
     }
 
     /// Gives a new file its contents and attributes, and makes them durable if that is asked for.
@@ -75,7 +75,7 @@ impl<'a> Copier<'a> {
         mirror: &Mirror<'_>,
         failed: &impl Fn(&'static str) -> F,
         recorder: &mut Recorder<'_>,
-    ) -> Visit<u64> {
+    ) -> Visit {
         let mut progress = sys::Progress::new(attributes.size);
         match self.parameters.method {
             Method::ReadWrite => self.read_write(source, target, &mut progress, failed, recorder)?,
@@ -85,6 +85,7 @@ impl<'a> Copier<'a> {
                 cloned
                     .map_err(|errno| unable("reflink", errno).unwrap_or_else(|| failed("reflink")(errno)))?;
                 recorder.lap(Syscall::Copy);
+                recorder.moved(usize::try_from(attributes.size).unwrap_or(usize::MAX));
             }
         }
         give_attributes(target, attributes, mirror, false).map_err(failed("set times of"))?;
@@ -93,8 +94,7 @@ impl<'a> Copier<'a> {
             rustix::fs::fsync(target).map_err(failed("fsync"))?;
             recorder.lap(Syscall::Fsync);
         }
-        let cloned = self.parameters.method == Method::Reflink;
-        Ok(if cloned { attributes.size } else { progress.done() })
+        Ok(())
     }
 
     fn read_write<F: FnOnce(Errno) -> Trouble>(
@@ -112,6 +112,7 @@ impl<'a> Copier<'a> {
             if count > 0 {
                 sys::write_all(target, &buffer[..count]).map_err(failed("write"))?;
                 recorder.lap(Syscall::Write);
+                recorder.moved(count);
             }
             if over {
                 return Ok(());
@@ -135,6 +136,7 @@ fn copy_range<F: FnOnce(Errno) -> Trouble>(
                 .map_err(|errno| unable("copy_file_range", errno).unwrap_or_else(|| failed("copy")(errno)))?,
         };
         recorder.lap(Syscall::Copy);
+        recorder.moved(copied);
         if progress.advance(copied).tried("copy all of")? {
             return Ok(());
         }

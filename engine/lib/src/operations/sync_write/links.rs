@@ -97,7 +97,7 @@ impl Links {
 }
 
 fn reach(root: &OwnedFd, directory: &Path) -> rustix::io::Result<OwnedFd> {
-    sys::open_beneath(root, directory.as_os_str().as_bytes())
+    sys::open_within(root, directory.as_os_str().as_bytes())
 }
 
 fn link(root: &OwnedFd, first: &Path, path: &Path) -> rustix::io::Result<()> {

@@ -124,12 +124,23 @@ fn beneath(place: &Path) -> std::path::PathBuf {
     Path::new(WORK_DIRECTORY).join(place)
 }
 
+/// Files are made and removed below one file system's directory, never in what is mounted there.
+fn unreachable(path: &Path, errno: Errno) -> Error {
+    if errno == Errno::XDEV {
+        let path = path.display();
+        return Error::Invalid(format!(
+            "{path} is or holds a mount point: unmount it, or name another directory for the files"
+        ));
+    }
+    Error::system("open", path, errno)
+}
+
 fn is_directory(base: &OwnedFd, place: &Path) -> Result<bool> {
     let below = beneath(place);
-    match sys::open_beneath(base, below.as_os_str().as_encoded_bytes()) {
+    match sys::open_within(base, below.as_os_str().as_encoded_bytes()) {
         Ok(_) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(Error::system("open", below, errno)),
+        Err(errno) => Err(unreachable(&below, errno)),
     }
 }
 
@@ -162,7 +173,8 @@ fn make_path(base: &OwnedFd, directory: &Path, place: &Path) -> Result<OwnedFd> 
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::system("create directory", directory.join(&below), errno)),
         }
-        reached = sys::open_directory(&reached, name).context("open", || directory.join(&below))?;
+        reached =
+            sys::open_here(&reached, name).map_err(|errno| unreachable(&directory.join(&below), errno))?;
     }
     Ok(reached)
 }
@@ -174,7 +186,7 @@ impl Fileset {
             let path = &*self.paths[number];
             let place = self.tree.directories[number];
             let parent = self.paths[place.parent as usize].as_bytes();
-            let made = sys::open_beneath(&self.root, parent).and_then(|parent| {
+            let made = sys::open_within(&self.root, parent).and_then(|parent| {
                 let name = super::name_of(place.serial);
                 rustix::fs::mkdirat(&parent, ended(&name), sys::DIRECTORY_MODE)
             });

@@ -84,7 +84,7 @@ impl Fileset {
     fn open_directories(&mut self, most: usize) -> Result<()> {
         if self.directories() <= most {
             let opened = (0..self.directories()).map(|number| {
-                sys::open_beneath(&self.root, self.paths[number].as_bytes())
+                sys::open_within(&self.root, self.paths[number].as_bytes())
                     .context("open directory", || self.path.join(&*self.paths[number]))
             });
             self.open = opened.collect::<Result<_>>()?;
@@ -100,7 +100,7 @@ impl Fileset {
     ) -> Result<T, Errno> {
         match self.open.get(number) {
             Some(open) => action(open.as_fd()),
-            None => action(sys::open_beneath(&self.root, self.paths[number].as_bytes())?.as_fd()),
+            None => action(sys::open_within(&self.root, self.paths[number].as_bytes())?.as_fd()),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::direct::{self, Alignment};
 use crate::error::{Error, Result};
 use crate::measure::clock::now_ns;
 use crate::wml::fileset::{Fate, Fileset, Name, Wanted, ended};
@@ -23,7 +24,8 @@ pub(super) struct Open {
     pub(super) file: Arc<OwnedFd>,
     /// Where the next piece is read or written.
     pub(super) position: u64,
-    pub(super) direct: bool,
+    /// What `O_DIRECT` asks for; `None` if the page cache is used.
+    pub(super) direct: Option<Alignment>,
 }
 
 /// A place for an open file. The file is remembered after it is closed: it can still be deleted.
@@ -190,20 +192,27 @@ impl<'a> Worker<'a> {
                 rustix::fs::openat(at, ended(name), flags, Mode::from_raw_mode(0o666))
             })
         };
-        let mut direct = with.direct;
-        let opened = match open(if direct { flags | OFlags::DIRECT } else { flags }) {
+        if with.direct {
             // A file system that knows no O_DIRECT says so here.
-            Err(Errno::INVAL) if direct => {
-                direct = false;
-                self.shared.not_direct.store(true, Ordering::Relaxed);
-                open(flags)
+            match open(flags | OFlags::DIRECT) {
+                Ok(file) => {
+                    if let Some(direct) = direct::alignment(&file)? {
+                        return Self::opened(with, file, Some(direct));
+                    }
+                }
+                Err(Errno::INVAL) => {}
+                Err(errno) => return Err(errno),
             }
-            other => other,
-        }?;
-        if with.no_readahead {
-            rustix::fs::fadvise(&opened, 0, None, Advice::Random)?;
+            self.shared.not_direct.store(true, Ordering::Relaxed);
         }
-        Ok(Open { file: Arc::new(opened), position: 0, direct })
+        Self::opened(with, open(flags)?, None)
+    }
+
+    fn opened(with: &Arguments, file: OwnedFd, direct: Option<Alignment>) -> Result<Open, Errno> {
+        if with.no_readahead {
+            rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
+        }
+        Ok(Open { file: Arc::new(file), position: 0, direct })
     }
 
     pub(super) fn open_file(&mut self, flowop: &Flowop) -> Result<Next> {

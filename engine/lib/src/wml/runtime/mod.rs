@@ -4,6 +4,7 @@ mod aio;
 mod files;
 mod limits;
 mod metadata;
+mod reading;
 mod stats;
 mod sync;
 mod transfer;

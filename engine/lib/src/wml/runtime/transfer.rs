@@ -1,4 +1,4 @@
-//! Flowops that read and write.
+//! What is read and written, and the flowops that write.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -8,6 +8,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use crate::contents::BLOCK;
+use crate::direct::Alignment;
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::now_ns;
 use crate::wml::program::Flowop;
@@ -17,23 +18,30 @@ use super::files::SlotId;
 use super::worker::{Next, Worker, filled};
 
 /// The largest piece: where a file shall be read at once and is larger, it is read in such pieces.
-const LARGEST: u64 = 256 << 20;
-/// What `O_DIRECT` wants addresses to be multiples of.
-const PAGE: usize = 4096;
+pub(super) const LARGEST: u64 = 256 << 20;
 
 /// What to transfer.
-struct Transfer {
-    file: Arc<OwnedFd>,
-    id: SlotId,
-    position: u64,
+pub(super) struct Transfer {
+    pub(super) file: Arc<OwnedFd>,
+    pub(super) id: SlotId,
+    pub(super) position: u64,
     /// How much of the file is used; 0 if that is not limited.
-    span: u64,
-    direct: bool,
+    pub(super) span: u64,
+    /// How long the fileset says that the file is.
+    pub(super) size: u64,
+    pub(super) direct: Option<Alignment>,
+}
+
+impl Transfer {
+    /// A length that `O_DIRECT` takes, if that is how it is read or written: no shorter than this one.
+    pub(super) fn whole(&self, length: u64) -> u64 {
+        self.direct.map_or(length, |direct| length.next_multiple_of(direct.offset as u64))
+    }
 }
 
 impl Worker<'_> {
     /// The open file of a flowop; `None` if there is no file to open.
-    fn transfer(&mut self, flowop: &Flowop) -> Result<Option<Transfer>> {
+    pub(super) fn transfer(&mut self, flowop: &Flowop) -> Result<Option<Transfer>> {
         let id = self.slot_id(flowop);
         if !self.ensure_open(flowop, id)? {
             return Ok(None);
@@ -45,15 +53,28 @@ impl Worker<'_> {
         let (file, position, direct) = (Arc::clone(&open.file), open.position, open.direct);
         let size = entry.map_or(0, |(fileset, file)| self.fileset(fileset).size(file));
         let span = if working_set > 0 { working_set } else { size };
-        Ok(Some(Transfer { file, id, position, span, direct }))
+        Ok(Some(Transfer { file, id, position, span, size, direct }))
     }
 
-    fn io_size(&mut self, flowop: &Flowop) -> u64 {
+    pub(super) fn io_size(&mut self, flowop: &Flowop) -> u64 {
         self.sampler.whole(&flowop.with.size).clamp(1, LARGEST)
     }
 
+    /// Fails unless pieces of this size can be read and written as the file was opened.
+    pub(super) fn check_size(flowop: &Flowop, transfer: &Transfer, size: u64) -> Result<()> {
+        match transfer.direct {
+            Some(direct) if size % direct.offset as u64 != 0 => {
+                let of = direct.offset;
+                let message =
+                    format!("with directio its iosize has to be a multiple of {of} bytes here, not {size}");
+                Self::wrong(flowop, &message)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A piece of the thread's memory, at random as processors' caches would see it.
-    fn piece(&mut self, length: u64, direct: bool) -> Result<Range<usize>> {
+    pub(super) fn piece(&mut self, length: u64, direct: Option<Alignment>) -> Result<Range<usize>> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if self.memory.as_ref().len() < length {
             self.memory = filled(length, self.index as u64)?;
@@ -61,7 +82,7 @@ impl Worker<'_> {
         let places = (self.memory.as_ref().len() / length.max(1)).max(1);
         let place = usize::try_from(self.sampler.own.below(places as u64)).unwrap_or(0);
         let start = place * length;
-        let start = if direct { start - start % PAGE } else { start };
+        let start = start - direct.map_or(0, |direct| start % direct.memory);
         Ok(start..start + length)
     }
 
@@ -73,18 +94,24 @@ impl Worker<'_> {
     }
 
     /// A piece to be written.
-    fn fresh_piece(&mut self, length: u64, direct: bool) -> Result<Range<usize>> {
+    fn fresh_piece(&mut self, length: u64, direct: Option<Alignment>) -> Result<Range<usize>> {
         let piece = self.piece(length, direct)?;
         self.refresh(piece.clone());
         Ok(piece)
     }
 
     /// An offset at random: a multiple of the size, so that all of the piece lies within the span.
-    fn random_offset(&mut self, span: u64, size: u64) -> u64 {
+    pub(super) fn random_offset(&mut self, span: u64, size: u64) -> u64 {
         self.sampler.own.below((span / size.max(1)).max(1)) * size
     }
 
-    fn failed<T>(&mut self, flowop: &Flowop, action: &'static str, id: SlotId, errno: Errno) -> Result<T> {
+    pub(super) fn failed<T>(
+        &mut self,
+        flowop: &Flowop,
+        action: &'static str,
+        id: SlotId,
+        errno: Errno,
+    ) -> Result<T> {
         let path = match self.slots.at(id).entry {
             Some((fileset, file)) => self.fileset(fileset).path_of(file),
             None => flowop.label.clone().into(),
@@ -92,52 +119,10 @@ impl Worker<'_> {
         Err(Error::system(action, path, errno))
     }
 
-    pub(super) fn read(&mut self, flowop: &Flowop) -> Result<Next> {
-        let size = self.io_size(flowop);
-        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        if flowop.with.random {
-            return self.read_at_random(flowop, &transfer, size);
-        }
-        let piece = self.piece(size, transfer.direct)?;
-        let start = now_ns();
-        let mut read = retry(|| rustix::io::read(&transfer.file, &mut self.memory.as_mut()[piece.clone()]));
-        if read == Ok(0) && transfer.position > 0 || read == Ok(0) && transfer.span > 0 {
-            // At the end it goes on from the start, within the same operation.
-            read = rustix::fs::seek(&transfer.file, SeekFrom::Start(0)).and_then(|_| {
-                retry(|| rustix::io::read(&transfer.file, &mut self.memory.as_mut()[piece.clone()]))
-            });
-        }
-        match read {
-            Ok(read) => {
-                self.record(flowop, start, read as u64);
-                self.moved(transfer.id, read as u64);
-                Ok(Next::On)
-            }
-            Err(errno) => self.failed(flowop, "read", transfer.id, errno),
-        }
-    }
-
-    fn read_at_random(&mut self, flowop: &Flowop, transfer: &Transfer, size: u64) -> Result<Next> {
-        // What lies behind the end of the file cannot be read, however large the working set is.
-        let file_size = self.slots.at(transfer.id).entry.map(|(set, file)| self.fileset(set).size(file));
-        let span = file_size.filter(|size| *size > 0).map_or(transfer.span, |size| transfer.span.min(size));
-        let size = if span > 0 { size.min(span) } else { size };
-        let (offset, piece) = (self.random_offset(span, size), self.piece(size, transfer.direct)?);
-        let start = now_ns();
-        let read =
-            retry(|| rustix::io::pread(&transfer.file, &mut self.memory.as_mut()[piece.clone()], offset));
-        match read {
-            Ok(read) => {
-                self.record(flowop, start, read as u64);
-                Ok(Next::On)
-            }
-            Err(errno) => self.failed(flowop, "read", transfer.id, errno),
-        }
-    }
-
     pub(super) fn write(&mut self, flowop: &Flowop) -> Result<Next> {
         let size = self.io_size(flowop);
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        Self::check_size(flowop, &transfer, size)?;
         let piece = self.fresh_piece(size, transfer.direct)?;
         if flowop.with.random {
             let offset = self.random_offset(transfer.span, size);
@@ -170,34 +155,10 @@ impl Worker<'_> {
         }
     }
 
-    fn moved(&mut self, id: SlotId, bytes: u64) {
+    pub(super) fn moved(&mut self, id: SlotId, bytes: u64) {
         if let Some(open) = &mut self.slots.at(id).open {
             open.position += bytes;
         }
-    }
-
-    pub(super) fn read_whole_file(&mut self, flowop: &Flowop) -> Result<Next> {
-        let asked = self.sampler.whole(&flowop.with.size);
-        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
-        let size = if asked > 0 { asked } else { transfer.span }.clamp(1, LARGEST);
-        let size = if transfer.direct { size.next_multiple_of(PAGE as u64) } else { size };
-        let piece = self.piece(size, transfer.direct)?;
-        let start = now_ns();
-        let mut bytes = 0;
-        let mut read = rustix::fs::seek(&transfer.file, SeekFrom::Start(0)).map(|_| 1);
-        while let Ok(1..) = read {
-            read = retry(|| rustix::io::read(&transfer.file, &mut self.memory.as_mut()[piece.clone()]));
-            bytes += read.unwrap_or(0) as u64;
-            if self.shared.over() {
-                self.unfinished(flowop, bytes);
-                return Ok(Next::On);
-            }
-        }
-        if let Err(errno) = read {
-            return self.failed(flowop, "read", transfer.id, errno);
-        }
-        self.record(flowop, start, bytes);
-        Ok(Next::On)
     }
 
     pub(super) fn write_whole_file(&mut self, flowop: &Flowop) -> Result<Next> {
@@ -211,7 +172,7 @@ impl Worker<'_> {
             },
         };
         let total = source.map_or(transfer.span, |(fileset, file)| self.fileset(fileset).size(file));
-        let size = if asked > 0 { asked } else { total }.clamp(1, LARGEST);
+        let size = transfer.whole(if asked > 0 { asked } else { total }.clamp(1, LARGEST));
         let piece = self.piece(size, transfer.direct)?;
         let mut start = now_ns();
         let mut left = total;
@@ -220,10 +181,8 @@ impl Worker<'_> {
             let making = now_ns();
             self.refresh(piece.clone());
             start += now_ns() - making;
-            let length = usize::try_from(left.min(size)).unwrap_or(piece.len());
-            // O_DIRECT writes whole pages; the last one may reach beyond the file's size.
-            let length =
-                if transfer.direct { length.next_multiple_of(PAGE).min(piece.len()) } else { length };
+            // O_DIRECT writes whole blocks; the last one may reach beyond the file's size.
+            let length = usize::try_from(transfer.whole(left.min(size))).unwrap_or(piece.len());
             let data = &self.memory.as_ref()[piece.start..piece.start + length];
             if let Err(errno) = crate::sys::write_all(&transfer.file, data) {
                 return self.failed(flowop, "write", transfer.id, errno);
@@ -243,6 +202,8 @@ impl Worker<'_> {
         let most = self.io_size(flowop);
         let size = if any { 1 + self.sampler.own.below(most) } else { most };
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        let size = if any { transfer.whole(size) } else { size };
+        Self::check_size(flowop, &transfer, size)?;
         let piece = self.fresh_piece(size, transfer.direct)?;
         let start = now_ns();
         let written = rustix::fs::seek(&transfer.file, SeekFrom::End(0))
@@ -259,6 +220,7 @@ impl Worker<'_> {
     pub(super) fn aio_write(&mut self, flowop: &Flowop) -> Result<Next> {
         let size = self.io_size(flowop);
         let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        Self::check_size(flowop, &transfer, size)?;
         let offset = self.random_offset(transfer.span, size);
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if self.aio.as_ref().is_none_or(|aio| aio.longest() < length) {
@@ -281,16 +243,6 @@ impl Worker<'_> {
         self.record(flowop, start, 0);
         self.count_completed().context("write", || flowop.label.clone())?;
         Ok(Next::On)
-    }
-}
-
-/// Calls again what a signal has interrupted.
-fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            other => return other,
-        }
     }
 }
 
