@@ -53,6 +53,9 @@ def trial(cell: Cell, block: int, iops: float, **more: Any) -> TrialRecord:
         "probes": {
             "machine_cpu_user": Value(value=20.0, unit=Unit.PERCENT),
             "machine_cpu_system": Value(value=30.0, unit=Unit.PERCENT),
+            "machine_cpu_irq": Value(value=2.0, unit=Unit.PERCENT),
+            "machine_cpu_iowait": Value(value=10.0, unit=Unit.PERCENT),
+            "machine_cpu_steal": Value(value=5.0, unit=Unit.PERCENT),
             "write_amplification": Value(value=1.25, unit=Unit.RATIO),
         },
         "provenance": Provenance(

@@ -161,6 +161,31 @@ def test_it_fits_and_is_kept_as_a_picture(html: str, opened: Opener, width: int)
     shown.screenshot(path=SCREENSHOTS / f"report-{width}.png", full_page=True)
 
 
+CLIPPED = """() => {
+  const found = [];
+  for (const svg of document.querySelectorAll('figure.chart svg')) {
+    const frame = svg.getBoundingClientRect();
+    for (const text of svg.querySelectorAll('text')) {
+      const box = text.getBoundingClientRect();
+      if (box.right > frame.right + 1 || box.left < frame.left - 1) found.push(text.textContent);
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_text_of_a_figure_is_clipped(html: str, opened: Opener, width: int) -> None:
+    """Five kinds of CPU time: the legend wraps."""
+    shown = opened(html, width=width).page
+    shown.add_style_tag(content="section.workload { content-visibility: visible !important }")
+    shown.evaluate("fslab.drawAll()")
+    legend = shown.locator("figure.chart", has_text="taken by the hypervisor")
+    assert legend.count() > 0
+    assert "idle, waiting for I/O" in (legend.first.text_content() or "")
+    assert shown.evaluate(CLIPPED) == []
+
+
 def test_fields_over_two_numbers(opened: Opener) -> None:
     """2 record sizes × 3 file sizes × 3 stacks: the surface of IOzone's users."""
     sizes = [(bs, size) for bs in ("4k", "64k") for size in ("64m", "128m", "1g")]

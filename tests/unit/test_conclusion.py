@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 
@@ -137,7 +138,30 @@ def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
     assert all(each.hint == "stop it" for each in found.warnings)
     assert not any("volume" in each.what for each in found.warnings)
     assert found.more == 2
-    assert "--notes: all notes (2 more)" in " ".join(told(three(validity=warnings)).split())
+    assert "--notes: all warnings (2 more)" in " ".join(told(three(validity=warnings)).split())
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.4])
+def test_a_disturbed_machine_leaves_the_answer_on_one_screen(noise: float) -> None:
+    """Seven metrics, each trial with six kinds of warnings whose remedies are long: one or two lines each."""
+    works = [WorkloadSpec(name=f"sequential-{number}", tool="fio") for number in range(7)]
+    planned = cells((EXT4, XFS, BTRFS), *works)
+    hint = (
+        "use fewer jobs or threads, or measure on a machine with more CPUs and nothing else to do; see below"
+    )
+    kinds = ("foreign_load", "cpu_stolen", "cpu_saturated", "memory_pressure", "stalled", "not_steady")
+    warnings = [
+        ValidityWarning(kind=kind, severity=Severity.DOUBT, message=kind, hint=hint) for kind in kinds
+    ]
+    middle = {"ext4": 1.0, "xfs": 1.0, "btrfs": 0.1}
+    found = report(planned, measured(planned, middle, noise=noise, blocks=3, validity=warnings))
+    lines = told(found).rstrip().splitlines()
+    assert len(lines) <= SCREEN + 2
+    assert max(map(cell_len, lines)) <= 80
+    begins = [number for number, line in enumerate(lines) if line.startswith("! ")]
+    assert len(begins) == MOST_WARNINGS
+    assert " ".join(told(found).split()).count("→ use fewer jobs or threads") >= MOST_WARNINGS - 1
+    assert all(follows - at <= 2 for at, follows in itertools.pairwise(begins))
 
 
 def test_an_unfinished_campaign_comes_first() -> None:
@@ -145,7 +169,7 @@ def test_an_unfinished_campaign_comes_first() -> None:
     found = report(
         planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}, blocks=4), status=CampaignStatus.INTERRUPTED
     )
-    assert conclude(found).warnings[0].what == "interrupted: 8 of 10 trials are stored"
+    assert conclude(found).warnings[0].what == "interrupted: 8 of 10 trials stored"
 
 
 def test_more_trials_for_a_known_result_are_said() -> None:

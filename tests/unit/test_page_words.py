@@ -14,8 +14,9 @@ from fslab.record import Command, Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.figures import palette
+from fslab.report.figures.rate import Course
 from fslab.report.model import Report
-from fslab.report.page import answer, assemble, heat, packing, render, sections, sweeps
+from fslab.report.page import answer, assemble, heat, observed, packing, render, sections, sweeps
 from fslab.report.page.packing import Packer
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Direction, Unit
@@ -213,6 +214,23 @@ def test_raw_output_has_room_or_says_that_it_has_none() -> None:
     assert packer.skipped == 0
     full = Packer(left_bytes=10)
     assert (list(full.pack(filled)), full.skipped) == ([], 1)
+
+
+@pytest.mark.parametrize(("values", "drawn"), [((), False), ((5.0,), False), ((5.0, 6.0), True)])
+def test_a_rate_without_a_course_has_no_panel(
+    monkeypatch: pytest.MonkeyPatch, values: tuple[float, ...], drawn: bool
+) -> None:
+    """A run of one interval is a point: its panel would be empty."""
+    _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
+
+    def seen(label: str, _: object) -> observed.Seen:
+        course = Course(stack=label, trial=0, interval_s=0.1, values=values)
+        return observed.Seen(latencies={}, courses={"write rate": (course,)})
+
+    monkeypatch.setattr(observed, "seen", seen)
+    source = assemble.Source(campaign=campaign, trials=trials)
+    figures = assemble.figures(assemble.page([source], known=lambda _: (IOPS,)))
+    assert any(figure.id.endswith("over-time") for figure in figures) is drawn
 
 
 def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

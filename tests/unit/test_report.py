@@ -104,8 +104,8 @@ commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
 ★ better than every other at 95 % · median of 5 trials ± half their range · ↓
   lower is better · × with 95 % intervals
 
-¹ doubt, cpu saturated: all CPUs were busy: not a storage result (5 of 5 on
-  btrfs, rand-write-4k)
+¹ doubt, cpu saturated: CPU-bound: not a storage result (5 of 5 on btrfs,
+  rand-write-4k)
 ² failed, no space: fio exited 1: No space left on device (5 of 5 on btrfs,
   commit)
 in full, and what to do: fslab results 20261120-k3f --notes
@@ -131,8 +131,7 @@ def test_notes_in_full_tell_what_they_rest_on_each_place_and_what_to_do() -> Non
 kernel"""
     assert full in shown(found, notes=True)
     short = """\
-¹ doubt, cpu saturated: all CPUs were busy: not a storage result (6 trials of 2
-  cells)
+¹ doubt, cpu saturated: CPU-bound: not a storage result (6 trials of 2 cells)
 in full, and what to do: fslab results 20261120-k3f --notes
 kernel"""
     assert short in shown(found)
@@ -255,6 +254,25 @@ def test_no_line_is_wider_than_the_terminal_and_no_value_is_lost(quick: Report, 
     assert max(map(len, text.splitlines())) <= width
     if width >= 60:
         assert all(value in text for value in ("61.7k IOPS", "★ 119k IOPS", "★ 400 µs", "800 µs"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_numbers_of_notes_stand_beside_their_figure(width: int) -> None:
+    """Four kinds of warnings on each of twelve long stacks: never a line of note numbers only."""
+    stacks = [
+        StackSpec(name=f"{name}-{mount}", medium=MEDIUM, filesystem=name, mount_options=mount)
+        for name in ("ext4", "xfs", "btrfs")
+        for mount in ("defaults", "noatime", "nobarrier,noatime", "commit=60,noatime")
+    ]
+    planned = cells(stacks, SYNCED)
+    kinds = ("cpu_saturated", "stalled", "not_steady", "foreign_load")
+    validity = tuple(ValidityWarning(kind=kind, severity=Severity.DOUBT, message=kind) for kind in kinds)
+    trials = [each for cell in planned for each in five(cell, {IOPS: 1e5, LATENCY: 4e5}, validity=validity)]
+    text = shown(report(planned, trials), width)
+    marked = [line for line in text.splitlines() if line.endswith("¹ ² ³ ⁴")]
+    assert len(marked) >= len(planned)
+    assert all("%" in line for line in marked)
+    assert max(map(len, text.splitlines())) <= width
 
 
 def test_colour_only_repeats_what_the_signs_say(quick: Report) -> None:

@@ -216,10 +216,7 @@ class _Course:
                 continue
             elapsed_s = time.monotonic() - self.begun - self.waited_s
             if self.budget_s is not None and elapsed_s + self.ledger.expected_s(cell) > self.budget_s:
-                self.observer.note(
-                    f"the budget of {format_duration(self.budget_s)} is spent; the rest with: "
-                    f"fslab run --resume {self.campaign.id}"
-                )
+                self.observer.note(f"the budget of {format_duration(self.budget_s)} is spent")
                 return CampaignStatus.BUDGET_SPENT
             self._run(cell, block)
         return CampaignStatus.FINISHED

@@ -192,7 +192,7 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
     else:
         results.show(campaign, store)
         why.show_briefly(campaign, store)
-        typer.echo(f"stored in {store.path}; again with: fslab results {campaign.id}")
+        typer.echo(f"stored in {store.path}")
     if report is not None or not as_json:
         reports.conclude(campaign, store, report, quiet=as_json)
     if not as_json and os.geteuid() != 0:

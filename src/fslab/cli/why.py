@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from fslab.store.store import Store
 
 NOTABLE = 1.0
-SHORT = 3
+SHORT = 2
+WIDEST = 110
 
 
 def seen_of(campaign: Campaign, store: Store) -> list[Seen]:
@@ -43,15 +44,17 @@ def show(everything: Sequence[Seen]) -> None:
 
 
 def show_briefly(campaign: Campaign, store: Store) -> None:
-    """The weightiest statements, one line each; nothing where there is nothing to notice."""
+    """The weightiest statements, at most two lines each; nothing where no mechanism is found."""
+    from fslab.report.fit import fitted, lines_of
+
     # One of each mechanism: the weightiest comes first.
     notable = {each.mechanism: each for each in reversed(_notable(seen_of(campaign, store)))}
     found = sorted(notable.values(), key=lambda statement: -statement.weight)
     screen = console()
+    width = min(screen.width, WIDEST)
     for statement in found[:SHORT]:
-        screen.print(f"why: {statement.workload} on {statement.stack}: {statement.text}", markup=False)
-    if found:
-        screen.print(f"more, with counters: fslab explain {campaign.id}", markup=False, style="dim")
+        said = f"why: {statement.workload} on {statement.stack}: {statement.text}"
+        screen.print("\n".join(lines_of(fitted(said, width), width)), markup=False)
 
 
 def as_document(everything: Sequence[Seen]) -> list[dict[str, Any]]:

@@ -34,6 +34,17 @@ def one_line(row: Row, summary: Summary) -> Text:
     return head.append_text(Text(f"{spread} {superscripts(summary.notes)}".rstrip(), style="dim not bold"))
 
 
+def three_fields(row: Row, summary: Summary) -> tuple[Text, Text, Text]:
+    """Mark and value, spread, note numbers: each for a column of its own."""
+    if not summary.planned:
+        return Text(""), Text(""), Text("")
+    return (
+        Text(f"{SIGN[summary.mark]} {_value(row, summary)}", style=STYLE[summary.mark]),
+        Text(_spread(row, summary), style="dim"),
+        Text(superscripts(summary.notes), style="dim"),
+    )
+
+
 def metric_label(row: Row) -> str:
     """``write iops``, ``create rate, files/s``, ``fsync mean ↓`` where lower is better."""
     name = row.metric.replace("_", " ")

@@ -87,7 +87,7 @@ def conclude(report: Report) -> Conclusion:
     standings = tuple(
         _standing(row, report, kinds) for row in report.rows if any(s.values for s in row.summaries)
     )
-    found = [*_of_campaign(report), *map(_important, _weightiest(report))]
+    found = [*_of_campaign(report), *(_important(note, report.counts.stored) for note in _weightiest(report))]
     shown = tuple(found[:MOST_WARNINGS])
     notes = sum(1 for each in shown if each not in set(_of_campaign(report)))
     return Conclusion(
@@ -243,8 +243,8 @@ def _of_campaign(report: Report) -> list[Important]:
         missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
         found.append(
             Important(
-                what=f"{state}: {counts.stored}{missing} trials are stored",
-                hint=f"finish it: fslab run --resume {report.campaign}",
+                what=f"{state}: {counts.stored}{missing} trials stored",
+                hint=f"fslab run --resume {report.campaign}",
             )
         )
     if report.extended_from:
@@ -282,13 +282,13 @@ def _weightiest(report: Report) -> list[Note]:
     return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
 
 
-def _important(note: Note) -> Important:
+def _important(note: Note, stored: int) -> Important:
     kind = note.kind.replace(":", ", ").replace("_", " ")
-    text = " ".join((note.summary or note.message).split())
+    text = note.summary or f"{kind}: {' '.join(note.message.split())}"
     count = note.trials
-    where = f" ({count} trial{'s' * (count != 1)}{_where(note)})" if count else ""
-    state = "invalid, " if note.severity == "invalid" and kind != "invalid" else ""
-    return Important(what=f"{state}{kind}: {text}{where}", hint=note.hint)
+    where = f" ({count} of {stored} trials{_where(note)})" if count else ""
+    state = "invalid: " if note.severity == "invalid" and note.kind != "invalid" else ""
+    return Important(what=f"{state}{text}{where}", hint=note.hint)
 
 
 def _where(note: Note) -> str:

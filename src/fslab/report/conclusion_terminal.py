@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.report.conclusion import UNDECIDED, Certainty, Conclusion, Standing
+from fslab.report.fit import lines_of, with_hint
 from fslab.report.model import Report
 from fslab.report.words import ratio_text, share_text
 from fslab.store.campaign import CampaignStatus
@@ -53,21 +54,33 @@ def parts(report: Report, conclusion: Conclusion, columns: int) -> Iterator[Rend
         yield _wrapped(_legend(report, conclusion.standings), width, style="dim")
         yield Text("")
     for warning in conclusion.warnings:
-        hint = f" → {warning.hint}" if warning.hint else ""
-        yield _wrapped(f"! {warning.what}{hint}", width, style="yellow")
+        yield _wrapped(with_hint(f"! {warning.what}", warning.hint, width), width, style="yellow")
     yield from (_wrapped(line, width, style="dim") for line in _rest(report, conclusion))
 
 
 def _table(standings: Sequence[Standing]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column("workload", overflow="fold")
     table.add_column("best", overflow="fold")
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("how much better", overflow="fold")
     for each in standings:
-        best = Text(f"{SIGN[each.certainty]} {', '.join(each.labels)}", style=STYLE.get(each.certainty, ""))
-        table.add_row(Text(_label(each, standings)), best, _value(each), Text(_margin(each)))
+        named = f"{SIGN[each.certainty]} {', '.join(each.labels)}{_beside(each)}"
+        best = Text(named, style=STYLE.get(each.certainty, ""))
+        table.add_row(
+            Text(_label(each, standings)),
+            best,
+            _value(each),
+            Text(_behind(each) if _beside(each) else _margin(each)),
+        )
     return table
+
+
+def _beside(one: Standing) -> str:
+    """In a table, what a difference of those that tie would have to be, where the last column tells who is behind."""
+    if one.certainty is not Certainty.TIE or one.detectable is None or not _behind(one):
+        return ""
+    return f" (> {share_text(one.detectable)})"
 
 
 def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
@@ -129,10 +142,12 @@ def _margin(one: Standing) -> str:
     match one.certainty:
         case Certainty.BEST:
             return behind
+        case Certainty.INCONCLUSIVE if behind and (one.detectable or 0.0) > NOISY:
+            return behind  # the sign and the legend say that it is too noisy
         case Certainty.TIE | Certainty.INCONCLUSIVE:
             return "; ".join(filter(None, (_limit(one.detectable), behind)))
         case Certainty.FEW:
-            return f"{one.n} of {one.needed} trials needed"
+            return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
         case Certainty.SINGLE:
             return "no preferred direction" if one.better is Direction.NEITHER else "nothing to compare with"
 
@@ -161,8 +176,10 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
         told.append("★ better than all others")
     if Certainty.TIE in used:
         told.append("≈ indistinguishable")
-    if used & UNDECIDED:
-        told.append("? not decided")
+    if Certainty.INCONCLUSIVE in used:
+        told.append("? inconclusive: too noisy")
+    elif Certainty.FEW in used:
+        told.append("? too few trials")
     if len(standings) <= MANY and any((each.detectable or NOISY) < NOISY for each in standings):
         told.append("> x %: what would be detected")
     if any(each.next for each in standings):
@@ -185,12 +202,11 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     trials = (
         f"{counts.stored} trial{'s' * (counts.stored != 1)}: {', '.join([f'{counts.sound} usable', *flawed])}"
     )
-    yield f"{trials} · kernel {report.kernel or 'unknown'}{memory} · on {', '.join(report.media)}"
-    if report.scale != 1:
-        yield f"at {report.scale:g} of the study's sizes, counts and run times"
+    scale = f" · scale {report.scale:g}" if report.scale != 1 else ""
+    yield f"{trials}{scale} · kernel {report.kernel or 'unknown'}{memory} · on {', '.join(report.media)}"
     more = f" ({conclusion.more} more)" if conclusion.more else ""
-    notes = f" · --notes: all notes{more}" if report.notes else ""
-    yield f"more: fslab results {report.campaign} --all: each stack's figures{notes} · --why: causes"
+    notes = f" · --notes: all warnings{more}" if report.notes else ""
+    yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: causes"
     undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
     if undecided and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
@@ -198,5 +214,4 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
 
 
 def _wrapped(line: str, width: int, *, style: str = "") -> Text:
-    lines = textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    return Text("\n".join(lines), style=style)
+    return Text("\n".join(lines_of(line, width)), style=style)

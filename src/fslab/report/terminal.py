@@ -16,6 +16,7 @@ from rich.text import Text
 
 from fslab.report import cells
 from fslab.report.model import Mark, Note, Place, Report, Row, Stack
+from fslab.report.tall import tall_tables, width_of
 from fslab.report.words import ranking_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_size
@@ -58,45 +59,18 @@ def wide_table(report: Report) -> Table:
     return table
 
 
-def tall_tables(report: Report) -> Iterator[tuple[list[Row], Table]]:
-    """For each workload its rows and a table of them: stacks down, metrics across."""
-    for workload in dict.fromkeys(row.workload for row in report.rows):
-        rows = [row for row in report.rows if row.workload == workload]
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        table.add_column(Text(workload, style="bold"), overflow="fold")
-        for row in rows:
-            table.add_column(Text(cells.metric_label(row)), overflow="fold")
-        here = [
-            index for index in range(len(report.stacks)) if any(row.summaries[index].planned for row in rows)
-        ]
-        for index, label in _by_filesystem(report.stacks, here):
-            fields = () if index is None else (cells.one_line(row, row.summaries[index]) for row in rows)
-            table.add_row(Text(label), *fields)
-        yield rows, table
-
-
-def _by_filesystem(stacks: Sequence[Stack], here: Sequence[int]) -> Iterator[tuple[int | None, str]]:
-    """Lines of a table: variants stand under their file system; the index is that of the stack, None for a heading."""
-    for first in dict.fromkeys(stacks[index].lines[0] for index in here):
-        own = [index for index in here if stacks[index].lines[0] == first]
-        if len(own) == 1:
-            yield own[0], stacks[own[0]].label
-            continue
-        yield None, first
-        yield from ((index, f"  {' '.join(stacks[index].lines[1:])}") for index in own)
-
-
 def _tables(report: Report, console: Console, width: int) -> Iterator[RenderableType]:
     table = wide_table(report)
-    if console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width:
+    if width_of(table, console) <= console.width:
         yield table
         yield Text("")
         if len(report.stacks) > 1:
             yield from _words(report.rows, width)
         return
-    for rows, tall in tall_tables(report):
-        yield tall
-        yield Text("")
+    for rows, talls in tall_tables(report, console):
+        for tall in talls:
+            yield tall
+            yield Text("")
         yield from _words(rows, width)
         yield Text("")
 

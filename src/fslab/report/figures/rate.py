@@ -20,6 +20,11 @@ class Course:
     interval_s: float
     values: tuple[float, ...]
 
+    @property
+    def is_line(self) -> bool:
+        """Whether there is a line to draw: one value is a point without a course."""
+        return len(self.values) > 1
+
 
 def figure(key: str, workload: str, what: str, unit: Unit, courses: Sequence[Course], looks: Looks) -> Figure:
     """Small multiples: a panel per stack, a line per trial, on one scale."""

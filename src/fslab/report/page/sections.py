@@ -111,7 +111,11 @@ class Maker:
             }
             yield percentiles.figure(f"{anchor}-latency-{operation}", group.label, operation, curves, looks)
         for what in dict.fromkeys(name for each in seen.values() for name in each.courses):
-            courses = [course for each in seen.values() for course in each.courses.get(what, ())]
+            courses = [
+                course for each in seen.values() for course in each.courses.get(what, ()) if course.is_line
+            ]
+            if not courses:
+                continue
             unit = Unit.BYTES_PER_SECOND if what.endswith("bandwidth") else Unit.OPERATIONS_PER_SECOND
             yield rate.figure(
                 f"{anchor}-{what.replace(' ', '-')}-over-time", group.label, what, unit, courses, looks

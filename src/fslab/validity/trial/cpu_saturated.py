@@ -18,7 +18,7 @@ class CpuSaturated(TrialRule):
     all CPUs are busy, those workers and the tool take time from each other, and the figure says as much about
     the number of CPUs as about the file system."""
 
-    summary = "all CPUs were busy: not a storage result"
+    summary = "CPU-bound: not a storage result"
     severity = Severity.DOUBT
     needs: ClassVar[tuple[str, ...]] = ("machine_cpu_busy_measured",)
     hint: ClassVar[str] = (
@@ -31,6 +31,6 @@ class CpuSaturated(TrialRule):
         if busy >= SATURATED_PERCENT:
             count = f"{facts.cpus} CPUs" if facts.cpus else "CPUs"
             yield self.warning(
-                f"all {count} were busy ({busy:.0f} %): the CPU was measured with the file system",
+                f"all {count} were busy ({busy:.0f} %): CPU-bound, this compares CPU cost, not storage",
                 busy_percent=busy, cpus=facts.cpus,
             )  # fmt: skip

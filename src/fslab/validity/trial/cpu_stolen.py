@@ -15,7 +15,7 @@ STOLEN_PERCENT = 5.0
 class CpuStolen(TrialRule):
     """Of the time of all CPUs, idle time included: a guest cannot be robbed of what it does not ask for."""
 
-    summary = "the hypervisor took CPU time for other guests"
+    summary = "the hypervisor took CPU time"
     severity = Severity.DOUBT
     needs: ClassVar[tuple[str, ...]] = ("machine_cpu_steal",)
     hint: ClassVar[str] = "measure when the host is quiet, or on bare metal"

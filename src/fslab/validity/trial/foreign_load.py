@@ -21,7 +21,7 @@ class ForeignLoad(TrialRule):
     summary = "other programs used the CPUs"
     severity = Severity.DOUBT
     needs: ClassVar[tuple[str, ...]] = ("foreign_cpu",)
-    hint: ClassVar[str] = "measure when nothing else works on the machine"
+    hint: ClassVar[str] = "stop the other programs, then measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """The heaviest are named."""

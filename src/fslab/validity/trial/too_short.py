@@ -20,7 +20,7 @@ class TooShort(TrialRule):
     what was quick would leave out the best trials of the fastest file system. Below 30 s, ext4's commit and
     the kernel's writeback (every 5 s) and a drive's own caches fall into some trials and not into others."""
 
-    summary = "the tool measured for too short a time"
+    summary = "the measurement was too short"
     severity = Severity.INVALID
     hint: ClassVar[str] = "raise the runtime, or the amount of work"
 

@@ -14,9 +14,9 @@ from fslab.validity.trial import TrialRule
 class VolumeSmall(TrialRule):
     """The file system's file says from what size on it is fair to judge it."""
 
-    summary = "the volume is too small to judge the file system by"
+    summary = "the volume is too small for its file system"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "raise the size of the medium before you judge it"
+    hint: ClassVar[str] = "use a larger medium"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Only where both sizes are known."""

@@ -17,8 +17,19 @@
     for (const encoding of encodings) for (const name of names) if (encoding && encoding[name]) change(encoding[name]);
   }
 
-  function prepared(spec) {
+  // Legends do not wrap by themselves: as many columns as the longest label leaves room for, and no wider label than the page.
+  function legend(spec, width) {
+    const layers = [spec, spec.spec, ...(spec.layer || [])].filter((each) => each && each.encoding);
+    const labels = layers.flatMap(({ encoding }) => [encoding.color, encoding.shape, encoding.fill, encoding.stroke])
+      .flatMap((channel) => (channel && channel.scale && channel.scale.domain) || []).map(String);
+    const longest = Math.max(1, ...labels.map((label) => label.length));
+    const columns = Math.max(1, Math.min(4, Math.floor(width / (longest * 7 + 32))));
+    spec.config = { ...spec.config, legend: { ...spec.config.legend, columns, labelLimit: Math.min(320, width - 40) } };
+  }
+
+  function prepared(spec, width) {
     const made = structuredClone(spec);
+    legend(made, width);
     if (made.spec) made.spec.width = "container"; else if (typeof made.width === "number") { made.width = "container"; made.autosize = { type: "fit-x", contains: "padding" }; }
     for (const param of made.params || []) if (param.name === "binary") param.value = state.bytes === "binary";
     const turn = (made.usermeta || {}).fslab;
@@ -38,7 +49,7 @@
 
   async function draw(figure) {
     const canvas = figure.querySelector(".canvas");
-    const spec = prepared(JSON.parse(figure.querySelector(".spec").textContent));
+    const spec = prepared(JSON.parse(figure.querySelector(".spec").textContent), canvas.clientWidth);
     // A panel within panels cannot take its container's width by itself.
     if (spec.spec) spec.spec.width = Math.max(160, canvas.clientWidth - 90);
     figure.dataset.drawn = "yes";
