@@ -14,7 +14,8 @@ from pydantic import AfterValidator
 # One component of a path that is neither hidden nor an option, and short enough for a file name around it.
 _ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _NOT_IN_A_FILE_NAME = re.compile(r"[/\x00-\x1f\x7f\\\ud800-\udfff]|^[.-]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# The last ones turn the direction of what follows: a command could be shown as another one.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 LONGEST_FILE_NAME = 160  # bytes; with an extension well below the 255 of most file systems
 
 

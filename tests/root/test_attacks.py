@@ -237,7 +237,6 @@ class TestStoredCampaigns:
             {"mkfs_options": "-J device=/dev/vda"},
             {"filesystem": "xfs", "mkfs_options": "-llogdev=vda"},
             {"mount_options": "noatime,X-mount.mkdir"},
-            {"name": "../../../etc/m"},
         ],
     )
     def test_a_stack_that_no_study_could_have(self, more: dict[str, Any], site: Site) -> None:

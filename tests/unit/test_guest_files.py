@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from fslab.campaign import guests
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.campaign.preflight import NoJournal
+from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.record import Provenance, Status, TrialRecord
+from fslab.storage import Site, images
 from fslab.system import foreign
 
 
@@ -114,6 +116,18 @@ def test_a_flood_of_lines_ends_with_the_deadline(guest: tuple[Said, socket.socke
         made.ask({"do": "trial"}, timeout_s=0)
 
 
+def test_a_guest_that_fills_what_it_shares_is_ended(
+    guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it talks without a pause."""
+    made, theirs = guest
+    theirs.sendall(b"done 7\n")
+    monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)  # as if all were full
+    with pytest.raises(GuestError, match=r"the guest was ended: .* free"):
+        made.ask({"do": "trial"}, timeout_s=60)
+    assert made.broken
+
+
 def test_a_line_without_end_is_none(guest: tuple[Said, socket.socket]) -> None:
     made, theirs = guest
     theirs.sendall(b"x" * (waiting.LINE_LIMIT_BYTES + 1))
@@ -199,3 +213,26 @@ def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
     for reply in ({}, {"bug": 5}, {"error": "no mapping"}, {"nonsense": "x"}):
         with pytest.raises(GuestError, match="none of ours"):
             guests._value(reply)
+
+
+def test_a_forged_bug_costs_the_trial_alone(
+    guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is root in a guest writes its replies. What is to be done about a bug is in its traceback."""
+    forged = {"bug": "x" * 100_000 + "ZeroDivisionError: forged"}
+    made, _ = guest
+    monkeypatch.setattr(made, "ask", lambda *_, **__: forged)
+    site = Site(
+        campaign="c", runtime=tmp_path, images=tmp_path, journal=NoJournal(), wipe=frozenset(), tell=print
+    )
+    cell = CELL.model_copy(
+        update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
+    )
+    several = guests.Guests(site=site, machine={}, _running={cell.stack.machine: made})
+    monkeypatch.setattr(several, "_plug", lambda *_: {})
+    record = several.run(cell, KEY)
+    assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)
+    assert record.error is not None
+    assert record.error.endswith("ZeroDivisionError: forged")
+    assert len(record.error) < 2 * guests.BUG_LIMIT
+    assert several.running == []

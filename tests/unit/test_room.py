@@ -171,6 +171,23 @@ def test_a_workload_that_fills_what_others_share_is_ended(
     assert looks == [0, 0, 0]
 
 
+def test_what_a_tool_prints_or_fills_between_two_looks_is_bounded() -> None:
+    fastest_bytes_per_s = 4 << 30
+    assert proc.LOOK_EVERY_S * fastest_bytes_per_s < 256 << 20
+
+
+def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a mix prints into the runtime directory, and so does whoever writes a report."""
+    stack = StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
+    up = Stack(site=site, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path)
+    up.look()
+    monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)
+    with pytest.raises(NoSpaceError, match="free"):
+        up.look()
+
+
 class TestOutOfMemory:
     def test_what_is_started_goes_first_and_we_stay_as_we_were(self) -> None:
         before = oom.OWN.read_text()

@@ -126,3 +126,19 @@ def test_also_within_a_mix() -> None:
     assert consent.own_commands(cells) == ["touch x"]
     quiet = expand(load_text(STUDY.replace("command, %s", "fio, rw: read, size: 1m"), "s"))
     consent.check(quiet, allowed=False)
+
+
+def test_all_commands_are_shown_also_where_a_store_by_hand_gives_them_one_name() -> None:
+    (harmless,) = expand(load_text(STUDY % "run: touch x", "s.yaml"))
+    (other,) = expand(load_text(STUDY % "run: rm -rf /", "s.yaml"))
+    assert harmless.workload.name == other.workload.name
+    assert consent.own_commands([other, harmless]) == ["rm -rf /", "touch x"]
+
+
+def test_a_command_cannot_hide_itself_from_who_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = expand(load_text(STUDY % r'run: "rm x \e[2K\e[1A \u202E"', "s.yaml"))
+    with pytest.raises(UsageError, match="not allowed"):
+        consent.check(cells, allowed=False)
+    said = capsys.readouterr().err
+    assert "rm x" in said
+    assert not {"\x1b", "\u202e"} & set(said)

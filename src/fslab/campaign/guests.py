@@ -36,6 +36,7 @@ SLACK_S = 300.0
 COMMANDS = 4
 # A kernel that hangs takes BOOT_LIMIT_S each time; there may be a hundred cells of it.
 BOOT_TRIES = 2
+BUG_LIMIT = 4096  # characters of a traceback, its end
 
 
 @dataclass(kw_only=True)
@@ -90,6 +91,8 @@ class Guests:
                 "facts": {**guest.facts, "host": dict(self.machine)},
             }
             reply = guest.ask(asked, timeout_s=timeout_s)
+        if "bug" in reply:  # in whatever state that left it
+            guest.broken = True
         return _value(reply)
 
     def end(self) -> None:
@@ -212,5 +215,6 @@ def _value(reply: Mapping[str, Any]) -> Any:
                 error.failure = FailureClass(failure)
             raise error
         case {"bug": str(traceback)}:
-            raise RuntimeError(f"in the guest: {traceback}")
+            # Whoever is root in a guest can say so, too: it costs the trial, not the campaign.
+            raise GuestError(f"fslab failed in the guest: {traceback[-BUG_LIMIT:]}")
     raise GuestError("the guest's reply is none of ours")

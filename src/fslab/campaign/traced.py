@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fslab.campaign import preflight, turn
 from fslab.campaign import site as sites
@@ -14,6 +14,7 @@ from fslab.errors import NeedsRootError, UnsupportedError
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
 from fslab.record import TrialRecord
+from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import detached
@@ -26,11 +27,13 @@ def trace(
     waiter: turn.Waiter,
     *,
     wipe: frozenset[str] = frozenset(),
+    note: Callable[[str], object] = print_nothing,
 ) -> Iterator[TrialRecord]:
     """Run each cell once, traced, with the seed of the first block; stored when it is over.
 
     UnsupportedError for a cell that is measured in a guest: what is traced here is this kernel. UnsupportedError or
-    NeedsRootError where nothing can be traced: the trials would tell nothing new.
+    NeedsRootError where nothing can be traced: the trials would tell nothing new. ``note`` is told when the store does
+    not answer.
     """
     _check_tracing()
     for cell in cells:
@@ -42,7 +45,7 @@ def trace(
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
     preflight.check(name, cells, wipe)
     machine = facts.gather()
-    with sites.opened(name, wipe) as site:
+    with sites.opened(name, wipe) as site, store.patient(campaign.id, note):
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
             with turn.taken(site, waiter):

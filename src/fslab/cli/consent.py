@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fslab import names
 from fslab.cli.common import console
 from fslab.errors import UsageError
 
@@ -33,9 +34,9 @@ def own_commands(cells: Iterable[Cell]) -> list[str]:
 
     job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
     found: dict[str, None] = {}
-    for spec in {cell.workload.name: cell.workload for cell in cells}.values():
-        tool = REGISTRY.get(spec.tool)
-        for argv in tool.own_commands(tool.parse_parameters(spec.parameters), job):
+    for cell in cells:  # of a store by hand, two workloads may have one name
+        tool = REGISTRY.get(cell.workload.tool)
+        for argv in tool.own_commands(tool.parse_parameters(cell.workload.parameters), job):
             found[shlex.join(argv)] = None
     return list(found)
 
@@ -49,7 +50,7 @@ def check(cells: Iterable[Cell], *, allowed: bool) -> None:
     screen = console(stderr=True)
     screen.print(f"The study runs commands of its own, as {user}:")
     for line in lines:
-        screen.print(f"  {line}", markup=False, soft_wrap=True)
+        screen.print(f"  {names.shown(line)}", markup=False, highlight=False, soft_wrap=True)
     if allowed:
         return
     if sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Run them?", err=True):

@@ -110,7 +110,8 @@ def _trace(campaign: Campaign, everything: list[Seen], store: Store) -> None:
     from fslab.cli.progress import Lines
 
     screen = console(stderr=True)
-    for record in trace(campaign, [seen.cell for seen in everything], store, Lines(screen)):
+    shown = Lines(screen)
+    for record in trace(campaign, [seen.cell for seen in everything], store, shown, note=shown.note):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
         screen.print(f"traced {what}" if record.error is None else f"{what}: {record.error}", markup=False)
 

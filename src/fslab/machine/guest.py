@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fslab import texts
-from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError
+from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
+from fslab.storage import images
 from fslab.system import foreign
 from fslab.system.proc import Child
 from fslab.units import format_size
@@ -36,6 +37,7 @@ REPLY_LIMIT_BYTES = 64 << 20
 LINE_LIMIT_BYTES = 4 << 10
 LOG_LIMIT_BYTES = 256 << 10
 CONSOLE_LIMIT_BYTES = 64 << 20
+LOOK_EVERY_S = 0.2  # at whether it is there, and what it fills
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,12 +151,14 @@ class Guest(ABC):
                 next_ping = time.monotonic() + (1.0 if unanswered else PING_EVERY_S)
                 if unanswered >= PINGS and self.child.exit_code() is None:
                     raise self._hung("the guest's kernel no longer answers")
+            self._check_filled()
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            ready, _, _ = select.select([self.line], [], [], min(left, 1.0))
+            ready, _, _ = select.select([self.line], [], [], min(left, LOOK_EVERY_S))
             if not ready:
-                self._check()
+                if self.child.exit_code() is not None:
+                    raise self._ended()
                 continue
             try:
                 data = self.line.recv(4096)
@@ -168,14 +172,18 @@ class Guest(ABC):
         found, _, self._rest = self._rest.partition(b"\n")
         return found.decode("ascii", "replace").strip()
 
-    def _check(self) -> None:
-        """Raises when it has ended, or fills the host's disk with what its kernel says."""
-        if self.child.exit_code() is not None:
-            raise self._ended()
+    def _check_filled(self) -> None:
+        """Raises when it fills what it shares with the host."""
         if self.console_end() > CONSOLE_LIMIT_BYTES:
             raise self._broke(
                 GuestError(f"the guest's kernel log has more than {format_size(CONSOLE_LIMIT_BYTES)}")
             )
+        try:
+            images.check_room(self.directory, 0)
+        except NoSpaceError as error:
+            raise self._broke(
+                GuestError(f"the guest was ended: {error.what}", where=error.where, hint=error.hint)
+            ) from error
 
     def _ended(self) -> FslabError:
         """Why it is no longer there. Its exit says little: a panic leaves by SIGABRT or by 0."""

@@ -65,15 +65,20 @@ class Stack:
         mounts.flush(self.target or self.work)
 
     @property
-    def look(self) -> Callable[[], None] | None:
-        """What to look at while a workload runs: an existing directory has no bound of its own, as our media have."""
-        return self._check_left if self.target is None else None
+    def look(self) -> Callable[[], None]:
+        """What to look at while a workload runs: where its reports are, and an existing directory, have no bound of
+        their own, as our media have. It raises NoSpaceError when what others share is used up, or the memory below."""
+        shared = [self.site.runtime] if self.target else [self.site.runtime, self.work]
+        left_bytes = (memory.total_bytes() or 0) // LEFT_OVER
+        in_memory = any(memory.holds(place) for place in shared)
 
-    def _check_left(self) -> None:
-        """NoSpaceError when the file system that others share is used up, or the memory that it lies in."""
-        images.check_room(self.work, 0)
-        if memory.holds(self.work):
-            images.check_memory((memory.total_bytes() or 0) // LEFT_OVER)
+        def check_left() -> None:
+            for place in shared:
+                images.check_room(place, 0)
+            if in_memory:
+                images.check_memory(left_bytes)
+
+        return check_left
 
     def mount(self) -> None:
         """Mount it (again)."""

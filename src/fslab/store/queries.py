@@ -188,6 +188,13 @@ def insert_traced(connection: Connection, record: TrialRecord) -> bool:
     return True
 
 
+def has_traced(connection: Connection, record: TrialRecord) -> bool:
+    """Whether this very traced trial is stored."""
+    wanted = select(traced.c.record).join(campaigns).where(campaigns.c.id == record.key.campaign)
+    document = rows.plain(record.model_copy(update={"raw": {}}))
+    return document in connection.execute(wanted.where(traced.c.cell == record.cell.id)).scalars()
+
+
 def select_traced(connection: Connection, campaign_id: str) -> list[TrialRecord]:
     """The traced trials of a campaign, oldest first."""
     wanted = select(traced.c.record).join(campaigns).where(campaigns.c.id == campaign_id)

@@ -180,7 +180,14 @@ class Store:
     def add_traced(self, record: TrialRecord) -> None:
         """Keep a traced trial apart from the trials; its cell need not be one of the campaign's. StoreError if there
         is no such campaign."""
+        self._tried(lambda again: self._add_traced(record, again=again))
+
+    def _add_traced(self, record: TrialRecord, *, again: bool) -> None:
         with self._writing() as connection:
+            if again and queries.has_traced(
+                connection, record
+            ):  # the commit came through, its answer did not
+                return
             if not queries.insert_traced(connection, record):
                 raise StoreError(f"no campaign '{record.key.campaign}'", where=self.path)
 
