@@ -1,4 +1,6 @@
 //! SIGINT and SIGTERM ask the work to stop between two files; a second one ends the process at once.
+//!
+//! signal-hook wants its flags in an `Arc`, which every look between two files would have to go through.
 
 use fslab_engine::stop;
 

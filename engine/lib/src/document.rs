@@ -8,8 +8,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::error::{Error, Kind};
-use crate::measure::histogram::{Latencies, Summary};
-use crate::measure::recorder::Syscall;
+use crate::measure::histogram::Summary;
+use crate::measure::intervals::Series;
+use crate::measure::syscall::{Syscall, SyscallSummary};
 
 /// The version of the protocol. It changes when a key changes its meaning or goes away.
 pub const PROTOCOL: u32 = 1;
@@ -81,32 +82,6 @@ pub struct Operation {
     pub syscalls: Option<BTreeMap<Syscall, SyscallSummary>>,
     /// Operations by interval; `None` unless asked for.
     pub series: Option<Series>,
-}
-
-/// How often a class of system call was made, and its latency.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SyscallSummary {
-    /// How often.
-    pub count: u64,
-    /// Its latency in nanoseconds.
-    #[serde(flatten)]
-    pub latency_ns: Summary,
-}
-
-impl SyscallSummary {
-    /// `None` if it was never made.
-    pub fn of(latencies: &mut Latencies) -> Option<Self> {
-        Some(Self { count: latencies.count(), latency_ns: latencies.summary()? })
-    }
-}
-
-/// How many operations ended in each interval since the barrier.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Series {
-    /// The length of an interval.
-    pub interval_seconds: f64,
-    /// One count per interval; the last interval may be cut short.
-    pub counts: Vec<u64>,
 }
 
 /// Whether the bytes of an operation mean anything.

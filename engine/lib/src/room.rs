@@ -2,7 +2,7 @@
 //! written. Files of tmpfs and ramfs are memory, so that they count together with the buffers.
 
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{fstatfs, fstatvfs};
@@ -103,6 +103,42 @@ pub fn check(directory: impl AsFd, path: &Path, need: &Need) -> Result<()> {
     missing(need, &free).map_or(Ok(()), |message| Err(Error::Room { path: path.to_owned(), message }))
 }
 
+/// What files in memory may leave at least of what is free, as a share of it.
+const LEAST: u64 = 8;
+
+/// A watch over files that grow while work goes on, by how much nobody knows beforehand: where they are memory,
+/// the work has to end before that is gone.
+#[derive(Debug)]
+pub struct Watch {
+    path: PathBuf,
+    least: u64,
+}
+
+impl Watch {
+    /// `None` where files are not memory.
+    pub fn of(directory: impl AsFd, path: &Path) -> Result<Option<Self>> {
+        let memory = free(directory).context("look for room in", || path)?.memory;
+        Ok(memory.map(|memory| Self { path: path.to_owned(), least: memory / LEAST }))
+    }
+
+    /// Fails if less memory is left than an eighth of what was free at the start.
+    ///
+    /// # Errors
+    /// Of the kind `no_space`.
+    pub fn check(&self) -> Result<()> {
+        match memory::free() {
+            Some(free) if free < self.least => Err(Error::Room {
+                path: self.path.clone(),
+                message: format!(
+                    "its files are memory and have grown: {free} bytes are left, less than an eighth of what \
+                     was free at the start"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Room for files whose sizes are known one after the other: each is compared before it is written.
 #[derive(Debug)]
 pub struct Left(AtomicU64);
@@ -165,6 +201,13 @@ mod tests {
         assert_eq!(missing(&Need { memory: 0, ..buffers }, &memory), None);
         let buffers = Need { memory: 60 << 10, ..buffers };
         assert!(missing(&buffers, &memory).is_some_and(|told| told.contains("memory")));
+    }
+
+    #[test]
+    fn growing_files_end_the_work_before_memory_is_gone() {
+        let watch = |least| Watch { path: "/mnt".into(), least };
+        assert!(watch(0).check().is_ok());
+        assert_eq!(watch(u64::MAX).check().unwrap_err().kind(), crate::Kind::NoSpace);
     }
 
     #[test]

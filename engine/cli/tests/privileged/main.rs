@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         mounts::delete_does_not_cross_into_another_file_system,
         mounts::a_method_that_cannot_work_is_an_error,
         mounts::mounts_are_left_out_and_no_failure,
+        room::growing_files_end_a_workload_before_memory_is_gone,
         room::known_sizes_are_compared_with_what_is_free,
     ];
     let loops = trials![common::is_root() && common::may_mount(), "needs root":

@@ -44,3 +44,23 @@ pub(crate) fn known_sizes_are_compared_with_what_is_free() {
         assert_eq!(left, "", "{command}");
     }
 }
+
+/// A workload goes on until the kernel says that memory is short; the file that says so is one of the test's own.
+pub(crate) fn growing_files_end_a_workload_before_memory_is_gone() {
+    let directory = tempdir().unwrap();
+    let workload = "define fileset name=a,path=/tmp,entries=1,size=0,dirwidth=5
+        define process name=p { thread name=t,memsize=4k { flowop createfile name=c,filesetname=a,fd=1
+        flowop delay name=d,value=1000 } }
+        run 1000";
+    let script = format!(
+        r#"mount -t tmpfs -o size=16m tmpfs $DIR; cd $DIR; mkdir at; cp /proc/meminfo memory
+        mount --bind memory /proc/meminfo
+        $ENGINE wml --script '{workload}' --dir at --json > said & engine=$!
+        until [ -n "$(find at -type f)" ]; do kill -0 $engine; sleep 0.02; done
+        echo 'MemAvailable: 1024 kB' > memory
+        wait $engine || status=$?; cat said; exit $status"#
+    );
+    let (found, status) = document(&with_own_mounts(directory.path(), &script));
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"no_space".into()), "{found:#}");
+    assert!(found["error"]["message"].as_str().unwrap().contains("have grown"), "{found:#}");
+}

@@ -3,9 +3,11 @@
 pub mod clock;
 pub mod cpu;
 pub mod histogram;
+pub mod intervals;
 pub mod phase;
 pub mod recorder;
 pub mod share;
+pub mod syscall;
 pub mod whole;
 
 use serde::Serialize;

@@ -8,6 +8,7 @@ use std::thread;
 use super::Measure;
 use super::clock::{now_ns, seconds};
 use super::cpu::CpuTime;
+use super::intervals::Intervals;
 use super::recorder::{Recorder, Tally};
 use crate::document::{Bandwidth, Operation};
 use crate::error::{Error, Result};
@@ -175,7 +176,7 @@ impl Phase<'_> {
             cpu_system_seconds: seconds(cpu.system_ns),
             latency_ns: total.operations.summary(),
             syscalls: total.syscall_summaries(self.measure.latency),
-            series: self.measure.interval_ns.map(|ns| total.series_report(ns)),
+            series: total.series.map(Intervals::report),
         }
     }
 }
@@ -250,7 +251,7 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::measure::Detail;
-    use crate::measure::recorder::Syscall;
+    use crate::measure::syscall::Syscall;
 
     const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
 

@@ -3,68 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
-
-use super::clock::{now_ns, seconds};
+use super::clock::now_ns;
 use super::histogram::Latencies;
+use super::intervals::Intervals;
+use super::syscall::{Syscall, SyscallSummary};
 use super::{Detail, Measure};
-use crate::document::{Series, SyscallSummary};
 use crate::error::{Error, Result};
 use crate::stop;
-
-/// The classes of system call that are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "each is the system call of its name")]
-pub enum Syscall {
-    Open,
-    Read,
-    Write,
-    Close,
-    Stat,
-    Unlink,
-    Fsync,
-    Readdir,
-    Mkdir,
-    Rmdir,
-    Rename,
-    Link,
-    Symlink,
-    Chmod,
-    Truncate,
-    Utime,
-    Copy,
-}
-
-impl Syscall {
-    /// All classes, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
-        Self::Open,
-        Self::Read,
-        Self::Write,
-        Self::Close,
-        Self::Stat,
-        Self::Unlink,
-        Self::Fsync,
-        Self::Readdir,
-        Self::Mkdir,
-        Self::Rmdir,
-        Self::Rename,
-        Self::Link,
-        Self::Symlink,
-        Self::Chmod,
-        Self::Truncate,
-        Self::Utime,
-        Self::Copy,
-    ];
-}
 
 /// Records the work of one thread. `begin` starts the clock, `lap` ends one system call, `end` ends
 /// the operation and starts the next one, so that work back to back needs one reading per lap.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     detail: Detail,
-    interval_ns: Option<u64>,
     phase_start: u64,
     operation_start: u64,
     lap_start: u64,
@@ -82,7 +33,8 @@ pub(super) struct Tally {
     pub(super) syscalls: Vec<Option<Box<Latencies>>>,
     /// The class whose latency is the operation's own, because there is no other call in it.
     pub(super) sole: Option<Syscall>,
-    pub(super) series: Vec<u64>,
+    /// `None` unless asked for.
+    pub(super) series: Option<Intervals>,
 }
 
 impl<'a> Recorder<'a> {
@@ -90,12 +42,11 @@ impl<'a> Recorder<'a> {
         let syscalls = Syscall::ALL.map(|_| None).into();
         Self {
             detail: measure.latency,
-            interval_ns: measure.interval_ns,
             phase_start: 0,
             operation_start: 0,
             lap_start: 0,
             cancelled,
-            tally: Tally { syscalls, ..Tally::default() },
+            tally: Tally { syscalls, series: measure.interval_ns.map(Intervals::new), ..Tally::default() },
         }
     }
 
@@ -211,19 +162,10 @@ impl<'a> Recorder<'a> {
     fn done(&mut self, bytes: u64) {
         self.tally.count += 1;
         self.tally.bytes += bytes;
-        if let Some(interval) = self.interval_ns {
-            self.count_in_series(interval);
+        if let Some(series) = &mut self.tally.series {
+            let now = if self.detail > Detail::Off { self.operation_start } else { now_ns() };
+            series.count(now - self.phase_start);
         }
-    }
-
-    fn count_in_series(&mut self, interval: u64) {
-        let now = if self.detail > Detail::Off { self.operation_start } else { now_ns() };
-        let index = usize::try_from((now - self.phase_start) / interval).unwrap_or(usize::MAX);
-        let series = &mut self.tally.series;
-        if index >= series.len() {
-            series.resize(index + 1, 0);
-        }
-        series[index] += 1;
     }
 }
 
@@ -240,10 +182,13 @@ impl Tally {
                 mine.get_or_insert_default().merge(*theirs);
             }
         }
-        self.series.resize(self.series.len().max(other.series.len()), 0);
-        for (mine, theirs) in self.series.iter_mut().zip(other.series) {
-            *mine += theirs;
-        }
+        self.series = match (self.series.take(), other.series) {
+            (Some(mut mine), Some(theirs)) => {
+                mine.merge(theirs);
+                Some(mine)
+            }
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 
     pub(super) fn syscall_summaries(&mut self, detail: Detail) -> Option<BTreeMap<Syscall, SyscallSummary>> {
@@ -260,10 +205,6 @@ impl Tally {
             found.insert(sole.0, sole.1);
         }
         Some(found)
-    }
-
-    pub(super) fn series_report(&self, interval_ns: u64) -> Series {
-        Series { interval_seconds: seconds(interval_ns), counts: self.series.clone() }
     }
 }
 

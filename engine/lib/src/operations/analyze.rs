@@ -18,7 +18,8 @@ use crate::error::Result;
 use crate::fast_map::SeenFiles;
 use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
 
 /// What is to be done.

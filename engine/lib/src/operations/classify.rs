@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::kinds::{Kind, SNIFF_BYTES};
 use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
 

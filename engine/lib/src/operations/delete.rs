@@ -18,7 +18,8 @@ use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::guard::Target;
 use crate::measure::phase::{Finish, NOTHING, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::measure::{Detail, Measure};
 use crate::sys;
 use crate::walk::{

@@ -105,7 +105,8 @@ mod tests {
     use super::*;
     use crate::measure::Detail;
     use crate::measure::clock::fake;
-    use crate::measure::recorder::{Recorder, Syscall};
+    use crate::measure::recorder::Recorder;
+    use crate::measure::syscall::Syscall;
 
     const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
 

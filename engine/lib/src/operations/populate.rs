@@ -23,8 +23,9 @@ use crate::error::{Context, Error, Result};
 use crate::guard::Target;
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
 use crate::measure::share::Share;
+use crate::measure::syscall::Syscall;
 use crate::{memory, room, sys};
 
 /// The first of the owners that root gives files to.

@@ -24,7 +24,8 @@ use crate::document::{Bandwidth, Outcome, path_as_text};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
 use crate::measure::phase::{Finish, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::walk::{Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, walk};
 use crate::{memory, sys};
 

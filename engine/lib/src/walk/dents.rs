@@ -1,4 +1,7 @@
 //! Directory entries straight from `getdents64`, many per call, parsed in place.
+//!
+//! `rustix::fs::RawDir` gives one entry at a time and keeps its buffer: a walk looks through all records of a call
+//! twice, times the call alone, and hands half of them to another thread.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd};

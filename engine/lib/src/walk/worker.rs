@@ -13,7 +13,8 @@ use super::node::{Handle, Node, Tree};
 use super::pool::Pool;
 use super::{Directory, Order, Trouble, Troubles, Visitor, kind_of};
 use crate::error::{Error, Result};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 
 /// A directory with more subdirectories than this is listed bit by bit, so that memory stays bounded.
 const SUBDIRECTORIES_AT_ONCE: usize = 1024;

@@ -6,6 +6,7 @@
 
 mod custom;
 mod distributions;
+mod evaluated;
 mod filesets;
 mod flowops;
 mod processes;
@@ -22,7 +23,7 @@ use super::parse::parse;
 use super::program::{FilesetSpec, Program, Step};
 use super::random::Distribution;
 use crate::document::Warning;
-use variables::Evaluated;
+use evaluated::Evaluated;
 
 /// What a workload is compiled for.
 #[derive(Debug, Clone, Default)]

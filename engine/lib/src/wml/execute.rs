@@ -10,8 +10,11 @@ use super::runtime::{Events, Running, Start, pause};
 use crate::document::Warning;
 use crate::error::{Context, Error, Result};
 use crate::measure::clock::{now_ns, seconds};
-use crate::room::{self, Need};
+use crate::room::{self, Need, Watch};
 use crate::{stop, sys};
+
+/// How often growing files are looked at.
+const WATCH_NS: u64 = 50_000_000;
 
 /// Who hears what the workload says while it runs.
 pub type Listener<'a> = &'a dyn Fn(&str);
@@ -26,6 +29,7 @@ pub(crate) struct Execution<'a> {
     events: Arc<Events>,
     filesets: Arc<Vec<Fileset>>,
     running: Option<Running>,
+    watch: Option<Watch>,
     cleared: u64,
     /// Whether threads worked while the workload did something else than run.
     worked: bool,
@@ -49,6 +53,7 @@ impl<'a> Execution<'a> {
             events: Arc::default(),
             filesets: Arc::default(),
             running: None,
+            watch: None,
             cleared: 0,
             worked: false,
             report: Report::default(),
@@ -111,10 +116,16 @@ impl<'a> Execution<'a> {
         }
     }
 
+    /// Waits while threads work; files that grow must not take the last memory meanwhile.
     fn sleep(&mut self, length: f64) -> Result<()> {
         let done = || self.running.as_ref().is_some_and(Running::is_done);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-        pause((length * 1e9) as u64, || stop::requested().is_some() || done());
+        let end = now_ns().saturating_add((length * 1e9) as u64);
+        while now_ns() < end && !done() {
+            pause((end - now_ns().min(end)).min(WATCH_NS), || stop::requested().is_some() || done());
+            stop::check()?;
+            self.watch.as_ref().map_or(Ok(()), Watch::check)?;
+        }
         stop::check()
     }
 
@@ -140,7 +151,7 @@ impl<'a> Execution<'a> {
         let base = sys::open_root(&self.directory).context("open", || &self.directory)?;
         let plan = |spec| plan(spec, &self.directory, &self.program.distributions);
         let planned: Vec<Planned<'_>> = specs.iter().map(plan).collect::<Result<_>>().map_err(interrupted)?;
-        let mut need = Need { memory: self.memory_of_threads(), ..Need::default() };
+        let mut need = Need { memory: self.program.memory_of_threads(), ..Need::default() };
         for one in &planned {
             one.need(&mut need);
         }
@@ -155,26 +166,10 @@ impl<'a> Execution<'a> {
         }
         // What was just made shall not be written back while it is measured.
         rustix::fs::syncfs(&base).context("sync", || &self.directory)?;
+        self.watch = Watch::of(&base, &self.directory)?;
         self.filesets = Arc::new(filesets);
         self.report.created = created;
         Ok(())
-    }
-
-    /// The memory that the threads have which work at once, at most: they have less if it is more than half of
-    /// what is free.
-    fn memory_of_threads(&self) -> u64 {
-        let of = |model: &Model| {
-            let threads = model.threads.iter();
-            threads
-                .map(|thread| thread.memory.saturating_mul(thread.instances as u64))
-                .fold(0, u64::saturating_add)
-        };
-        let models = self.program.steps.iter().filter_map(|step| match step {
-            Step::CreateProcesses(model) => Some(of(model)),
-            _ => None,
-        });
-        let free = crate::memory::free().unwrap_or(u64::MAX);
-        models.max().unwrap_or(0).min(free / 2)
     }
 
     fn create_processes(&mut self, model: &Arc<Model>) -> Result<()> {

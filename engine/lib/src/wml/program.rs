@@ -25,6 +25,19 @@ pub struct Program {
     pub warnings: Vec<Warning>,
 }
 
+impl Program {
+    /// The memory that the threads have which work at once, at most: they have less if it is more than half of
+    /// what is free.
+    pub fn memory_of_threads(&self) -> u64 {
+        let models = self.steps.iter().filter_map(|step| match step {
+            Step::CreateProcesses(model) => Some(model.memory()),
+            _ => None,
+        });
+        let free = crate::memory::free().unwrap_or(u64::MAX);
+        models.max().unwrap_or(0).min(free / 2)
+    }
+}
+
 /// One step of a workload.
 #[derive(Debug, Clone)]
 pub enum Step {
@@ -131,6 +144,12 @@ impl Model {
     pub fn is_limited(&self) -> bool {
         let limits = [Kind::EventLimit, Kind::IopsLimit, Kind::OpsLimit, Kind::BandwidthLimit];
         self.flowops.iter().any(|flowop| limits.contains(&flowop.kind))
+    }
+
+    /// The memory that all threads ask for.
+    pub fn memory(&self) -> u64 {
+        let of = |thread: &ThreadSpec| thread.memory.saturating_mul(thread.instances as u64);
+        self.threads.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// How many threads there are, with all their instances.

@@ -11,7 +11,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use super::DuplicateSet;
 use crate::attributes::Attributes;
 use crate::fast_map::FileId;
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::sys;
 use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor};
 

@@ -15,8 +15,9 @@ use super::{PIECE, digest};
 use crate::document::{Bandwidth, Operation};
 use crate::error::Result;
 use crate::measure::phase::{NOTHING, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
 use crate::measure::share::Share;
+use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::walk::{Tried, Troubles};
 

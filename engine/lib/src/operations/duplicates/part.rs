@@ -8,8 +8,9 @@ use super::heads::{note, read_at};
 use crate::document::Operation;
 use crate::error::Result;
 use crate::measure::phase::{NOTHING, Phase};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
 use crate::measure::share::Share;
+use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::walk::{Tried, Troubles, Visit};
 

@@ -6,7 +6,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::Serialize;
 
 use crate::error::{Context, Error, Result};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::sys;
 use crate::walk::{Dents, entries};
 use crate::workset::{File, Files, WorkSet};

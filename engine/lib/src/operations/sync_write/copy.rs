@@ -10,7 +10,8 @@ use super::{Method, Mirror, Parameters, Place, Reached, Sync};
 use crate::attributes::Attributes;
 use crate::buffer::AlignedBuffer;
 use crate::error::{Error, Result};
-use crate::measure::recorder::{Recorder, Syscall};
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
 use crate::sys;
 use crate::walk::{Directory, Entry, Tried, Trouble, Visit};
 

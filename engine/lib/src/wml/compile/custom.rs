@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Compiler;
-use super::variables::Scope;
+use super::evaluated::Scope;
 use crate::wml::ast::{At, Attribute};
 use crate::wml::diagnostic::{Diagnostic, Span};
 use crate::wml::random::{Distribution, Origin, Shape};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Compiler;
-use super::variables::{Evaluated, Scope};
+use super::evaluated::{Evaluated, Scope};
 use crate::wml::ast::{At, Attribute, Name, Value};
 use crate::wml::diagnostic::Span;
 use crate::wml::random::{Distribution, Origin, Shape};

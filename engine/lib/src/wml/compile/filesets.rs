@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use super::Compiler;
-use super::variables::Scope;
+use super::evaluated::Scope;
 use crate::wml::ast::{At, Attribute, Value};
 use crate::wml::diagnostic::Span;
 use crate::wml::program::{Access, FilesetSpec};

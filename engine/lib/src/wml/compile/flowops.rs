@@ -1,8 +1,8 @@
 //! Flowops: their attributes become arguments, composite ones are put in with their variables filled in.
 
+use super::evaluated::Scope;
 use super::filesets::Reader;
 use super::processes::{Building, Pending};
-use super::variables::Scope;
 use super::{Compiler, CompositeDefinition};
 use crate::wml::ast::{At, Attribute, FlowopUse, Value};
 use crate::wml::diagnostic::nearest;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::evaluated::Scope;
 use super::filesets::Reader;
-use super::variables::Scope;
 use super::{Compiler, ProcessDefinition};
 use crate::wml::ast::{Attribute, ThreadDefinition};
 use crate::wml::diagnostic::{Span, nearest};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::variables::{Evaluated, Scope};
+use super::evaluated::{Evaluated, Scope};
 use super::{Compiler, CompositeDefinition, ProcessDefinition};
 use crate::wml::ast::{At, Attribute, Command, Entity, Name, Piece, StatsCommand, Value};
 use crate::wml::diagnostic::{Source, Span};

@@ -1,55 +1,11 @@
 //! Variables and the values of expressions.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
-
 use super::Compiler;
+use super::evaluated::{Evaluated, Scope};
 use crate::wml::ast::{At, Name, Operator, Piece, Value};
 use crate::wml::diagnostic::{Span, nearest};
 use crate::wml::parse::shown;
-use crate::wml::random::{Distribution, Number};
-
-/// The value of an expression.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Evaluated {
-    /// A whole number.
-    Integer(i64),
-    /// Another number.
-    Float(f64),
-    /// True or false.
-    Boolean(bool),
-    /// A text.
-    Text(String),
-    /// A random variable.
-    Random(Arc<Distribution>),
-}
-
-impl fmt::Display for Evaluated {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(value) => write!(formatter, "{value}"),
-            Self::Float(value) => write!(formatter, "{value}"),
-            Self::Boolean(value) => write!(formatter, "{value}"),
-            Self::Text(value) => write!(formatter, "{value}"),
-            Self::Random(one) => write!(formatter, "random variable with mean {}", one.shape.mean()),
-        }
-    }
-}
-
-impl Evaluated {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Integer(_) | Self::Float(_) => "a number",
-            Self::Boolean(_) => "true or false",
-            Self::Text(_) => "a text",
-            Self::Random(_) => "a random variable",
-        }
-    }
-}
-
-/// The variables of the composite flowops that are around, the innermost last.
-pub(super) type Scope = BTreeMap<String, Option<Evaluated>>;
+use crate::wml::random::Number;
 
 impl Compiler {
     /// The value of an expression; `None` if there is a mistake in it, which is noted.

@@ -9,7 +9,7 @@ use crate::sys;
 use crate::wml::fileset::{Closed, Fate, Taken, Wanted, ended};
 use crate::wml::program::Flowop;
 
-use super::files::SlotId;
+use super::slots::SlotId;
 use super::worker::{Next, Worker};
 
 /// How many entries of a directory are asked for at once, in bytes.
@@ -102,7 +102,7 @@ impl Worker<'_> {
 
     /// Syncs each file of the set that this thread has open.
     pub(super) fn fsync_set(&mut self, flowop: &Flowop) -> Result<Next> {
-        let of_set = |slot: &&mut super::files::Slot| slot.entry.map(|entry| entry.0) == flowop.with.fileset;
+        let of_set = |slot: &&mut super::slots::Slot| slot.entry.map(|entry| entry.0) == flowop.with.fileset;
         let open: Vec<_> = self
             .slots
             .all()

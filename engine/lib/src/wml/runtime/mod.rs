@@ -5,6 +5,7 @@ mod files;
 mod limits;
 mod metadata;
 mod reading;
+mod slots;
 mod stats;
 mod sync;
 mod transfer;
@@ -169,7 +170,7 @@ fn gates_of(model: &Model) -> HashMap<(usize, usize), Vec<Gate>> {
 
 /// All of the memory that threads ask for, unless that is more than half of what is free.
 fn memory_share(model: &Model) -> f64 {
-    let asked: f64 = model.threads.iter().map(|thread| thread.memory as f64 * thread.instances as f64).sum();
+    let asked = model.memory() as f64;
     match crate::memory::free() {
         Some(free) if asked > free as f64 / 2.0 => free as f64 / 2.0 / asked,
         _ => 1.0,

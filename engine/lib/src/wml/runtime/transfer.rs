@@ -14,7 +14,7 @@ use crate::measure::clock::now_ns;
 use crate::wml::program::Flowop;
 
 use super::aio::{Request, Which, Writer};
-use super::files::SlotId;
+use super::slots::SlotId;
 use super::worker::{Next, Worker, filled};
 
 /// The largest piece: where a file shall be read at once and is larger, it is read in such pieces.

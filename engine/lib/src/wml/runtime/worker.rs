@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 use super::Shared;
 use super::aio::{Which, Writer};
-use super::files::Slots;
+use super::slots::Slots;
 
 /// What a flowop says of the rest of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

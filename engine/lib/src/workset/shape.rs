@@ -1,0 +1,92 @@
+//! How numbered files are shared out among directories and threads.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// In which order a worker goes through its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileOrder {
+    /// As they are created.
+    #[default]
+    Created,
+    /// The last one first.
+    Reverse,
+    /// At random, always alike.
+    Random,
+}
+
+/// How many files there are, in how many directories, for how many threads.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Threads.
+    pub threads: usize,
+    /// In which order each worker goes through its files.
+    pub order: FileOrder,
+    /// What a random order depends on.
+    pub seed: u64,
+}
+
+impl Shape {
+    /// Says what is wrong with it.
+    pub fn check(&self) -> Result<()> {
+        let Self { files, directories, threads, .. } = *self;
+        if files == 0 || directories == 0 || threads == 0 {
+            return Err(Error::Invalid("files, dirs and threads must be at least 1".into()));
+        }
+        if directories > files {
+            return Err(Error::Invalid(format!("{directories} directories are more than {files} files")));
+        }
+        Ok(())
+    }
+
+    /// The directory of a file: the one whose share of the files it is in.
+    #[inline]
+    pub(super) fn directory_of(&self, file: u64) -> u64 {
+        let position = (u128::from(file) + 1) * u128::from(self.directories) - 1;
+        u64::try_from(position / u128::from(self.files)).unwrap_or(u64::MAX)
+    }
+
+    /// The files of one worker.
+    pub(super) fn share(&self, worker: usize) -> Range<u64> {
+        share(self.files, self.threads as u64, worker as u64)
+    }
+
+    /// The directories of one worker.
+    pub fn share_of_directories(&self, worker: usize) -> Range<u64> {
+        share(self.directories, self.threads as u64, worker as u64)
+    }
+}
+
+/// The part of `0..total` that is the share of `worker`.
+fn share(total: u64, workers: u64, worker: u64) -> Range<u64> {
+    let edge = |index: u64| {
+        let edge = u128::from(total) * u128::from(index) / u128::from(workers);
+        u64::try_from(edge).unwrap_or(total)
+    };
+    edge(worker)..edge(worker + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_as_many_directories_as_threads_each_thread_has_its_own() {
+        for (files, threads) in [(10u64, 3usize), (1000, 7), (64, 64), (12_345, 16)] {
+            let (order, seed) = (FileOrder::Created, 0);
+            let shape = Shape { files, directories: threads as u64, threads, order, seed };
+            for worker in 0..threads {
+                assert!(shape.share(worker).all(|file| shape.directory_of(file) == worker as u64));
+            }
+            assert_eq!((0..threads).map(|worker| shape.share(worker).count()).sum::<usize>() as u64, files);
+        }
+    }
+}
