@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.disk_server import BINARY, SIZE, Server
 
 from fslab.campaign import site as sites
 from fslab.campaign.campaign import new_id
@@ -92,3 +93,18 @@ def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    if not BINARY.exists():
+        pytest.skip("fslab-disk is not installed beside this Python")
+    servers: list[Server] = []
+
+    def start(*options: str, size: int = SIZE) -> Server:
+        servers.append(Server(tmp_path, *options, size=size))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.end()

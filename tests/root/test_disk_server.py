@@ -1,86 +1,18 @@
-"""The disk in software: served, cut, killed, cleaned. Nothing here depends on how quick anything is."""
+"""The disk in software: contents, power cuts, faults, log. Nothing here depends on how quick anything is."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import select
-import signal
-import socket
 import struct
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.disk_server import BINARY, MIB, SIZE
 
-from fslab.system import loops, mounts, proc
-
-MIB = 1 << 20
-SIZE = 256 * MIB
-BINARY = Path(sys.executable).parent / "fslab-disk"
-
-
-class Server:
-    """A server of one disk, and its control socket."""
-
-    def __init__(self, home: Path, *options: str, size: int = SIZE) -> None:
-        self.directory = home / "fslab-disk"
-        self.control = home / "control"
-        self.disk = self.directory / "disk"
-        argv = [str(BINARY), "serve", str(self.directory), "--control", str(self.control)]
-        argv += ["--size", str(size), *options]
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, "the server did not become ready"
-        self.ready = json.loads(line)
-        self.loop: Path | None = None
-
-    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(60)
-            connection.connect(str(self.control))
-            connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
-            answer: dict[str, Any] = json.loads(connection.makefile().readline())
-        return answer
-
-    def attach(self) -> Path:
-        argv = loops.attach_argv(self.disk, direct=True)
-        self.loop = Path(proc.run(argv).stdout.strip())
-        return self.loop
-
-    def clean(self) -> None:
-        subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=60)
-
-    def end(self) -> None:
-        with contextlib.suppress(OSError):
-            self.clean()
-        self.process.kill()
-        self.process.wait(60)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        if self.loop is not None:
-            assert not loops.attached_to(self.disk)
-        assert not self.directory.exists()
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Any]:
-    if not BINARY.exists():
-        pytest.skip("fslab-disk is not installed beside this Python")
-    servers: list[Server] = []
-
-    def start(*options: str, size: int = SIZE) -> Server:
-        servers.append(Server(tmp_path, *options, size=size))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.end()
+from fslab.system import proc
 
 
 def test_a_file_system_lives_on_it(serve: Any, tmp_path: Path) -> None:
@@ -257,35 +189,3 @@ def test_the_lifeline(serve: Any, tmp_path: Path) -> None:
         process.communicate()
     assert not (tmp_path / "fslab-disk").exists()
     assert not (tmp_path / "control").exists()
-
-
-@pytest.mark.parametrize("options", [[], ["--timed"]])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
-def test_a_dead_server_does_not_hang_the_machine(
-    serve: Any, tmp_path: Path, how: signal.Signals | None, options: list[str]
-) -> None:
-    """Under load: killed (or, None, living on), then cleaned with a file system mounted on it."""
-    server = serve(*options)
-    loop = server.attach()
-    proc.run(["mkfs.ext4", "-q", "-F", str(loop)])
-    target = tmp_path / "fslab-mounted"
-    target.mkdir()
-    proc.run(["mount", str(loop), str(target)])
-    writer = subprocess.Popen(
-        ["dd", "if=/dev/zero", f"of={target}/x", "bs=1M", "count=100", "oflag=direct"],
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert writer.stderr is not None
-        select.select([], [], [], 0.05)  # some of it is under way, or not: either is a case
-        if how is not None:
-            server.process.send_signal(how)
-            assert server.process.wait(60) in (0, -signal.SIGKILL)
-        server.clean()
-        assert writer.wait(60) is not None
-    finally:
-        writer.kill()
-        writer.communicate()
-    server.process.wait(60)
-    assert not [mount for mount in mounts.mounted() if Path(mount.target) == target]
-    assert not loops.attached_to(server.disk)

@@ -9,6 +9,7 @@ pub mod hdd;
 pub mod log;
 
 pub mod plain;
+pub mod predict;
 pub mod profile;
 pub mod ssd;
 pub mod store;

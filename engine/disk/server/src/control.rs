@@ -165,6 +165,7 @@ impl Control {
             "logging": core.recorder.is_some(),
             "model": core.drive.report(),
             "fidelity": core.fidelity,
+            "realtime": core.realtime,
             "faults": faults,
             "cut": core.cut_report,
             "cut_armed": core.gate.cut.is_some(),

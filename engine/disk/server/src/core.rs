@@ -30,6 +30,8 @@ pub(crate) struct Core {
     /// What the way to the server and back takes, real nanoseconds.
     pub(crate) round_trip: u64,
     pub(crate) fidelity: Value,
+    /// Whether the serving thread goes before others.
+    pub(crate) realtime: bool,
     pub(crate) cut_report: Value,
     pub(crate) replies: Vec<Reply>,
     volatile: Volatile,
@@ -66,6 +68,7 @@ impl Core {
             late: histogram(),
             round_trip: 0,
             fidelity: Value::Null,
+            realtime: false,
             cut_report: Value::Null,
             replies: Vec::new(),
             volatile: Volatile::default(),

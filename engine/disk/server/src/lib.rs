@@ -16,6 +16,7 @@ mod fuse;
 mod gate;
 mod life;
 mod options;
+mod predict;
 mod recorder;
 mod serve;
 mod statistics;

@@ -8,6 +8,7 @@ use fslab_disk_model::profile;
 use fslab_disk_model::ssd::Collection;
 
 use crate::export::{self, Format};
+use crate::predict::{self, Predict};
 use crate::{clean, serve};
 
 /// Serves a modelled disk as a file for a loop device.
@@ -29,6 +30,8 @@ enum Command {
     },
     /// Print all profiles with their figures and sources, as JSON
     List,
+    /// Say what a model does under a steady load, without serving it; as JSON
+    Predict(Predict),
     /// Convert a log
     Export {
         /// The file given with --log
@@ -152,6 +155,7 @@ impl Arguments {
                 Ok(())
             }
             Command::Clean { directory } => clean::clean(directory),
+            Command::Predict(options) => predict::predict(options),
             Command::Export { log, output, format } => export::export(log, *format, output),
         }
     }

@@ -160,3 +160,11 @@ pub(crate) fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Option<u64> {
     let data = unsafe { libc::lseek(fd.as_raw_fd(), offset, libc::SEEK_DATA) };
     u64::try_from(data).ok()
 }
+
+/// Lets this thread go before all that are not in real time: it sleeps until its deadlines and then has little to do.
+/// False where that is not allowed.
+pub(crate) fn realtime() -> bool {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter is valid for the duration of the call; 0 is this thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
+}

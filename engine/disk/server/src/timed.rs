@@ -23,6 +23,7 @@ pub(crate) fn serve(device: &Arc<Device>, connection: &Connection, waiting: Wait
     let (mut buffer, mut data) = (fuse::buffer(), fuse::buffer());
     let fd = connection.first();
     sys::set_nonblocking(fd)?;
+    device.core().realtime = sys::realtime();
     loop {
         let mut idle = true;
         for _ in 0..64 {

@@ -1,0 +1,101 @@
+//! What a model does under a steady load, in virtual time: seconds of the drive in a moment of ours.
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use fslab_disk_model::drive::Op;
+use fslab_disk_model::predict::{self, Load};
+use fslab_disk_model::profile::{self, Setup};
+use fslab_disk_model::ssd::Collection;
+use serde_json::json;
+
+/// The disk and the load. Sizes are in bytes.
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// Model: a name that 'fslab-disk list' prints
+    #[arg(long)]
+    profile: String,
+    /// Size of the disk
+    #[arg(long)]
+    size: u64,
+    /// What is asked
+    #[arg(long)]
+    op: Direction,
+    /// Bytes of a request
+    #[arg(long)]
+    block: u64,
+    /// Requests under way
+    #[arg(long, default_value_t = 1)]
+    depth: u64,
+    /// At random places
+    #[arg(long)]
+    random: bool,
+    /// First byte of the range
+    #[arg(long, default_value_t = 0)]
+    start: u64,
+    /// The byte behind the range; the disk's end if not given
+    #[arg(long)]
+    end: Option<u64>,
+    /// How long, time of the drive; the first quarter is not counted
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Nanoseconds that the host takes from an answer to its next request
+    #[arg(long, default_value_t = 0)]
+    think: u64,
+    /// An SSD that was filled, and written twice over
+    #[arg(long)]
+    steady: bool,
+    /// Of everything random
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// What a load asks.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Direction {
+    /// Data from the disk
+    Read,
+    /// Data to the disk
+    Write,
+}
+
+/// Prints the prediction.
+pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
+    let end = options.end.unwrap_or(options.size);
+    if options.block == 0
+        || options.block % 512 != 0
+        || options.start + options.block > end
+        || end > options.size
+    {
+        bail!("a block of {} bytes in {}..{end} is not on the disk", options.block, options.start);
+    }
+    let (bytes, seed) = (options.size, options.seed);
+    let collection = Collection::Greedy;
+    let setup = Setup { bytes, cache: None, cache_bytes: None, seed, collection, steady: options.steady };
+    let Some(mut built) = profile::build(Some(&options.profile), &setup) else {
+        bail!("unknown profile '{}'", options.profile);
+    };
+    let load = Load {
+        op: match options.op {
+            Direction::Read => Op::Read,
+            Direction::Write => Op::Write,
+        },
+        block: options.block,
+        depth: options.depth,
+        random: options.random,
+        start: options.start,
+        end,
+        time: options.seconds * 1_000_000_000,
+        think: options.think,
+        seed,
+    };
+    let found = predict::predict(&mut *built.drive, &load);
+    let answer = json!({
+        "rate": found.rate,
+        "mb_s": found.rate * options.block as f64 / 1e6,
+        "p50": found.quantile(50),
+        "p99": found.quantile(99),
+        "model": built.drive.report(),
+    });
+    println!("{answer}");
+    Ok(())
+}

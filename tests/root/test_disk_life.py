@@ -1,0 +1,101 @@
+"""The disk in software: ended, killed and cleaned, with and without models."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY, SIZE, Server
+
+from fslab.system import loops, mounts, proc
+
+
+@pytest.mark.parametrize("options", [[], ["--timed"]])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
+def test_a_dead_server_does_not_hang_the_machine(
+    serve: Any, tmp_path: Path, how: signal.Signals | None, options: list[str]
+) -> None:
+    """Under load: killed (or, None, living on), then cleaned with a file system mounted on it."""
+    server = serve(*options)
+    loop = server.attach()
+    proc.run(["mkfs.ext4", "-q", "-F", str(loop)])
+    target = tmp_path / "fslab-mounted"
+    target.mkdir()
+    proc.run(["mount", str(loop), str(target)])
+    writer = subprocess.Popen(
+        ["dd", "if=/dev/zero", f"of={target}/x", "bs=1M", "count=100", "oflag=direct"],
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert writer.stderr is not None
+        select.select([], [], [], 0.05)  # some of it is under way, or not: either is a case
+        if how is not None:
+            server.process.send_signal(how)
+            assert server.process.wait(60) in (0, -signal.SIGKILL)
+        server.clean()
+        assert writer.wait(60) is not None
+    finally:
+        writer.kill()
+        writer.communicate()
+    server.process.wait(60)
+    assert not [mount for mount in mounts.mounted() if Path(mount.target) == target]
+    assert not loops.attached_to(server.disk)
+
+
+@pytest.mark.parametrize("profile", ["hdd-7200", "ssd-sata", "ssd-nvme-dc", "sd-a1"])
+def test_every_model_serves_what_was_written(serve: Any, profile: str) -> None:
+    server = serve("--profile", profile, "--speed", "100")
+    chosen = random.Random(1)
+    with server.disk.open("r+b", buffering=0) as disk:
+        pages = {chosen.randrange(SIZE // 4096): chosen.randbytes(4096) for _ in range(200)}
+        for page, data in pages.items():
+            os.pwrite(disk.fileno(), data, page * 4096)
+        os.fsync(disk.fileno())
+        for page, data in pages.items():
+            assert os.pread(disk.fileno(), 4096, page * 4096) == data
+    statistics = server.ask("statistics")
+    assert statistics["model"]["profile"] == profile
+    assert statistics["operations"]["write"]["requests"] == 200
+    assert statistics["unflushed_bytes"] == 0
+    assert statistics["operations"]["read"]["service_ns"]["max"] > 0
+
+
+def test_a_model_that_is_too_fast_is_refused(tmp_path: Path) -> None:
+    argv = [str(BINARY), "serve", str(tmp_path / "fslab-disk"), "--control", str(tmp_path / "control")]
+    argv += ["--size", str(SIZE), "--profile", "ssd-nvme", "--speed", "1000000", "--strict"]
+    refused = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1
+    assert "too-fast" in refused.stderr
+    assert not (tmp_path / "fslab-disk").exists()
+
+
+@pytest.mark.slow
+def test_fifty_kills_leave_nothing(tmp_path: Path) -> None:
+    """At moments that differ: while it starts to work, works, and answers late."""
+    chosen = random.Random(1)
+    for number in range(50):
+        home = tmp_path / str(number)
+        home.mkdir()
+        options = ["--profile", "hdd-7200"] if number % 2 else []
+        server = Server(home, *options)
+        writers = []
+        try:
+            loop = server.attach()
+            argv = ["dd", "if=/dev/zero", f"of={loop}", "bs=64k", "count=2000", "oflag=direct"]
+            writers = [subprocess.Popen(argv, stderr=subprocess.DEVNULL) for _ in range(2)]
+            select.select([], [], [], chosen.random() / 10)
+            server.process.kill()
+            server.clean()
+            assert all(writer.wait(60) is not None for writer in writers)
+        finally:
+            for writer in writers:
+                writer.kill()
+                writer.wait(60)
+            server.end()
+        assert not [mount for mount in mounts.mounted() if mount.target == server.directory]
