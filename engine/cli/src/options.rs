@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::measure::{Detail, Measure};
 use fslab_engine::walk::Order;
 
@@ -16,29 +16,17 @@ pub(crate) struct Measured {
     pub(crate) threads: usize,
 
     /// How much latency is recorded: nothing, each operation, or each class of system call too
-    #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Latency::Syscalls)]
-    latency: Latency,
+    #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Syscalls)]
+    latency: Detail,
 
     /// Count the operations of each interval, such as 100ms, for a time series
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     interval: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Latency {
-    Off,
-    Operation,
-    Syscalls,
-}
-
 impl Measured {
     pub(crate) fn measure(&self) -> Measure {
-        let latency = match self.latency {
-            Latency::Off => Detail::Off,
-            Latency::Operation => Detail::Operation,
-            Latency::Syscalls => Detail::Syscalls,
-        };
-        Measure { latency, interval_ns: self.interval }
+        Measure { latency: self.latency, interval_ns: self.interval }
     }
 }
 
@@ -50,31 +38,10 @@ pub(crate) struct Walked {
     pub(crate) directory: PathBuf,
 
     /// Which directory comes next: the one found last (depth) or first (breadth)
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = WalkOrder::Depth)]
-    order: WalkOrder,
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
+    pub(crate) order: Order,
 
     /// Leave out directories on other file systems
     #[arg(long, short = 'x')]
     pub(crate) one_file_system: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum WalkOrder {
-    Depth,
-    Breadth,
-}
-
-impl From<WalkOrder> for Order {
-    fn from(typed: WalkOrder) -> Self {
-        match typed {
-            WalkOrder::Depth => Self::Depth,
-            WalkOrder::Breadth => Self::Breadth,
-        }
-    }
-}
-
-impl Walked {
-    pub(crate) fn order(&self) -> Order {
-        self.order.into()
-    }
 }

@@ -36,7 +36,7 @@ impl Arguments {
         let parameters = Parameters {
             directory: self.walked.directory.clone(),
             threads: self.measured.threads,
-            order: self.walked.order(),
+            order: self.walked.order,
             one_file_system: self.walked.one_file_system,
             depth: self.depth,
             top: self.top,

@@ -1,6 +1,6 @@
 //! `fslab-engine classify`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::operations::classify::{By, Parameters, run};
 
 use super::Shown;
@@ -13,31 +13,20 @@ pub(crate) struct Arguments {
     walked: Walked,
 
     /// What the kind is told by; by name, no file is opened
-    #[arg(long, value_enum, value_name = "BY", default_value_t = ToldBy::Both)]
-    by: ToldBy,
+    #[arg(long, value_enum, value_name = "BY", default_value_t = By::Both)]
+    by: By,
 
     #[command(flatten)]
     measured: Measured,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ToldBy {
-    Name,
-    Content,
-    Both,
 }
 
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
             directory: self.walked.directory.clone(),
-            by: match self.by {
-                ToldBy::Name => By::Name,
-                ToldBy::Content => By::Content,
-                ToldBy::Both => By::Both,
-            },
+            by: self.by,
             threads: self.measured.threads,
-            order: self.walked.order(),
+            order: self.walked.order,
             one_file_system: self.walked.one_file_system,
             measure: self.measured.measure(),
         };

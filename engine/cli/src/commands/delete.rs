@@ -7,9 +7,10 @@ use anyhow::bail;
 use clap::Args;
 use fslab_engine::Error;
 use fslab_engine::operations::delete::{Parameters, holds_more_than, run};
+use fslab_engine::walk::Order;
 
 use super::Shown;
-use crate::options::{Measured, WalkOrder};
+use crate::options::Measured;
 
 /// How many files are deleted unasked on a terminal.
 const ASK_ABOVE: u64 = 10_000;
@@ -43,8 +44,8 @@ pub(crate) struct Arguments {
     no_syncfs: bool,
 
     /// Which directory comes next: the one found last (depth) or first (breadth)
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = WalkOrder::Depth)]
-    order: WalkOrder,
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
+    order: Order,
 
     #[command(flatten)]
     measured: Measured,
@@ -57,7 +58,7 @@ impl Arguments {
             directory: self.directory.clone(),
             keep_root: self.keep_root,
             threads: self.measured.threads,
-            order: self.order.into(),
+            order: self.order,
             syncfs: !self.no_syncfs,
             measure: self.measured.measure(),
         };

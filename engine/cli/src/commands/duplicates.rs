@@ -1,6 +1,6 @@
 //! `fslab-engine duplicates`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::operations::duplicates::{Hash, Parameters, run};
 
 use super::Shown;
@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
     minimum: u64,
 
     /// How files that differ after a comparison are parted
-    #[arg(long, value_enum, value_name = "HASH", default_value_t = FullHash::Xxh3)]
-    hash: FullHash,
+    #[arg(long, value_enum, value_name = "HASH", default_value_t = Hash::Xxh3)]
+    hash: Hash,
 
     /// List up to this many of the sets, the most wasteful first
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -32,24 +32,15 @@ pub(crate) struct Arguments {
     measured: Measured,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FullHash {
-    Blake3,
-    Xxh3,
-}
-
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
             directory: self.walked.directory.clone(),
             minimum_bytes: self.minimum,
-            hash: match self.hash {
-                FullHash::Blake3 => Hash::Blake3,
-                FullHash::Xxh3 => Hash::Xxh3,
-            },
+            hash: self.hash,
             list: self.list,
             threads: self.measured.threads,
-            order: self.walked.order(),
+            order: self.walked.order,
             one_file_system: self.walked.one_file_system,
             measure: self.measured.measure(),
         };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::operations::meta::{Parameters, Step, run};
 use fslab_engine::workset::FileOrder;
 
@@ -30,12 +30,12 @@ pub(crate) struct Arguments {
     dirs: u64,
 
     /// In which order each thread goes through its files; they are always created in their order
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = TypedOrder::Created)]
-    order: TypedOrder,
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = FileOrder::Created)]
+    order: FileOrder,
 
     /// What to do, in this order; all if not given
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
-    operations: Vec<Operation>,
+    operations: Vec<Step>,
 
     /// Leave out the syncfs after each operation that changes anything, which is part of the measured
     /// time otherwise
@@ -50,68 +50,15 @@ pub(crate) struct Arguments {
     measured: Measured,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum TypedOrder {
-    Created,
-    Reverse,
-    Random,
-}
-
-impl From<TypedOrder> for FileOrder {
-    fn from(order: TypedOrder) -> Self {
-        match order {
-            TypedOrder::Created => Self::Created,
-            TypedOrder::Reverse => Self::Reverse,
-            TypedOrder::Random => Self::Random,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Operation {
-    Create,
-    OpenClose,
-    Stat,
-    Chmod,
-    Truncate,
-    Rename,
-    Link,
-    Symlink,
-    Readdir,
-    Mkdir,
-    Rmdir,
-    Unlink,
-}
-
-impl From<Operation> for Step {
-    fn from(operation: Operation) -> Self {
-        match operation {
-            Operation::Create => Self::Create,
-            Operation::OpenClose => Self::OpenClose,
-            Operation::Stat => Self::Stat,
-            Operation::Chmod => Self::Chmod,
-            Operation::Truncate => Self::Truncate,
-            Operation::Rename => Self::Rename,
-            Operation::Link => Self::Link,
-            Operation::Symlink => Self::Symlink,
-            Operation::Readdir => Self::Readdir,
-            Operation::Mkdir => Self::Mkdir,
-            Operation::Rmdir => Self::Rmdir,
-            Operation::Unlink => Self::Unlink,
-        }
-    }
-}
-
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
-        let typed: Vec<Step> = self.operations.iter().copied().map(Step::from).collect();
         let parameters = Parameters {
             directory: self.directory.clone(),
             files: self.files,
             directories: self.dirs,
             threads: self.measured.threads,
-            order: self.order.into(),
-            operations: if typed.is_empty() { Step::ALL.to_vec() } else { typed },
+            order: self.order,
+            operations: if self.operations.is_empty() { Step::ALL.to_vec() } else { self.operations.clone() },
             syncfs: !self.no_syncfs,
             seed: self.seed,
             measure: self.measured.measure(),

@@ -50,7 +50,7 @@ impl Arguments {
             list: self.list,
             buffer_bytes: self.buffer,
             threads: self.measured.threads,
-            order: self.walked.order(),
+            order: self.walked.order,
             one_file_system: self.walked.one_file_system,
             measure: self.measured.measure(),
         };

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::operations::small_files::{Parameters, Step, run};
+use fslab_engine::workset::FileOrder;
 
 use super::Shown;
-use super::meta::TypedOrder;
 use crate::options::Measured;
 use crate::units::parse_size;
 
@@ -39,8 +39,8 @@ pub(crate) struct Arguments {
     dirs: u64,
 
     /// In which order each thread goes through its files; they are always created in their order
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = TypedOrder::Created)]
-    order: TypedOrder,
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = FileOrder::Created)]
+    order: FileOrder,
 
     /// Call fsync on each file before it is closed
     #[arg(long)]
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
         value_enum,
         default_value = "create,stat,read,delete"
     )]
-    operations: Vec<Operation>,
+    operations: Vec<Step>,
 
     /// What the contents depend on
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -66,25 +66,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     measured: Measured,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Operation {
-    Create,
-    Stat,
-    Read,
-    Delete,
-}
-
-impl From<Operation> for Step {
-    fn from(operation: Operation) -> Self {
-        match operation {
-            Operation::Create => Self::Create,
-            Operation::Stat => Self::Stat,
-            Operation::Read => Self::Read,
-            Operation::Delete => Self::Delete,
-        }
-    }
 }
 
 impl Arguments {
@@ -97,11 +78,11 @@ impl Arguments {
             size_bytes: self.size,
             largest_bytes,
             directories: self.dirs,
-            order: self.order.into(),
+            order: self.order,
             threads: self.measured.threads,
             fsync: self.fsync,
             syncfs: !self.no_syncfs,
-            operations: self.operations.iter().copied().map(Step::from).collect(),
+            operations: self.operations.clone(),
             seed: self.seed,
             measure: self.measured.measure(),
         };

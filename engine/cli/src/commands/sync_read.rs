@@ -1,6 +1,6 @@
 //! `fslab-engine sync-read`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::operations::sync_read::{Advise, Parameters, run};
 
 use super::Shown;
@@ -23,29 +23,10 @@ pub(crate) struct Arguments {
 
     /// Tell the kernel with `posix_fadvise` what is to come
     #[arg(long, value_enum, value_name = "ADVICE")]
-    fadvise: Option<Fadvise>,
+    fadvise: Option<Advise>,
 
     #[command(flatten)]
     measured: Measured,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Fadvise {
-    Sequential,
-    Willneed,
-    Dontneed,
-    Noreuse,
-}
-
-impl From<Fadvise> for Advise {
-    fn from(typed: Fadvise) -> Self {
-        match typed {
-            Fadvise::Sequential => Self::Sequential,
-            Fadvise::Willneed => Self::Willneed,
-            Fadvise::Dontneed => Self::Dontneed,
-            Fadvise::Noreuse => Self::Noreuse,
-        }
-    }
 }
 
 impl Arguments {
@@ -53,11 +34,11 @@ impl Arguments {
         let parameters = Parameters {
             directory: self.walked.directory.clone(),
             threads: self.measured.threads,
-            order: self.walked.order(),
+            order: self.walked.order,
             one_file_system: self.walked.one_file_system,
             buffer_bytes: self.buffer,
             direct: self.direct,
-            advise: self.fadvise.map(Advise::from),
+            advise: self.fadvise,
             measure: self.measured.measure(),
         };
         let outcome = run(&parameters)?;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fslab_engine::operations::sync_write::{Method, Parameters, Sync, run};
+use fslab_engine::walk::Order;
 
 use super::Shown;
-use crate::options::{Measured, WalkOrder};
+use crate::options::Measured;
 use crate::units::parse_length;
 
 /// Mirror a tree: create and write every file, set times and permissions
@@ -34,16 +35,16 @@ pub(crate) struct Arguments {
 
     /// How contents are copied: read and write, or by the kernel, or as shared blocks; it is an error if the
     /// file system cannot do that
-    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Copying::ReadWrite)]
-    method: Copying,
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::ReadWrite)]
+    method: Method,
 
     /// What makes the copy durable, within the measured time
-    #[arg(long, value_enum, value_name = "SYNC", default_value_t = Syncing::Syncfs)]
-    sync: Syncing,
+    #[arg(long, value_enum, value_name = "SYNC", default_value_t = Sync::Syncfs)]
+    sync: Sync,
 
     /// Which directory comes next: the one found last (depth) or first (breadth)
-    #[arg(long, value_enum, value_name = "ORDER", default_value_t = WalkOrder::Depth)]
-    order: WalkOrder,
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
+    order: Order,
 
     /// Leave out directories on other file systems
     #[arg(long, short = 'x')]
@@ -53,41 +54,17 @@ pub(crate) struct Arguments {
     measured: Measured,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Copying {
-    ReadWrite,
-    CopyFileRange,
-    Reflink,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Syncing {
-    None,
-    File,
-    Directory,
-    Syncfs,
-}
-
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let parameters = Parameters {
             source: self.source.clone(),
             destination: self.destination.clone(),
             threads: self.measured.threads,
-            order: self.order.into(),
+            order: self.order,
             one_file_system: self.one_file_system,
             buffer_bytes: self.buffer,
-            method: match self.method {
-                Copying::ReadWrite => Method::ReadWrite,
-                Copying::CopyFileRange => Method::CopyFileRange,
-                Copying::Reflink => Method::Reflink,
-            },
-            sync: match self.sync {
-                Syncing::None => Sync::None,
-                Syncing::File => Sync::File,
-                Syncing::Directory => Sync::Directory,
-                Syncing::Syncfs => Sync::Syncfs,
-            },
+            method: self.method,
+            sync: self.sync,
             measure: self.measured.measure(),
         };
         let outcome = run(&parameters)?;

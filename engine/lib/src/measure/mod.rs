@@ -15,6 +15,7 @@ use serde::Serialize;
 /// How much of the latency is recorded. Each step costs one more reading of the clock per call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Detail {
     /// None: nothing but counts and the time of the whole phase.
     Off,

@@ -20,6 +20,7 @@ use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Vis
 /// What the kind is told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum By {
     /// The name: no file is opened.
     Name,

@@ -34,6 +34,7 @@ const PIECE: usize = 64 << 10;
 /// How full hashes are made, where they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Hash {
     /// BLAKE3, 256 bits: nobody can make two files alike to it.
     Blake3,

@@ -32,6 +32,7 @@ const LENGTHS: u64 = 0x6c65_6e67_7468_7321;
 /// One step of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Step {
     /// Open exclusively, write, close; fsync before the close if asked for.
     Create,

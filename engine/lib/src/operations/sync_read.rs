@@ -25,6 +25,7 @@ use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Tro
 /// What the kernel is told about the reading to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Advise {
     /// From the start to the end: a larger read-ahead.
     Sequential,

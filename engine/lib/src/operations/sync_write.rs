@@ -32,6 +32,7 @@ use crate::{memory, sys};
 /// How the contents are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Method {
     /// Read and write, as over a network.
     #[default]
@@ -45,6 +46,7 @@ pub enum Method {
 /// What makes the copy durable, within the measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Sync {
     /// Nothing: whatever the kernel writes by itself.
     None,

@@ -29,6 +29,7 @@ use worker::{Task, Worker};
 /// Which directory comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Order {
     /// The one found last: few directories are open, and a file is near the one before.
     #[default]

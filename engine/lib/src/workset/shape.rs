@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 /// In which order a worker goes through its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FileOrder {
     /// As they are created.
     #[default]

@@ -24,6 +24,7 @@ const TRUNCATED: u64 = 4096;
 /// One step of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Step {
     /// Open exclusively and close.
     Create,

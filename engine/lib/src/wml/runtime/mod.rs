@@ -1,6 +1,7 @@
 //! Running a model: its threads, what they share, and how they end.
 
 mod aio;
+mod begin;
 mod files;
 mod limits;
 mod metadata;
@@ -14,9 +15,8 @@ mod worker;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use super::fileset::Fileset;
 use super::program::{Kind, Model, ThreadSpec};
@@ -29,14 +29,12 @@ use crate::measure::cpu::CpuTime;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::{Detail, Measure};
 use crate::stop;
+use begin::Begin;
 use limits::Totals;
 pub(crate) use limits::{Events, pause};
 pub(crate) use stats::{POWERS, Statistics, Total};
 use sync::Gate;
 use worker::Worker;
-
-/// How long a thread that could not be told to end at once takes to notice.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// What the threads of a model share.
 #[derive(Debug)]
@@ -60,9 +58,8 @@ pub(crate) struct Shared {
     memory_share: f64,
     gates: HashMap<(usize, usize), Vec<Gate>>,
     ended: AtomicBool,
-    ready: AtomicUsize,
     working: AtomicUsize,
-    go: (Mutex<Option<u64>>, Condvar),
+    start: Begin,
 }
 
 /// What a thread used and when it ended.
@@ -107,9 +104,8 @@ impl Shared {
             out_of_files: Mutex::default(),
             not_direct: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            ready: AtomicUsize::new(0),
             working: AtomicUsize::new(instances),
-            go: (Mutex::new(None), Condvar::new()),
+            start: Begin::default(),
             model,
         }
     }
@@ -137,19 +133,6 @@ impl Shared {
     )]
     fn memory_of(&self, thread: &ThreadSpec) -> usize {
         (thread.memory as f64 * self.memory_share) as usize
-    }
-
-    /// Waits until all threads are ready; false if the run is over before.
-    fn wait_for_go(&self) -> bool {
-        self.ready.fetch_add(1, Ordering::AcqRel);
-        let mut go = self.go.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while go.is_none() {
-            if self.over() {
-                return false;
-            }
-            go = self.go.1.wait_timeout(go, LOOK).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
     }
 }
 
@@ -185,16 +168,14 @@ impl Running {
         let handle = std::thread::Builder::new().spawn(move || run_threads(&own));
         let handle = handle.map_err(|error| Error::Invalid(format!("no thread can be started: {error}")))?;
         let mut running = Self { shared, handle, started: 0 };
-        while running.shared.ready.load(Ordering::Acquire) < running.shared.model.instances() {
-            if running.handle.is_finished() || stop::requested().is_some() {
-                return Err(running.finish().err().unwrap_or(Error::Cancelled));
-            }
-            std::thread::sleep(Duration::from_micros(500));
+        let instances = running.shared.model.instances();
+        let ended = || running.handle.is_finished() || stop::requested().is_some();
+        if !running.shared.start.wait_for_all(instances, ended) {
+            return Err(running.finish().err().unwrap_or(Error::Cancelled));
         }
         running.shared.events.reset();
         running.started = now_ns();
-        *running.shared.go.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.started);
-        running.shared.go.1.notify_all();
+        running.shared.start.go();
         Ok(running)
     }
 
@@ -227,7 +208,8 @@ fn run_threads(shared: &Shared) -> Result<(Operation, Vec<Worked>)> {
     let result = phase.run(
         |index| Worker::new(shared, index, places[index]),
         |_, mut worker, recorder| {
-            let result = if shared.wait_for_go() { worker.work(recorder) } else { Ok(()) };
+            let result =
+                if shared.start.wait_for_go(|| shared.over()) { worker.work(recorder) } else { Ok(()) };
             let result = result.and(worker.end());
             shared.working.fetch_sub(1, Ordering::AcqRel);
             if result.is_err() {
