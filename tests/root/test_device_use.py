@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fslab.cli import run as run_command
+from fslab.cli.progress import Quiet
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, guard
 from fslab.store.store import Store
@@ -248,3 +249,22 @@ def test_a_lock_of_somebody_else_leaves_nothing_stored(
             assert store.campaigns() == []
     finally:
         os.close(foreign)
+
+
+def test_a_lock_that_comes_after_the_check_leaves_nothing_stored_either(
+    loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
+    device = loop()
+    path, study = stable(device), tmp_path / "one.yaml"
+    study.write_text(STUDY.replace("PATH", path))
+    with Store.open(str(tmp_path / "store.db"), create=True) as store:
+        campaign, _ = run_command._created(store, str(study), [], None, [path])
+        foreign = os.open(device, os.O_RDONLY)
+        try:
+            fcntl.flock(foreign, fcntl.LOCK_EX)
+            with pytest.raises(BusyError):
+                run_command._conduct(campaign, store, Quiet(), limit_s=None, wipe=frozenset({path}), new=True)
+        finally:
+            os.close(foreign)
+        assert store.campaigns() == []

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign import campaign as campaigns
+from fslab.campaign import kept
 from fslab.campaign.liveness import as_it_is
 from fslab.cli import progress
 from fslab.cli.run import _created
@@ -131,13 +132,17 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
     observer = Noting(at_trial=lambda number: cluster.stop() if number == 2 else None)
     with Store.open(cluster.url) as store:
         campaign = created(store, tmp_path)
-        with pytest.raises(StoreLostError, match=f"fslab run --resume {campaign.id}"):
+        with pytest.raises(StoreLostError, match=f"--resume {campaign.id}; .*kept in "):
             campaigns.conduct(campaign, store, observer, budget_s=None)
         cluster.start()
         stored = store.campaign(campaign.id)
         assert stored.status is CampaignStatus.RUNNING  # nobody could tell the store otherwise
         assert as_it_is(stored).status is CampaignStatus.INTERRUPTED
-        assert campaigns.conduct(stored, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED
+        assert store.count(campaign.id) == 1
+        resumed = Noting(at_trial=lambda _: None)
+        assert campaigns.conduct(stored, store, resumed, budget_s=None) is CampaignStatus.FINISHED
+        assert resumed.trials == 1, "the second was measured already, and kept"
+        assert not kept.place(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -171,7 +176,10 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
             campaigns.conduct(campaign, store, Noting(at_trial=fill), budget_s=None)
         ballast.unlink()
         again = store.campaign(campaign.id)
-        assert campaigns.conduct(again, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED
+        resumed = Noting(at_trial=lambda _: None)
+        assert campaigns.conduct(again, store, resumed, budget_s=None) is CampaignStatus.FINISHED
+        assert resumed.trials == 1, "the second was measured already, and kept"
+        assert not kept.place(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -193,3 +201,22 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
             assert campaigns.conduct(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
             assert len(store.trials(campaign.id)) == 3
     assert any("locked" in text for text in observer.notes)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("content", ["", "[" * 100_000, '{"key": 5}', None])
+def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_path: Path) -> None:
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        campaign, other = created(store, tmp_path), created(store, tmp_path)
+        place = kept.place(campaign.id)
+        place.parent.mkdir(parents=True)
+        if content is None:
+            assert campaigns.conduct(other, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED
+            content = store.trials(other.id)[0].model_dump_json()
+        place.write_text(content)
+        observer = Noting(at_trial=lambda _: None)
+        assert campaigns.conduct(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+        assert any("left where it is" in text for text in observer.notes)
+        assert place.read_text() == content
+        place.unlink()
+        assert len(store.trials(campaign.id)) == 3

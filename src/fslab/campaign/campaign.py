@@ -16,13 +16,13 @@ from typing import Protocol
 
 from fslab.analysis.look import Look
 from fslab.analysis.soundness import GIVE_UP_AFTER, is_invalid
-from fslab.campaign import impossible, preflight, turn
+from fslab.campaign import impossible, kept, preflight, turn
 from fslab.campaign import site as sites
 from fslab.campaign.guests import Guests
 from fslab.campaign.impossible import Reasons
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, TrialKey
-from fslab.errors import InterruptedBySignal, StoreError, UsageError
+from fslab.errors import InterruptedBySignal, StoreError, StoreLostError, UsageError
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
 from fslab.record import Status, TrialRecord
@@ -157,6 +157,7 @@ def _run_trials(
     budget_s: float | None,
     without: frozenset[str],
 ) -> CampaignStatus:
+    kept.take_up(campaign, store, observer.note)
     ledger = Ledger()
     for record in store.trials(campaign.id):
         ledger.enter(record)
@@ -227,7 +228,10 @@ class _Course:
         with turn.taken(self.site, self.observer) as waited_s:
             self.waited_s += waited_s
             record = self.guests.run(cell, key)
-        self.store.add_trial(record)
+        try:
+            self.store.add_trial(record)
+        except StoreLostError as error:
+            raise kept.keep(record, error) from error
         self.finished.add((cell.id, block))
         self.ledger.enter(record)
         self.observer.trial_ended(record)

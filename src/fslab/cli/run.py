@@ -26,7 +26,7 @@ from fslab.cli.common import (
     scale_setting,
 )
 from fslab.cli.consent import AllowOption
-from fslab.errors import ToolFailedError, UsageError
+from fslab.errors import BusyError, ToolFailedError, UnsafeError, UsageError
 
 if TYPE_CHECKING:
     from fslab.cli.progress import Quiet
@@ -178,7 +178,7 @@ def run(
             )
             limit_s = limit_s or own_limit_s
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
-        _conduct(campaign, opened, shown, limit_s=limit_s, wipe=frozenset(wipe or []))
+        _conduct(campaign, opened, shown, limit_s=limit_s, wipe=frozenset(wipe or []), new=not resume)
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
 
 
@@ -345,12 +345,17 @@ def _extended(store: Store, wanted: str | None, trials: int | None, max_trials: 
 
 
 def _conduct(
-    campaign: Campaign, store: Store, shown: Quiet, *, limit_s: float | None, wipe: frozenset[str]
+    campaign: Campaign, store: Store, shown: Quiet, *, limit_s: float | None, wipe: frozenset[str], new: bool
 ) -> None:
     from fslab.campaign.campaign import conduct
 
-    with shown:
-        conduct(campaign, store, shown, budget_s=limit_s, wipe=wipe)
+    try:
+        with shown:
+            conduct(campaign, store, shown, budget_s=limit_s, wipe=wipe)
+    except (BusyError, UnsafeError):
+        if new and not store.count(campaign.id):  # somebody took the device after it was checked
+            store.delete_campaign(campaign.id)
+        raise
 
 
 def _seconds(budget: str | None) -> float | None:
