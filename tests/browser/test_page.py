@@ -85,7 +85,7 @@ def test_names_stay_text(html: str, opened: Opener) -> None:
 def test_the_first_screen_answers(html: str, opened: Opener) -> None:
     shown = opened(html).page
     first = shown.locator(".answer p")
-    assert first.nth(0).inner_text() == "Of 3 figures, the best of all is xfs in 3."
+    assert first.nth(0).inner_text() == "Best of 3 metrics: xfs in 3."
     assert "xfs is 8.00 × " not in first.nth(1).inner_text()
     row = shown.locator("table.heat tbody tr").first
     assert row.locator("td.take b").inner_text() == "xfs"

@@ -46,7 +46,7 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
 
     campaign("report", "last", "-o", "page.html")
     page = (campaign.cwd / "page.html").read_text()
-    assert f"would be refuted by: {first['refuted_by']}" in page
+    assert f"falsified if: {first['refuted_by']}" in page
     assert first["text"] in page
 
     traced = campaign("explain", "last", "--trace")

@@ -81,7 +81,7 @@ def test_doctor_names_the_evidence_that_another_user_lacks(home: Path) -> None:
     evidence = {each["name"]: each for each in found if each["kind"] == "evidence"}
     for name in ("tracefs", "ebpf", "histogram", "ring", "debugfs"):
         assert not evidence[name]["available"]
-        assert "not permitted; unsaid: " in evidence[name]["missing"][0], evidence[name]
+        assert "not permitted; unavailable without it: " in evidence[name]["missing"][0], evidence[name]
     assert evidence["iostats"]["available"] is not bool(evidence["iostats"]["missing"])
 
 

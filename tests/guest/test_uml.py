@@ -14,7 +14,7 @@ import pytest
 from tests.guest.conftest import cell, group_members
 
 from fslab.campaign.guests import Guests
-from fslab.cell import Cell, Fresh, MachineSpec, TrialKey
+from fslab.cell import Cell, Fresh, MachineSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
 from fslab.machine.guest import Guest
@@ -55,6 +55,31 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
     assert value["stdout"].split() == ["0", "made", "1"]
     assert value["stderr"].count("Read-only file system") == 2
     assert not (tmp_path / "x").exists()
+
+
+def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:
+    """Their programs and files are inside; one boot serves both."""
+    mixed = WorkloadSpec(
+        name="both", tool="mixed",
+        parameters={
+            "parts.a.tool": "dd", "parts.a.op": "write", "parts.a.count": 4,
+            "parts.b.tool": "command", "parts.b.run": "touch x",
+        },
+    )  # fmt: skip
+    own = WorkloadSpec(
+        name="own", tool="command",
+        parameters={
+            "prepare": "mkdir {directory}/a", "run": "cp /etc/passwd {directory}/a/b",
+            "cleanup": "rm -r {directory}/a",
+        },
+    )  # fmt: skip
+    found = {each.name: trial(guests, cell(workload=each)) for each in (mixed, own)}
+    for record in found.values():
+        assert record.status in {Status.OK, Status.INVALID}, record.error
+        assert record.provenance.machine["machine"] == "uml"
+    assert found["both"].metrics["a_write_bandwidth"].value
+    assert found["both"].metrics["overlap"].value is not None
+    assert len(guests.running) == 1
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_a_verdict_that_autocorrelation_could_make_is_told() -> None:
     assert [2 * exp(sign * HALF * 3**0.5) for sign in (-1, 1)] == pytest.approx([1.8626, 2.1475], abs=1e-4)
     near = answer(claim("xfs / ext4 >= 1.9"), TWICE)
     assert near.verdict is Verdict.HOLDS
-    assert "only if trials are independent (20 blocks can tell)" in near.words
+    assert "only if trials are independent (20 blocks can show it)" in near.words
     clear = answer(claim("xfs / ext4 >= 1.8"), TWICE)
     assert (clear.verdict, clear.findings[0].rests_on_independence) == (Verdict.HOLDS, False)
     against, far = (answer(claim(f"xfs / ext4 >= {bound}"), TWICE) for bound in (2.1, 2.2))
@@ -141,7 +141,7 @@ def test_two_trials_decide_nothing() -> None:
     few = [(EXT4, [100.0] * 2), (XFS, noisy(200.0)[:2])]
     found = answer(claim("xfs > ext4"), few)
     assert found.verdict is Verdict.UNDECIDED
-    assert "is not known yet (2 common blocks; 3 are enough)" in found.words
+    assert "is unknown: not enough data (2 common blocks; 3 are enough)" in found.words
 
 
 def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
@@ -150,7 +150,7 @@ def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
     judge = Judge(trials=Trials(records=[record for side in sides for record in side]))
     (part,), _ = parts(claim("xfs > ext4"), [EXT4, XFS])
     assert judge.answer([part]).words == (
-        "xfs / ext4 is not known yet (2 common blocks; 3 are enough), to be > 1 (w)"
+        "xfs / ext4 is unknown: not enough data (2 common blocks; 3 are enough), needs > 1 (w)"
     )
     (alone,), _ = parts(claim("ext4 > 5"), [EXT4])
     one = Judge(trials=Trials(records=sides[0][:1])).answer([alone])
@@ -172,7 +172,7 @@ def test_the_kernels_are_those_that_trials_ran_on() -> None:
 def test_how_many_trials_are_lacking_is_told(further: int, said: str) -> None:
     (finding,) = answer(claim("xfs / ext4 >= 2"), TWICE).findings
     told = finding_words(finding.model_copy(update={"further": further}))
-    assert told == f"xfs / ext4 is 2.00 (1.92–2.08), to be >= 2, {said} (w)"
+    assert told == f"xfs / ext4 is 2.00 (1.92–2.08), needs >= 2, {said} (w)"
 
 
 def test_a_figure_of_0_is_named_for_it_makes_no_ratio() -> None:
@@ -185,7 +185,7 @@ def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:
     values = [*TWICE, (BTRFS, [None] * 4)]
     found = answer(claim("xfs is first"), values)
     assert found.verdict is Verdict.IN_PART
-    assert "btrfs has no sound trial: it crashed" in found.words
+    assert "btrfs has no usable trial: it crashed" in found.words
     assert answer(claim("btrfs is first"), values).verdict is Verdict.UNKNOWN
     assert answer(claim("ext4 is first"), values).verdict is Verdict.CONTRADICTED
 

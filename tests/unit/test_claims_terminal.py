@@ -49,8 +49,24 @@ def test_each_claim_has_both_answers() -> None:
     text = shown()
     assert "printed  ✗ contradicted: xfs / ext4 is 0.800, not > 1 (w, table II)" in text
     assert "here     ✓ holds: xfs / ext4 is 2.00 (1.92–2.08) (w)" in text
-    assert "here     ? undecided: xfs / ext4 is 2.00 (1.92–2.08), to be >= 2 (w)" in text
+    assert "here     ? undecided: xfs / ext4 is 2.00 (1.92–2.08), needs >= 2 (w)" in text
     assert "here     – not measured here: not possible here: no kernel has it" in text
+
+
+def test_one_sentence_comes_before_the_table() -> None:
+    lines = shown(120).splitlines()
+    told = next(number for number, line in enumerate(lines) if line.startswith("Of 3 claims"))
+    assert lines[told] == "Of 3 claims, here: 1 holds, 1 is undecided, 1 is unknown."
+    assert told < next(number for number, line in enumerate(lines) if line.startswith("3 claims"))
+    printed = made().model_copy(
+        update={"claims": tuple(each.model_copy(update={"measured": None}) for each in made().claims)}
+    )
+    contradicted = [
+        each.id for each in printed.claims if each.published and each.published.verdict == "contradicted"
+    ]
+    assert terminal.summary(printed) == (
+        f"Of 3 claims, by the published figures: 1 holds, 2 are contradicted ({', '.join(contradicted)})."
+    )
 
 
 def test_claims_are_counted() -> None:

@@ -45,7 +45,7 @@ class TestLines:
         (line,) = compared(trials(one, around(100)), trials(one, around(100.5), "b")).lines
         assert line.outcome is Outcome.NOT_SEEN
         assert line.detectable is not None
-        assert line.verdict == f"no difference ≥ {percent(line.detectable)}"
+        assert line.verdict == f"indistinguishable (> {percent(line.detectable)} detectable)"
         assert 0.01 < line.detectable < 0.1
 
     def test_many_comparisons_make_a_difference_a_maybe(self) -> None:
@@ -64,7 +64,7 @@ class TestLines:
         bad = ValidityWarning(kind="kernel_error", severity=Severity.INVALID, message="I/O error")
         b = [trial.model_copy(update={"validity": (bad,)}) if trial.cell == two else trial for trial in b]
         assert [line.verdict for line in compared(a, b).lines] == [
-            "too few trials (4 each are enough)", "no sound trial in B", "no ratio: not all values are positive",
+            "too few trials (4 of each needed)", "no usable trial in B", "no ratio: not all values are positive",
         ]  # fmt: skip
 
     def test_side_by_side_blocks_cancel_drift(self) -> None:
@@ -114,8 +114,8 @@ def test_the_terminal_at_80_columns() -> None:
     assert (
         said
         == """\
-A  A · a · 2026-11-20 21:49 UTC · kernel 6.1.0-25 · 10 trials: 10 sound
-B  B · b · 2026-11-20 21:49 UTC · kernel 6.1.0-26 · 10 trials: 10 sound
+A  A · a · 2026-11-20 21:49 UTC · kernel 6.1.0-25 · 10 trials: 10 usable
+B  B · b · 2026-11-20 21:49 UTC · kernel 6.1.0-26 · 10 trials: 10 usable
 differs: kernel: 6.1.0-25 → 6.1.0-26
 
                     A                 B      B ÷ A (95 %)  B is
@@ -123,8 +123,40 @@ rand-4k, write iops
   ext4  1k IOPS ± 2 %    880 IOPS ± 2 %  0.88 (0.85–0.91)  12 % slower
   xfs   1k IOPS ± 2 %  1.20k IOPS ± 2 %  1.20 (1.16–1.24)  20 % faster
 
-medians of the sound trials (± half their range, where there is room)"""
+medians of the usable trials (± half their range, where there is room)"""
     )
+
+
+def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
+    """Blocks side by side: the quotients are 1.2, 1.3, 2.19, 2.22 and 2.25, their mean on logarithms is 1.76."""
+    one = cell()
+    first, second = trials(one, [100.0] * 5), trials(one, [120.0, 130.0, 219.0, 222.0, 225.0], "b")
+    found = compared(first, second, paired=True)
+    (line,) = found.lines
+    assert line.ratio == pytest.approx(1.76, abs=0.01)
+    assert line.of_medians == pytest.approx(2.19)
+    told = " ".join(shown(found).split())
+    assert (
+        "ratios are averages over single blocks: the quotient of the medians alone is 2.19 (rand-4k on ext4"
+        in told
+    )
+    near = compared(trials(one, around(100)), trials(one, around(200), "b"))
+    assert "quotient of the medians" not in shown(near)
+
+
+def test_what_holds_only_for_independent_trials_is_told() -> None:
+    one = cell()
+    found = compared(trials(one, around(100)), trials(one, around(103.5), "b"))
+    (line,) = found.lines
+    assert line.rests_on_independence
+    told = " ".join(shown(found).split())
+    assert (
+        "1 of 1 differences hold only if trials are independent, which takes 20 trials of each to know"
+        in told
+    )
+    assert "rand-4k on ext4, write iops" in told
+    sure = compared(trials(one, around(100)), trials(one, around(200), "b"))
+    assert "independent" not in shown(sure)
 
 
 def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them() -> None:
@@ -148,4 +180,4 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
     assert line.interval.low == pytest.approx(79 / 100)
     assert line.interval.high == pytest.approx(99 / 80)
     (few,) = contrast(a, sides["b"][0], metrics_of=metrics_of).lines
-    assert few.verdict == "too few campaigns (4 each are enough)"
+    assert few.verdict == "too few campaigns (4 of each needed)"

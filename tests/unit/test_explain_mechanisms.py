@@ -92,7 +92,7 @@ def test_writes_of_btrfs_with_fsync() -> None:
     found = by_mechanism(seen(cell(), figures))
     assert found["barriers"] == "Each fsync cost 2.00 cache flushes of the device."
     assert "kept 2 times; the device received 34 bytes" in found["metadata_duplication".replace("_", "-")]
-    assert "2050 pieces (it had 2)" in found["copy-on-write"]
+    assert "2050 extents (it had 2)" in found["copy-on-write"]
 
 
 def test_direct_writes_that_were_not() -> None:

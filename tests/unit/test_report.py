@@ -98,20 +98,20 @@ fsync mean ↓         ± 2.0 %       ± 2.0 %       failed ²
 
 rand-write-4k: xfs 1.93 × ext4 (1.87–1.99), 1.93 × btrfs (1.87–1.98)
   ranked: 1. xfs · 2.= btrfs, ext4
-commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no sound trial
+commit, write iops: ext4 2.00 × xfs (1.94–2.06); btrfs: no usable trial
 commit, fsync mean, lower is better: xfs 2.00 × ext4 (1.94–2.06); btrfs: no
-  sound trial
-★ better than every other at 95 % · median of 5 trials ± half their range · ↓
-  lower is better · × with 95 % intervals
+  usable trial
+★ better than all others at 95 % · median of 5 trials ± half their range · ↓
+  lower is better · × with 95 % CI
 
-¹ doubt, cpu saturated: CPU-bound: not a storage result (5 of 5 on btrfs,
+¹ warning, cpu saturated: CPU-bound: not a storage result (5 of 5 on btrfs,
   rand-write-4k)
 ² failed, no space: fio exited 1: No space left on device (5 of 5 on btrfs,
   commit)
-in full, and what to do: fslab results 20261120-k3f --notes
+Details and remedies: fslab results 20261120-k3f --notes
 kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
-campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 sound (5 in doubt),
-  5 failed"""
+campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 usable, 5 of them
+  with warnings, 5 failed"""
     )
 
 
@@ -126,13 +126,13 @@ def test_notes_in_full_tell_what_they_rest_on_each_place_and_what_to_do() -> Non
     ]
     found = report(planned, trials)
     full = """\
-¹ doubt, cpu saturated: the CPUs were 97 % busy (5 of 5 on ext4, rand-write-4k;
-  1 of 5 on xfs, rand-write-4k) → fewer jobs
+¹ warning, cpu saturated: the CPUs were 97 % busy (5 of 5 on ext4,
+  rand-write-4k; 1 of 5 on xfs, rand-write-4k) → fewer jobs
 kernel"""
     assert full in shown(found, notes=True)
     short = """\
-¹ doubt, cpu saturated: CPU-bound: not a storage result (6 trials of 2 cells)
-in full, and what to do: fslab results 20261120-k3f --notes
+¹ warning, cpu saturated: CPU-bound: not a storage result (6 trials of 2 cells)
+Details and remedies: fslab results 20261120-k3f --notes
 kernel"""
     assert short in shown(found)
 
@@ -156,7 +156,7 @@ def test_where_no_trial_is_sound_no_median_is_spoken_of() -> None:
     invalid = (warning(Severity.INVALID),)
     trials = [item for cell in planned for item in five(cell, {IOPS: 10}, validity=invalid)]
     said = shown(report(planned, trials))
-    assert "no sound trial" in said
+    assert "no usable trial" in said
     assert "trial each" not in said
     assert "median" not in said
 
@@ -189,18 +189,17 @@ ext4
 xfs                                     40k IOPS ± 2.0 %
 
 rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
-  noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); no difference seen
-  between ext4 noatime,data=writeback,barrier=0 and ext4 defaults: within
-  0.97–1.03 ×, one of 4.6 % would have been
+  noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); ext4
+  noatime,data=writeback,barrier=0 and ext4 defaults indistinguishable:
+  0.97–1.03 ×, > 4.6 % detectable
   ranked: 1.= ext4 noatime,data=writeback,barrier=0, ext4 defaults · 3. ext4
   noatime,data=journal · 4. xfs
 
-≈ may be the best · median of 5 trials ± half their range · × with 95 %
-  intervals
+≈ may equal the best · median of 5 trials ± half their range · × with 95 % CI
 
 xfs: mkfs -i size=1024, noatime
 kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)
-campaign 20261120-k3f · 2026-11-20 21:49 UTC · 20 trials: 20 sound"""
+campaign 20261120-k3f · 2026-11-20 21:49 UTC · 20 trials: 20 usable"""
     )
 
 
@@ -232,11 +231,11 @@ interrupted: 4 of 10 trials are stored; finish it with: fslab run --resume 20261
 rand-write-4k     1.98k IOPS     1k IOPS
 write iops           ± 1.0 %     1 trial
 
-rand-write-4k: too few trials to compare ext4 with xfs (1; 3 each are enough)
-median of 3 trials ± half their range · × with 95 % intervals
+rand-write-4k: too few trials to compare ext4 with xfs (1 complete block; 3 needed)
+median of 3 trials ± half their range · × with 95 % CI
 
 kernel unknown · CPU unknown · memory unknown · on ram (size=1g)
-campaign 20261120-k3f · 2026-11-20 21:49 UTC · 4 trials: 4 sound"""
+campaign 20261120-k3f · 2026-11-20 21:49 UTC · 4 trials: 4 usable"""
     )
 
 
@@ -392,6 +391,6 @@ def test_what_is_not_possible_here_is_no_failure_and_the_scale_is_said() -> None
     assert "not possible here" in text
     assert "it is possible with --on uml" in text
     assert "xfs: not possible here" in text
-    assert "5 sound, 1 not possible here" in " ".join(text.split())
+    assert "5 usable, 1 not possible here" in " ".join(text.split())
     assert "failed" not in text
-    assert "at 0.05 of the sizes, counts and run times" in text
+    assert "scale 0.05 of the study's sizes, counts and run times" in text

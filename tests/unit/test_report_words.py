@@ -83,7 +83,7 @@ def test_tie_shares_the_mark_and_tells_what_could_have_been_seen() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
     assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
     # Half-width 0.01963 is t(0.975; 4) = 2.776 estimated errors; 80 % take 4.678: e^0.0331 − 1 = 3.4 %
-    tied = "no difference seen between xfs and ext4: within 0.98–1.02 ×, one of 3.4 % would have been"
+    tied = "xfs and ext4 indistinguishable: 0.98–1.02 ×, > 3.4 % detectable"
     assert words(found, HIGHER) == f"xfs 2.00 × btrfs (1.96–2.04); {tied}"
 
 
@@ -95,9 +95,9 @@ def test_stacks_that_cannot_be_told_apart_share_a_place() -> None:
 def test_several_ties_each_tell_their_interval() -> None:
     found = outcome(HIGHER, ext4=NOISY, xfs=FLAT, btrfs=FLAT)
     assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": MAYBE}
-    alike = "within 0.98–1.02 ×, one of 3.4 % would have been"
+    alike = "0.98–1.02 ×, > 3.4 % detectable"
     ties = f"xfs ({alike}), btrfs ({alike})"
-    assert words(found, HIGHER) == f"no difference seen between ext4 and {ties}"
+    assert words(found, HIGHER) == f"indistinguishable: ext4 and {ties}"
 
 
 def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() -> None:
@@ -116,7 +116,7 @@ def test_too_few_trials_mark_nothing_and_say_how_many_are_enough() -> None:
     found = outcome(HIGHER, ext4=(1.0, 1.1), xfs=(9.0, 9.1))
     assert set(found.marks.values()) == {NONE}
     assert [item.verdict for item in found.comparisons] == [Verdict.TOO_FEW]
-    assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (2; 3 each are enough)"
+    assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (2 complete blocks; 3 needed)"
 
 
 def test_stack_with_too_few_trials_keeps_the_leader_from_being_best() -> None:
@@ -133,14 +133,14 @@ def test_zero_has_no_ratio_and_no_crash() -> None:
 def test_stack_without_values_is_named_and_not_compared() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=())
     assert found.marks == {"ext4": NONE, "xfs": BEST}
-    assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.96–2.04); btrfs: no sound trial"
+    assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.96–2.04); btrfs: no usable trial"
 
 
 def test_alone_is_not_best() -> None:
     found = outcome(HIGHER, ext4=FLAT)
     assert (found.marks, found.comparisons, found.ranking) == ({"ext4": NONE}, (), ())
     assert words(found, HIGHER) == "only ext4 was measured"
-    assert words(outcome(HIGHER, ext4=()), HIGHER) == "no sound trial"
+    assert words(outcome(HIGHER, ext4=()), HIGHER) == "no usable trial"
 
 
 def test_without_a_better_direction_nothing_is_marked() -> None:
@@ -163,9 +163,7 @@ def test_holm_is_told_where_it_changes_something() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=times(0.999))
     assert [item.verdict for item in found.comparisons] == [Verdict.DIFFERS, Verdict.DIFFERS]
     assert not any(item.holds_together for item in found.comparisons)
-    assert words(found, HIGHER).endswith(
-        "with all comparisons of this row together (Holm) none of these is sure; more trials can tell"
-    )
+    assert words(found, HIGHER).endswith("not significant after Holm correction; more trials can decide")
 
 
 @pytest.mark.parametrize(

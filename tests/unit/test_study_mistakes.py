@@ -109,7 +109,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("title: t", "title: t\ntitle: u"), "2: title: written twice (first at s.yaml:1)"),
+        (("title: t", "title: t\ntitle: u"), "2: title: duplicate name (first at s.yaml:1)"),
         (("title: t", "titel: t"), "1: titel: unknown key — did you mean 'title'?"),
         (("title: t\n", ""), "1: 'title' is missing (what the study asks, in a few words)"),
         (("title: t", "title:"), "1: title: has no value"),
@@ -119,7 +119,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
         (("title: t", "title: t\npublished: {memory: lots}"),
          "2: published.memory: 'lots' is not a size: write a number with k, m, g or t, such as 4k or 1g"),
-        (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' is no time at all"),
+        (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' must be greater than zero"),
         (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
          f"2: tuning.kernel.panic: cannot be set by a study: {nearest('kernel.panic', tunables.NAMES)}"),
         (("title: t", "title: t\ntuning: {vm.drop_cache: 1}"),

@@ -95,7 +95,7 @@ def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
     assert "below 30 s, where commits and writeback fall into some trials only: timed" in said
     assert "files below the memory (1 GiB)" in said
     assert "sweep[size=1m,record=64k]" in said
-    assert "out of proportion" in said
+    assert "minimum size reached" in said
     whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
     assert whole.costs == ()
     assert whole.scaled == ()

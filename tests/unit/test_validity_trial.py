@@ -81,7 +81,7 @@ def test_the_parts_that_are_too_short_are_named() -> None:
     warning = only("too_short", facts(work))
     assert warning.severity is DOUBT
     assert warning.data == {"seconds": {"delete": 0.3}, "shortest_s": 1.0}
-    assert "delete 0.3 s" in warning.message
+    assert "delete took only 0.3 s" in warning.message
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ def test_the_study_s_data_set_is_costed() -> None:
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        ({"operation": "analyze", "pattern": "x"}, "means nothing to 'analyze'"),
-        ({"operation": "search", "by": "name"}, "only to classify"),
+        ({"operation": "analyze", "pattern": "x"}, "not supported by 'analyze'"),
+        ({"operation": "search", "by": "name"}, "use it with classify"),
         ({"operation": "meta", "operations": "create,fsync"}, "no operation 'fsync'"),
         ({"operation": "meta", "operations": "unlink,create"}, "in the order"),
         ({"operation": "analyze", "classes": "a:b:4k"}, "name:files:size"),

@@ -82,7 +82,7 @@ def test_numbers_and_names_never_become_script(operation: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"operation": "mkdir", "size": "4k"}, "'size' means nothing to operation: mkdir"),
+        ({"operation": "mkdir", "size": "4k"}, "'size' is not supported by operation: mkdir"),
         ({"operation": "dd", "size": "0"}, "at least one byte"),
         ({"operation": "create", "size": "many"}, "is not a size"),
         ({"operation": "mv"}, "Input should be"),

@@ -217,4 +217,4 @@ def _value(reply: Mapping[str, Any]) -> Any:
         case {"bug": str(traceback)}:
             # Whoever is root in a guest can say so, too: it costs the trial, not the campaign.
             raise GuestError(f"fslab failed in the guest: {traceback[-BUG_LIMIT:]}")
-    raise GuestError("the guest's reply is none of ours")
+    raise GuestError("invalid reply from the guest")

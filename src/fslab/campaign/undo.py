@@ -44,7 +44,7 @@ def clean_all() -> tuple[list[tuple[str, Entry]], list[FslabError]]:
         except FslabError as error:
             failures.append(error)
         except OSError as error:
-            failures.append(FslabError(str(error), where=campaign, hint="mend that, then: fslab clean"))
+            failures.append(FslabError(str(error), where=campaign, hint="fix this, then run: fslab clean"))
     return done, failures
 
 

@@ -15,6 +15,7 @@ from fslab.claims.model import Answer, Cast, Judged, Line, Table, Verdict, Verdi
 from fslab.claims.words import ratio_words
 
 WIDEST = 100
+NAMED = 6
 SIGN = {
     Verdict.HOLDS: "✓",
     Verdict.IN_PART: "✓",
@@ -30,6 +31,11 @@ SAID = {
     Verdict.HOLDS: "holds", Verdict.IN_PART: "holds in part", Verdict.CONTRADICTED: "contradicted",
     Verdict.UNDECIDED: "undecided",
 }  # fmt: skip
+SUMMED = (
+    (Verdict.HOLDS, "holds", "hold"), (Verdict.IN_PART, "holds in part", "hold in part"),
+    (Verdict.CONTRADICTED, "is contradicted", "are contradicted"),
+    (Verdict.UNDECIDED, "is undecided", "are undecided"), (Verdict.UNKNOWN, "is unknown", "are unknown"),
+)  # fmt: skip
 PRINTED, HERE = "printed", "here"
 BARE = "?"
 WIDE = 50.0  # % from which ± would say something else than the factor that is meant
@@ -43,6 +49,7 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
         if line:
             _lines(console, line, width, "  ", "dim")
     if verdicts.claims:
+        _lines(console, summary(verdicts), width, "  ", "bold")
         _counts(verdicts, console)
     shown = [claim for claim in verdicts.claims if not undecided or _is_open(claim)]
     for claim in shown:
@@ -119,6 +126,21 @@ def _answer(name: str, answer: Answer, console: Console, width: int, indent: int
         else:
             text.append(line, style=STYLE[answer.verdict] if not verdict else "")
         _print(console, text)
+
+
+def summary(verdicts: Verdicts) -> str:
+    """``Of 12 claims, 7 hold here, 2 are contradicted (3, 9), 2 are undecided and 1 is unknown.``"""
+    measured = any(claim.measured for claim in verdicts.claims)
+    answers = [(claim.id, claim.measured if measured else claim.published) for claim in verdicts.claims]
+    where = "here" if measured else "by the published figures"
+    told = []
+    for verdict, one, many in SUMMED:
+        ids = [name for name, answer in answers if (answer.verdict if answer else Verdict.UNKNOWN) is verdict]
+        named = f" ({', '.join(ids)})" if verdict is Verdict.CONTRADICTED and len(ids) <= NAMED else ""
+        if ids:
+            told.append(f"{len(ids)} {one if len(ids) == 1 else many}{named}")
+    total = len(answers)
+    return f"Of {total} claim{'s' * (total != 1)}, {where}: {', '.join(told)}."
 
 
 def _counts(verdicts: Verdicts, console: Console) -> None:

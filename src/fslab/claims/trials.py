@@ -56,7 +56,7 @@ class Trials:
             return f"{name} on {stack} is not measured"
         if any(is_sound(record) for record in records):
             return f"{figure.metric.name} of {name} on {stack} is unknown"
-        return f"{name} on {stack} has no sound trial{_reason(records)}"
+        return f"{name} on {stack} has no usable trial{_reason(records)}"
 
 
 def _reason(records: Sequence[TrialRecord]) -> str:

@@ -11,7 +11,7 @@ from fslab.units import format_value
 
 SHOWN = 2
 MANY = 1000
-STACKS = 6
+STACKS = 3
 
 
 def answer_words(
@@ -40,18 +40,18 @@ def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
 
 def _few(names: Sequence[str]) -> str:
     more = len(names) - STACKS
-    return ", ".join(names[:STACKS]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:STACKS]) + (f" and {more} more (all: fslab claims --json)" if more > 0 else "")
 
 
 def finding_words(finding: Finding) -> str:
     """``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
     said = f"{finding.what} {figure_words(finding)}"
     if finding.verdict is not Verdict.HOLDS:
-        said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'to be'} {finding.bound}"
+        said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'needs'} {finding.bound}"
     if finding.further is not None and finding.further < MANY:
         said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
     if finding.rests_on_independence:
-        said += f", only if trials are independent ({INDEPENDENCE_LEAST} blocks can tell)"
+        said += f", only if trials are independent ({INDEPENDENCE_LEAST} blocks can show it)"
     place = ", ".join(
         part for part in (finding.where, f"table {finding.table}" * bool(finding.table)) if part
     )
@@ -61,7 +61,7 @@ def finding_words(finding: Finding) -> str:
 def figure_words(finding: Finding) -> str:
     """``is 2.41 (2.30–2.52)``, ``is 4.8 µs``, or why it is not known."""
     if finding.value is None or (finding.why and finding.low is None):
-        return f"is not known yet ({finding.why})"
+        return f"is unknown: not enough data ({finding.why})"
     if finding.low is None or finding.high is None:
         return f"is {_one(finding, finding.value)}"
     return f"is {_one(finding, finding.value)} ({_one(finding, finding.low)}–{_one(finding, finding.high)})"

@@ -32,7 +32,7 @@ from fslab.cli import (
 
 app = typer.Typer(
     name="fslab",
-    help="Which Linux file system, with which options, for my work, on my machine: how sure is that, and why.",
+    help="Which Linux file system, with which options, for my work, on my machine: with what confidence, and why.",
     epilog="Start with: fslab doctor, then: fslab run quick. As another user than root: fslab run here.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -42,7 +42,7 @@ app.command("doctor", short_help="What can be measured here, and what is missing
 app.command("list", short_help="Studies, file systems, media, workloads, probes.")(listing.listing)
 app.command("plan", short_help="What a study would do; touches nothing.")(plan.plan)
 app.command("run", short_help="Run a study, or finish an interrupted one.")(run.run)
-app.command("results", short_help="The table of a campaign, again.")(results.results)
+app.command("results", short_help="Show a campaign's results.")(results.results)
 app.command("report", short_help="One HTML file; tables and figures for a paper.", epilog=report.EPILOG)(
     report.report
 )
@@ -58,7 +58,7 @@ app.command(
 app.command("history", short_help="A study over time: levels and their changes.", epilog=history.EPILOG)(
     history.history
 )
-app.command("claims", short_help="What is claimed, by printed and by our own figures.", epilog=claims.EPILOG)(
+app.command("claims", short_help="Check claims against published and measured data.", epilog=claims.EPILOG)(
     claims.claims
 )
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)

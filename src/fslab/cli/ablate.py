@@ -33,7 +33,7 @@ def ordered(pair: list[Seen]) -> tuple[Seen, Seen, Metric]:
         )  # fmt: skip
     metric = headline_metrics(pair[0].cell.workload)[0]
     if metric.better is Direction.NEITHER:
-        raise UsageError(f"{metric.name} is better in no direction", where="--ablate")
+        raise UsageError(f"{metric.name} has no preferred direction", where="--ablate")
     sign = 1 if metric.better is Direction.HIGHER else -1
 
     def level(seen: Seen) -> float:

@@ -202,5 +202,5 @@ def _conditions(campaign: Campaign, judge: Judge) -> str:
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
     return (
         f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
-        f"{sound} sound of {len(judge.trials.records)} trials of {len(campaign.cells)} cells"
+        f"{sound} usable of {len(judge.trials.records)} trials of {len(campaign.cells)} cells"
     )

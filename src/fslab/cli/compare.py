@@ -99,7 +99,7 @@ def compare(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two sets of results, workload by workload: how many times A is B, and how sure is that.
+    """Compare two sets of results, workload by workload: how many times A is B, with what confidence.
 
     Cells belong together when stack, workload and cache are the same, whatever they are called, else by name. Each
     ratio carries a 95 % interval; "no difference" always says from which size on one would have been seen;
@@ -182,7 +182,7 @@ def _contrast(
     found = contrast.contrast(left, right, by=by, paired=same, allowed=allowed, metrics=metrics)
     if not found.lines:
         raise UsageError(
-            "the two have no cell with a figure in common", where="fslab compare",
+            "no matching results", where="fslab compare",
             hint=f"A has {_some(found.only_a)}; B has {_some(found.only_b)}",
         )  # fmt: skip
     return found

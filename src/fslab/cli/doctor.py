@@ -97,7 +97,7 @@ def _evidence() -> list[Capability]:
     return [
         Capability(
             kind="evidence", name=source.name, summary=source.summary, available=source.missing is None, versions={},
-            missing=() if source.missing is None else (f"{source.missing}; unsaid: {source.costs}",),
+            missing=() if source.missing is None else (f"{source.missing}; unavailable without it: {source.costs}",),
         )
         for source in available.sources()
     ]  # fmt: skip

@@ -84,7 +84,7 @@ def _chosen(everything: list[Seen], workload: str | None, a: str | None, b: str 
     if workload is not None:
         names = {seen.workload for seen in everything}
         if workload not in names:
-            raise UsageError(f"no workload '{workload}' with a sound trial", hint=nearest(workload, names))
+            raise UsageError(f"no workload '{workload}' with a usable trial", hint=nearest(workload, names))
         everything = [seen for seen in everything if seen.workload == workload]
     if a is None:
         return everything
@@ -151,5 +151,5 @@ def _print(ablation: Ablation, found: Attribution | None, *, as_json: bool) -> N
         print_json(document)
         return
     screen = console()
-    for line in in_words(ablation, found) if found else ["too few sound trials to attribute anything"]:
+    for line in in_words(ablation, found) if found else ["too few usable trials to attribute anything"]:
         screen.print(line, markup=False)

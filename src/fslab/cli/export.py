@@ -32,7 +32,7 @@ def export(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Export every trial of a campaign: its stack, workload, figures, doubts and provenance."""
+    """Export every trial of a campaign: its stack, workload, figures, warnings and provenance."""
     from fslab.errors import UsageError
     from fslab.store import export as exporting
     from fslab.store.store import Store
@@ -40,7 +40,7 @@ def export(
     form = form or _format_of(output)
     if form is Format.PARQUET and output is None:
         raise UsageError(
-            "parquet is no text", where="fslab export", hint="name a file: --output trials.parquet"
+            "Parquet needs --output FILE", where="fslab export", hint="name a file: --output trials.parquet"
         )
     with Store.open(store, create=False) as opened:
         exporting.export(opened, opened.campaign(campaign).id, form.value, output)

@@ -1,4 +1,4 @@
-"""``fslab results``: the table of a campaign, again."""
+"""``fslab results``: show a campaign's results."""
 
 from __future__ import annotations
 

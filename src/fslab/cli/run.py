@@ -51,7 +51,7 @@ def run(
     ] = None,
     settings: SetOption = None,
     budget: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begin no trial after this time, such as 10m.")
+        str | None, typer.Option(metavar="TIME", help="Start no new trial after TIME, such as 10m.")
     ] = None,
     trials: Annotated[
         int | None,
@@ -368,5 +368,7 @@ def _seconds(budget: str | None) -> float | None:
     except ValueError as error:
         raise UsageError(str(error), where="--budget") from error
     if seconds <= 0:
-        raise UsageError(f"'{budget}' is no time at all", where="--budget", hint="write 10m, or leave it out")
+        raise UsageError(
+            f"'{budget}' must be greater than zero", where="--budget", hint="write 10m, or leave it out"
+        )
     return seconds

@@ -56,7 +56,7 @@ def _statements(campaign: Campaign, store: Store) -> Iterator[Statement]:
             says=each.text,
             about=f"{each.workload} on {each.stack}",
             sure=each.certainty.value,
-            evidence=(*map(str, each.figures), f"it would be refuted by: {each.refuted_by}"),
+            evidence=(*map(str, each.figures), f"falsified if: {each.refuted_by}"),
         )
 
 

@@ -28,7 +28,7 @@ def serve(
     """Show the campaigns of the store in a browser: the same pages as fslab report, and a running campaign as it goes.
 
     Nothing can be changed or started by it. Only this machine reaches it, unless --host says otherwise: then the
-    address that is printed carries a token, without which nobody is answered. There is no encryption: put it
+    address that is printed carries a token, without which requests are rejected. There is no encryption: put it
     behind a proxy that has, or reach it through ssh -L.
 
     Ends with Ctrl-C.

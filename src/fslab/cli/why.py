@@ -36,7 +36,7 @@ def show(everything: Sequence[Seen]) -> None:
     for seen in everything:
         found = statements.said(seen)
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
-        screen.print(about if found else about.append(": nothing to notice", style="not bold"))
+        screen.print(about if found else about.append(": no mechanism found", style="not bold"))
         for statement in found:
             _show(statement)
         for why in _withdrawn(seen):
@@ -69,7 +69,7 @@ def _show(statement: Statement) -> None:
     screen.print(f"  {statement.text} ({statement.certainty})", markup=False)
     for figure in statement.figures:
         screen.print(f"      {figure}", markup=False, style="dim")
-    screen.print(f"      would be refuted by: {statement.refuted_by}", markup=False, style="dim")
+    screen.print(f"      falsified if: {statement.refuted_by}", markup=False, style="dim")
 
 
 def _notable(everything: Sequence[Seen]) -> list[Statement]:

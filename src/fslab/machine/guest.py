@@ -106,7 +106,7 @@ class Guest(ABC):
         except (OSError, ValueError) as error:
             raise self._broke(GuestError(f"the guest's reply cannot be read: {error}")) from error
         if not isinstance(reply, dict):
-            raise self._broke(GuestError("the guest's reply is none"))
+            raise self._broke(GuestError("invalid reply from the guest"))
         path.unlink(missing_ok=True)
         answer.unlink(missing_ok=True)
         return reply

@@ -74,7 +74,7 @@ def _small_volumes(cells: Sequence[Cell]) -> Iterator[str]:
 def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:
     stayed = [f"{each.entry or 'guest'} {each.key} {each.used}" for each in scaled if each.floor]
     if stayed:
-        yield f"out of proportion, because less would not work: {_named(list(dict.fromkeys(stayed)))}"
+        yield f"minimum size reached: {_named(list(dict.fromkeys(stayed)))}"
 
 
 def _memory(cell: Cell, memory_bytes: int | None) -> int | None:

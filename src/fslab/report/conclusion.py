@@ -11,13 +11,12 @@ from enum import StrEnum
 
 from fslab.cell import Frozen
 from fslab.report.model import Comparison, Note, Report, Row, Stack, Summary, Verdict
-from fslab.report.words import listed
+from fslab.report.words import COARSE, listed
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit
 
 MOST_WARNINGS = 5
-COARSE = 0.2  # a tie that could hide a larger difference is inconclusive
 _SPEEDS = frozenset(
     {
         Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,

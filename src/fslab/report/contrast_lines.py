@@ -15,6 +15,7 @@ from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord
 from fslab.report.contrast_model import Line, Outcome, Sample
 from fslab.report.model import Span
+from fslab.report.words import COARSE
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate, compare_ratio, holm
 from fslab.stats.detect import detectable, excluded
@@ -91,6 +92,8 @@ def line(
         verdict="",
         method=estimate.method.value,
         needed=estimate.needed,
+        rests_on_independence=estimate.rests_on_independence,
+        of_medians=_quotient(median(b), median(a)) if estimate.ratio is not None else None,
     )
 
 
@@ -134,24 +137,26 @@ def percent(fraction: float) -> str:
 
 
 def verdict(each: Line) -> str:
-    """``12 % slower``, ``maybe 4.0 % faster``, ``no difference ≥ 3.1 %``."""
+    """``12 % slower``, ``maybe 4.0 % faster``, ``indistinguishable (> 3.1 % detectable)``."""
     match each.outcome:
         case Outcome.MISSING:
             missing = [name for name, side in (("A", each.a), ("B", each.b)) if not side.values]
             return (
                 "failed in B"
                 if each.b.broken and each.a.values
-                else f"no sound trial in {' and '.join(missing)}"
+                else f"no usable trial in {' and '.join(missing)}"
             )
         case Outcome.NO_RATIO:
             return "no ratio: not all values are positive"
         case Outcome.TOO_FEW:
-            return f"too few {each.sampled} ({each.needed} each are enough)"
+            return f"too few {each.sampled} ({each.needed} of each needed)"
         case Outcome.NOT_SEEN:
             seen = each.detectable if each.detectable is not None else each.ruled_out
             if seen is None:
-                return "no difference seen"
-            return f"no difference ≥ {percent(seen)}" if seen < 1 else f"no difference ≥ {1 + seen:.1f} ×"
+                return "indistinguishable"
+            size = percent(seen) if seen < 1 else f"{1 + seen:.1f} ×"
+            word = "indistinguishable" if seen <= COARSE else "inconclusive"
+            return f"{word} (> {size} detectable)"
         case Outcome.BETTER | Outcome.WORSE | Outcome.HIGHER | Outcome.LOWER:
             return ("" if each.holds_together else "maybe ") + _change(each)
 
@@ -217,6 +222,10 @@ def _outcome(estimate: RatioEstimate, better: Direction) -> Outcome:
 def _block_size(cell: Cell) -> str | None:
     """How much is moved at a time: nothing is averaged across it."""
     return ",".join(map(shown_size, traits_of(cell.workload).request_bytes)) or None
+
+
+def _quotient(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
 
 
 def _sample(values: Sequence[float]) -> Sample:

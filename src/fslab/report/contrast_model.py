@@ -83,7 +83,8 @@ class Line(Frozen):
     one of that fraction would have been seen with a probability of 80 %. ``p_family`` is after Holm's
     correction over all lines; ``holds_together``: it differs even then. ``method`` made the interval.
     ``verdict`` is the outcome in words. ``sampled``: whether each value is one trial's, or the median of one
-    campaign's trials; ``needed``: how many each side must have.
+    campaign's trials; ``needed``: how many each side must have. ``rests_on_independence`` and ``of_medians``: as in
+    ``report.model.Comparison``.
     """
 
     stack: str
@@ -107,6 +108,8 @@ class Line(Frozen):
     verdict: str
     method: str
     needed: int
+    rests_on_independence: bool = False
+    of_medians: float | None = None
 
 
 class Mean(Frozen):

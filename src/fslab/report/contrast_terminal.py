@@ -13,10 +13,12 @@ from rich.text import Text
 
 from fslab.machine._differences import words
 from fslab.report.contrast_model import Contrast, FactChange, Line, Mean, Outcome, Sample, Side
-from fslab.report.words import ratio_text
+from fslab.report.words import is_far, ratio_text
+from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, Unit, format_value
 
 MOST_NAMED = 3
+DIFFERS = frozenset({Outcome.BETTER, Outcome.WORSE, Outcome.HIGHER, Outcome.LOWER})
 STYLE = {
     Outcome.BETTER: "green", Outcome.WORSE: "red", Outcome.HIGHER: "yellow", Outcome.LOWER: "yellow",
     Outcome.MISSING: "yellow",
@@ -39,6 +41,8 @@ def parts(found: Contrast, width: int) -> Iterator[RenderableType]:
     yield Text("")
     for mean in found.means:
         yield wrapped(_mean(mean), width)
+    for remark in _remarks(found.lines):
+        yield wrapped(remark, width)
     for name, cells in (("A", found.only_a), ("B", found.only_b)):
         if cells:
             yield wrapped(f"only in {name}: {'; '.join(cells)}", width, style="yellow")
@@ -108,10 +112,10 @@ def difference_lines(differences: Iterable[FactChange]) -> list[str]:
 def _side(side: Side) -> str:
     campaigns = [name for name in side.campaigns if name not in side.name][:MOST_NAMED]
     begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
-    doubt = f" ({side.doubt} in doubt)" if side.doubt else ""
+    doubt = f", {side.doubt} of them with warnings" if side.doubt else ""
     told = (
         side.name, *campaigns, side.study or "", begun, "kernel " + " or ".join(side.kernels) if side.kernels else "",
-        f"{side.trials} trials: {side.sound} sound{doubt}",
+        f"{side.trials} trials: {side.sound} usable{doubt}",
     )  # fmt: skip
     return " · ".join(filter(None, told))
 
@@ -163,17 +167,44 @@ def _mean(mean: Mean) -> str:
     return f"geometric mean of {mean.of} workloads on {mean.stack} ({better}{size}): {ratio}{span}"
 
 
+def _remarks(lines: Sequence[Line]) -> Iterator[str]:
+    """What may surprise: ratios far from the quotients of the medians, differences that need independent trials."""
+    far = [each for each in lines if each.outcome in DIFFERS and is_far(each.ratio, each.of_medians)]
+    if far:
+        over = "pairs of trials" if any(each.method == "rank_sum" for each in far) else "single blocks"
+        told = (f"{ratio_text(each.of_medians or 1.0)[0]} ({_place(each)})" for each in far[:MOST_NAMED])
+        more = f" and {len(far) - MOST_NAMED} more" if len(far) > MOST_NAMED else ""
+        yield f"ratios are averages over {over}: the quotient of the medians alone is {', '.join(told)}{more}"
+    differing = [each for each in lines if each.outcome in DIFFERS and each.holds_together]
+    fragile = [each for each in differing if each.rests_on_independence]
+    if fragile:
+        what = f"{len(fragile)} of {len(differing)} differences"
+        needed = f"which takes {INDEPENDENCE_LEAST} trials of each to know"
+        yield f"{what} hold only if trials are independent, {needed}: {_places(fragile)}"
+
+
+def _places(lines: Sequence[Line]) -> str:
+    more = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
+    return ", ".join(map(_place, lines[:MOST_NAMED])) + more
+
+
+def _place(line: Line) -> str:
+    return f"{line.workload} on {line.stack}, {line.metric.replace('_', ' ')}"
+
+
 def _legend(found: Contrast) -> str:
     count = len({(line.stack, line.workload, line.metric, line.cache) for line in found.lines})
     several = any(line.sampled == "campaigns" for line in found.lines)
-    what = "the campaigns' medians" if several else "the sound trials"
+    what = "the campaigns' medians" if several else "the usable trials"
     said = [f"medians of {what} (± half their range, where there is room)"]
     if any(line.better is Direction.LOWER for line in found.lines):
         said.append("↓ lower is better")
     if any(line.outcome is Outcome.NOT_SEEN for line in found.lines):
-        said.append("no difference ≥ x %: one of x % would have been seen 4 times out of 5")
+        said.append(
+            "indistinguishable (> x % detectable): a difference of x % would be detected 4 times out of 5"
+        )
     if any(line.verdict.startswith("maybe") for line in found.lines):
-        said.append(f"maybe: seen, but may be chance among {count} comparisons (Holm)")
+        said.append(f"maybe: not significant after Holm correction over {count} comparisons")
     if found.a.campaigns != found.b.campaigns and (found.a.sequential or found.b.sequential):
-        said.append("trials went on until stacks of one side were told apart: 95 % may be 92 % here")
+        said.append("trials of one side continued until its ranking was clear: 95 % may be 92 % here")
     return " · ".join(said)

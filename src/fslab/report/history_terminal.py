@@ -94,7 +94,7 @@ def _change(change: Change) -> str:
 
 
 def _legend(found: History) -> str:
-    said = ["medians of each campaign's sound trials with 90 % intervals"]
+    said = ["medians of each campaign's usable trials with 90 % CI"]
     if len(found.campaigns) < found.enough:
         said.append(f"a change can be told from {found.enough} campaigns on: fslab compare tells two apart")
     if found.elsewhere:

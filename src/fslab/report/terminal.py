@@ -17,7 +17,7 @@ from rich.text import Text
 from fslab.report import cells
 from fslab.report.model import Mark, Note, Place, Report, Row, Stack
 from fslab.report.tall import tall_tables, width_of
-from fslab.report.words import ranking_words
+from fslab.report.words import SEVERITY_WORD, ranking_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_size
 
@@ -103,8 +103,8 @@ def _unfinished(report: Report) -> str:
 def _legend(report: Report) -> str:
     percent = f"{report.coverage * 100:g} %"
     meaning = {
-        Mark.BEST: f"★ better than every other at {percent}",
-        Mark.MAYBE_BEST: "≈ may be the best",
+        Mark.BEST: f"★ better than all others at {percent}",
+        Mark.MAYBE_BEST: "≈ may equal the best",
     }
     used = {summary.mark for row in report.rows for summary in row.summaries}
     said = [text for mark, text in meaning.items() if mark in used]
@@ -115,7 +115,7 @@ def _legend(report: Report) -> str:
     if any(row.better is Direction.LOWER for row in report.rows):
         said.append("↓ lower is better")
     if any(row.comparisons for row in report.rows):
-        said.append(f"× with {percent} intervals")
+        said.append(f"× with {percent} CI")
     return " · ".join(said)
 
 
@@ -126,7 +126,7 @@ def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
         return
     yield from (_in_short(note, report.counts.stored) for note in report.notes)
     if any(note.summary for note in report.notes):
-        yield f"in full, and what to do: fslab results {report.campaign} --notes"
+        yield f"Details and remedies: fslab results {report.campaign} --notes"
 
 
 def _in_short(note: Note, stored: int) -> str:
@@ -156,7 +156,8 @@ def _place(place: Place) -> str:
 
 def _head(note: Note) -> str:
     kind = note.kind.replace(":", ", ").replace("_", " ")
-    what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
+    severity = SEVERITY_WORD.get(note.severity, note.severity)
+    what = kind if kind.startswith(severity) else f"{severity}, {kind}"
     return f"{cells.superscripts([note.number])} {what}"
 
 
@@ -185,7 +186,7 @@ def _provenance(report: Report) -> Iterator[str]:
         yield f"in a {guest.machine} guest: kernel {guest.kernel or 'unknown'}{processors}{size}"
     yield " · ".join((*machine, f"on {', '.join(report.media)}"))
     if report.scale != 1:
-        yield f"at {report.scale:g} of the sizes, counts and run times that the study writes (fslab plan says which)"
+        yield f"scale {report.scale:g} of the study's sizes, counts and run times (details: fslab plan)"
     counts = report.counts
     failed = counts.failed - counts.impossible
     kinds = (
@@ -193,6 +194,6 @@ def _provenance(report: Report) -> Iterator[str]:
         f"{failed} failed" * bool(failed),
         f"{counts.impossible} not possible here" * bool(counts.impossible),
     )
-    doubt = f" ({counts.doubt} in doubt)" if counts.doubt else ""
-    trials = ", ".join((f"{counts.stored} trials: {counts.sound} sound{doubt}", *filter(None, kinds)))
+    doubt = f", {counts.doubt} of them with warnings" if counts.doubt else ""
+    trials = ", ".join((f"{counts.stored} trials: {counts.sound} usable{doubt}", *filter(None, kinds)))
     yield f"campaign {report.campaign} · {report.created:%Y-%m-%d %H:%M} UTC · {trials}"

@@ -10,6 +10,8 @@ from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
 MANY = 4
+SEVERITY_WORD = {"doubt": "warning"}  # stored as it was first called
+COARSE = 0.2  # a tie that could hide a larger difference is inconclusive
 FAR = log(1.1)  # a reader who divides the medians notices
 
 
@@ -29,14 +31,14 @@ def row_words(
     Above 1 the leader is better: where lower is better the others are told as multiples of it.
     """
     if leader is None:
-        return "no sound trial"
+        return "no usable trial"
     by_verdict = {verdict: [item for item in comparisons if item.verdict is verdict] for verdict in Verdict}
     parts = [
         *_differences(leader, better, by_verdict[Verdict.DIFFERS]),
         *_not_seen(leader, by_verdict[Verdict.NOT_SEEN]),
         *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
         *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
-        *([f"{listed(missing)}: no sound trial"] if missing else []),
+        *([f"{listed(missing)}: no usable trial"] if missing else []),
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
         *_together(leader, comparisons),
@@ -80,22 +82,27 @@ def _times(item: Comparison) -> str:
 
 
 def _not_seen(leader: str, alike: Sequence[Comparison]) -> list[str]:
-    """Each with its interval, and with how large a difference would have been seen."""
-    if not alike:
+    """Each with its interval, and with how large a difference would have been detected."""
+    wide = [item for item in alike if (item.detectable or 0.0) > COARSE]
+    narrow = [item for item in alike if item not in wide]
+    return [*_open(leader, narrow, "indistinguishable"), *_open(leader, wide, "inconclusive")]
+
+
+def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
+    if not items:
         return []
-    if len(alike) == 1:
-        other = _other(leader, alike[0])
-        return [f"no difference seen between {leader} and {other}: {_within(alike[0])}"]
-    each = (f"{_other(leader, item)} ({_within(item)})" for item in alike)
-    return [f"no difference seen between {leader} and {', '.join(each)}"]
+    if len(items) == 1:
+        return [f"{leader} and {_other(leader, items[0])} {word}: {_within(items[0])}"]
+    each = (f"{_other(leader, item)} ({_within(item)})" for item in items)
+    return [f"{word}: {leader} and {', '.join(each)}"]
 
 
 def _within(item: Comparison) -> str:
     if item.interval is None:
         raise ValueError(f"{item.numerator} and {item.denominator} have no interval to tell")
     low, high = ratio_text(item.interval.low, item.interval.high)
-    seen = f", one of {share_text(item.detectable)} would have been" if item.detectable is not None else ""
-    return f"within {low}–{high} ×{seen}"
+    seen = f", > {share_text(item.detectable)} detectable" if item.detectable is not None else ""
+    return f"{low}–{high} ×{seen}"
 
 
 def share_text(share: float) -> str:
@@ -110,7 +117,8 @@ def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
     others = listed([_other(leader, item) for item in alike])
     fewest = min(min(item.n) for item in alike)
     needed = max(item.needed for item in alike)
-    return [f"too few trials to compare {leader} with {others} ({fewest}; {needed} each are enough)"]
+    blocks = f"{fewest} complete block{'s' * (fewest != 1)}; {needed} needed"
+    return [f"too few trials to compare {leader} with {others} ({blocks})"]
 
 
 def _no_ratio(item: Comparison) -> str:
@@ -123,10 +131,10 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     unsure = [item for item in seen if not item.holds_together]
     if not unsure:
         return []
-    which = "none of these is sure"
+    which = ""
     if len(unsure) < len(seen):
-        which = f"not sure: {listed([_other(leader, item) for item in unsure])}"
-    return [f"with all comparisons of this row together (Holm) {which}; more trials can tell"]
+        which = f" ({listed([_other(leader, item) for item in unsure])})"
+    return [f"not significant after Holm correction{which}; more trials can decide"]
 
 
 def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
@@ -156,14 +164,14 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _far(item: Comparison) -> bool:
-    if (
-        item.verdict is not Verdict.DIFFERS
-        or item.ratio is None
-        or not item.of_medians
-        or item.of_medians <= 0
-    ):
+    return item.verdict is Verdict.DIFFERS and is_far(item.ratio, item.of_medians)
+
+
+def is_far(ratio: float | None, of_medians: float | None) -> bool:
+    """Whether a reader who divides the medians gets clearly another ratio."""
+    if ratio is None or not of_medians or of_medians <= 0 or ratio <= 0:
         return False
-    return abs(log(item.ratio / item.of_medians)) > FAR
+    return abs(log(ratio / of_medians)) > FAR
 
 
 def ranking_words(ranking: Sequence[Rank]) -> str:

@@ -27,7 +27,7 @@ def _duration(value: object) -> float:
         raise ValueError("a duration is a number with s, m or h, such as 30s or 10m")  # noqa: TRY004 - for pydantic
     seconds = parse_duration(value)
     if seconds <= 0:
-        raise ValueError(f"'{value}' is no time at all")
+        raise ValueError(f"'{value}' must be greater than zero")
     return seconds
 
 
@@ -216,7 +216,7 @@ class StudyFile(Written):
         1, description="draws the order of trials and the tools' random offsets", ge=0, lt=1 << 63
     )
     budget_s: Duration | None = Field(
-        None, alias="budget", description="begin no trial after this time, such as 10m; default: no limit"
+        None, alias="budget", description="start no new trial after this time, such as 10m; default: no limit"
     )
     time_limit_s: Duration = Field(
         DEFAULT_TIME_LIMIT_S,

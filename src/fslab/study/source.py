@@ -168,7 +168,7 @@ class _Builder:
                 self.mistakes.add(place, path, "a key must be a plain name")
             elif key.value in fields:
                 first = fields[key.value].place
-                self.mistakes.add(place, (*path, key.value), f"written twice (first at {first})")
+                self.mistakes.add(place, (*path, key.value), f"duplicate name (first at {first})")
             else:
                 fields[key.value] = self.build(value, (*path, key.value), place)
         return {**merged, **fields}

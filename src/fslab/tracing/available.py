@@ -32,7 +32,7 @@ def sources(sys: Path = sysfs.SYS) -> list[Source]:
     return [
         _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that is traced"),
         *_of_split([
-            _tried("ebpf", "split of traffic by a program of our own", lambda: _opened(DeviceSplit, _NO_DEVICE), ""),
+            _tried("ebpf", "split of traffic by a built-in eBPF program", lambda: _opened(DeviceSplit, _NO_DEVICE), ""),
             _tried("histogram", "the same by the kernel's histograms", lambda: _opened(Histogram, [_NO_DEVICE]), ""),
         ]),
         _tried(

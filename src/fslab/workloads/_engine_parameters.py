@@ -58,7 +58,7 @@ class EngineParameters(Parameters):
     ``small-files`` and ``meta`` work on files of their own. Only the ``operations`` that are listed are
     measured; what the first of them needs is prepared outside the measurement. To read files with a cold cache,
     list no ``create`` before: what a run has made itself is still cached. The other operations work on a tree that
-    ``fslab-engine populate`` made, whose truth is known: a wrong answer makes the trial invalid.
+    ``fslab-engine populate`` made, with a ground-truth manifest: a wrong answer makes the trial invalid.
     """
 
     operation: Literal[
@@ -155,7 +155,9 @@ class EngineParameters(Parameters):
     def _means_something(cls, value: object, info: ValidationInfo) -> object:
         operation = info.data.get("operation")
         if operation and info.field_name and operation not in APPLIES[info.field_name]:
-            raise ValueError(f"means nothing to '{operation}', only to {', '.join(APPLIES[info.field_name])}")
+            raise ValueError(
+                f"not supported by '{operation}'; use it with {', '.join(APPLIES[info.field_name])}"
+            )
         return value
 
     @field_validator("operations")

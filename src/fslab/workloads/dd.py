@@ -54,7 +54,7 @@ class DdParameters(Parameters):
         useless = {"write": ("iflag",), "read": ("oflag", "conv")}[self.op]
         for name in useless:
             if name in self.model_fields_set:
-                raise ValueError(f"'{name}' means nothing to op: {self.op}")
+                raise ValueError(f"'{name}' is not supported by op: {self.op}")
         return self
 
     @field_validator("oflag", "iflag")

@@ -60,7 +60,7 @@ class ShellParameters(Parameters):
     files: int = Field(
         10000, ge=1, le=10_000_000, description="how many files or directories, all in one directory"
     )
-    size: Size = Field("4k", description="bytes of each file; means nothing to mkdir, rmdir, touch and echo")
+    size: Size = Field("4k", description="bytes of each file; not used by mkdir, rmdir, touch and echo")
     sync: bool = Field(False, description="flush the file system at the end, inside the time")
 
     @property
@@ -71,7 +71,7 @@ class ShellParameters(Parameters):
     @model_validator(mode="after")
     def _sized(self) -> Self:
         if self.operation not in _SIZED and "size" in self.model_fields_set:
-            raise ValueError(f"'size' means nothing to operation: {self.operation}")
+            raise ValueError(f"'size' is not supported by operation: {self.operation}")
         if self.operation == "dd" and not parse_size(self.size):
             raise ValueError("dd needs a size of at least one byte")
         return self

@@ -38,8 +38,8 @@ class CopyOnWrite(Mechanism):
         if grown is not None and before and grown.value > 10 * before:
             yield self.said(
                 seen,
-                f"Writing in place broke the file into {'' if after else 'at least '}{grown.value:.0f} pieces (it had "
-                f"{before:.0f}): each block that is written over gets a new place.",
+                f"Overwriting in place fragmented the file into {'' if after else 'at least '}{grown.value:.0f} "
+                f"extents (it had {before:.0f}): each block that is written over gets a new place.",
                 grown,
                 seen.of_trace("traced_sequential", "device writes that follow the one before"),
                 weight=grown.value / before,

@@ -37,7 +37,7 @@ class DataJournalling(Mechanism):
                 f"to its place: {amplified.value:.3g} bytes on the device for each byte written.",
                 amplified,
                 journal,
-                seen.figure("journal_bytes_error", "averaging error"),
+                seen.figure("journal_bytes_error", "uncertainty"),
                 seen.figure("journal_commits"),
                 weight=amplified.value,
             )

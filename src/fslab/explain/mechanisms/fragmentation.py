@@ -14,7 +14,7 @@ from fslab.workloads import Switchable
 class Fragmentation(Mechanism):
     """Later sequential reads become random ones; on flash that costs requests, on disks seeks."""
 
-    summary = "the file lies in pieces"
+    summary = "the file is fragmented"
     cause = "fragmentation"
     alters = True
 
@@ -36,7 +36,7 @@ class Fragmentation(Mechanism):
         if pieces is not None and pieces.value > 1000:
             yield self.said(
                 seen,
-                f"The file lies in {pieces.value:.0f} pieces on the device.",
+                f"The file is fragmented: {pieces.value:.0f} extents on the device.",
                 pieces,
                 extents,
                 weight=0.5,

@@ -41,7 +41,7 @@ class Journal(Mechanism):
                 f"{commits.value:.0f} commits.",
                 journal,
                 commits,
-                seen.figure("journal_bytes_error", "averaging error"),
+                seen.figure("journal_bytes_error", "uncertainty"),
                 seen.per_sync("journal_commits", "commits per fsync"),
                 weight=journal.value / written,
             )

@@ -30,7 +30,7 @@ class OrderedMode(Mechanism):
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
             yield self.said(
                 seen,
-                f"A commit of the journal took {mean.value / 1e6:.1f} ms in the mean, waiting for data included.",
+                f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, waiting for data included.",
                 mean,
                 commits,
                 weight=0.2,

@@ -88,7 +88,7 @@ def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequenc
         id=key,
         title="Against the best of each workload",
         spec=spec,
-        caption="1.00: the best median; 0.50: half as good. Dashed: not shown to be worse than the best.",
+        caption="1.00: the best median; 0.50: half as good. Dashed: may equal the best.",
         alt="How each stack does against the best of each workload.",
         marks={"tile": len(data), "share": len(data), "undecided": sum(not tile.decided for tile in tiles)},
     )

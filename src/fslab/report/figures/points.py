@@ -83,7 +83,7 @@ def _down(present: list[str]) -> dict[str, Any]:
 def _caption(points: Sequence[Point]) -> str:
     caption = "Each point is a trial; the bar is the median, the band its interval."
     kinds = {point.kind for point in points}
-    caption += " Hollow: in doubt." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
+    caption += " Hollow: with warnings." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
         "invalid" in kinds
     )
     return caption

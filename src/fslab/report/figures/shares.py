@@ -50,7 +50,7 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
         id=key,
         title=f"{workload}: CPU time",
         spec=spec,
-        caption="Mean of the sound trials, while the tool ran; the rest of the bar to 100 % was idle.",
+        caption="Mean of the usable trials, while the tool ran; the rest of the bar to 100 % was idle.",
         alt=f"CPU time of {workload}: "
         + "; ".join(
             f"{stack} " + ", ".join(f"{KINDS[kind]} {shares[stack].get(kind, 0):.0f} %" for kind in used)

@@ -62,11 +62,11 @@ def _best(rows: Sequence[Row], report: Report) -> Iterator[str]:
     if not judged:
         return
     if not first:
-        yield f"In none of {len(judged)} figures is one stack shown to be better than all others."
+        yield f"No clear winner in any of {len(judged)} metrics."
         return
     parts = [f"{name} in {count}" for name, count in first.most_common(4)]
-    rest = f"; in {open_rows} no stack is shown to be better than all others" if open_rows else ""
-    yield f"Of {len(judged)} figures, the best of all is {listed(parts)}{rest}."
+    rest = f"; no clear winner in {open_rows}" if open_rows else ""
+    yield f"Best of {len(judged)} metrics: {listed(parts)}{rest}."
 
 
 def _largest(rows: Sequence[Row]) -> Iterator[str]:
@@ -91,16 +91,18 @@ def _least_sure(rows: Sequence[Row]) -> Iterator[str]:
     if unseen:
         row, item = max(unseen, key=lambda each: each[1].detectable or 0)
         seen = (
-            f"; one of {share_text(item.detectable)} would have been" if item.detectable is not None else ""
+            f"; a difference above {share_text(item.detectable)} would be detected"
+            if item.detectable is not None
+            else ""
         )
-        more = f" ({len(unseen) - 1} more are open)" if len(unseen) > 1 else ""
+        more = f" ({len(unseen) - 1} more are undecided)" if len(unseen) > 1 else ""
         yield (
-            f"No difference is seen for {row.workload} ({row.metric.replace('_', ' ')}) between {item.numerator} and "
-            f"{item.denominator}{seen}{more}."
+            f"{item.numerator} and {item.denominator} are indistinguishable for {row.workload} "
+            f"({row.metric.replace('_', ' ')}){seen}{more}."
         )
     elif few:
         needed = max(item.needed for item in few)
-        yield f"{len(few)} comparisons have too few trials to say anything: {needed} of each are enough."
+        yield f"{len(few)} comparisons have too few trials: {needed} of each needed."
     elif sure := [(item.ratio or 0.0, row, item) for row in rows for item in row.comparisons if item.ratio]:
         _, row, item = min(sure, key=lambda each: each[0])
         yield f"The closest is {_told(row, item, report_name=row.workload, begins=False)}"

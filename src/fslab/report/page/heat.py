@@ -86,9 +86,7 @@ def _tile(
         )  # fmt: skip
     open_row = all(other.mark is Mark.NONE for other in row.summaries)
     decided = summary.mark is not Mark.MAYBE_BEST and not open_row
-    words = (
-        "the best of all" if summary.mark is Mark.BEST else "shown to be worse" if decided else "not decided"
-    )
+    words = "the best of all" if summary.mark is Mark.BEST else "clearly worse" if decided else "not decided"
     return Tile(stack=label, share=how_good, value=value, words=words, decided=decided)
 
 
@@ -102,8 +100,8 @@ def _sure(row: Row) -> str:
         return f"{_ratio(min(told, key=lambda item: item.ratio or 0))}, the next"
     beaten = [item for item in told if item.verdict is Verdict.DIFFERS]
     if beaten:
-        return f"{_ratio(min(beaten, key=lambda item: item.ratio or 0))}, the next that is told apart"
-    return f"none told apart: within {listed([_span(item) for item in told[:1]])} ×"
+        return f"{_ratio(min(beaten, key=lambda item: item.ratio or 0))}, the next clearly slower"
+    return f"all indistinguishable: {listed([_span(item) for item in told[:1]])} ×"
 
 
 def _ratio(item: Comparison) -> str:

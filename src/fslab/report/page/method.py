@@ -44,9 +44,9 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
     return {
         "campaign": campaign.id,
         "study": campaign.study_id,
-        "begun": f"{campaign.created:%Y-%m-%d %H:%M} UTC",
-        "trials": f"{counts.stored} stored: {counts.sound} sound ({counts.doubt} in doubt), {counts.invalid} invalid, "
-        f"{counts.failed} failed",
+        "started": f"{campaign.created:%Y-%m-%d %H:%M} UTC",
+        "trials": f"{counts.stored} stored: {counts.sound} usable ({counts.doubt} with warnings), "
+        f"{counts.invalid} invalid, {counts.failed} failed",
         "repeated": f"{stopping.trials} times"
         if stopping.precision is None
         else f"from {stopping.trials} up to {stopping.max_trials} times, until {stopping.until.value} to "

@@ -67,7 +67,7 @@ class Maker:
     def _table(self, row: Row, group: Group) -> Table:
         best = heat.best_of(row)
         rank = {label: place.rank for place in row.ranking for label in place.stacks}
-        columns = ["median", "its interval", "against the best", "place", "sound trials"]
+        columns = ["median", "95 % CI", "against the best", "place", "usable trials"]
         return Table(
             caption=f"{row.metric.replace('_', ' ')}{', lower is better' * (row.better is Direction.LOWER)}",
             columns=tuple(columns),

@@ -101,9 +101,7 @@ class Device(media.Medium[DeviceOptions]):
             raise UnsafeError("is another disk than when the campaign began", where=options.path)
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
-            raise UnsafeError(
-                "the kernel tells no size of it", where=options.path, hint="choose another device"
-            )
+            raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
         return BlockDevice(path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts)
 
 

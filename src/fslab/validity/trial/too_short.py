@@ -39,7 +39,7 @@ class TooShort(TrialRule):
             )  # fmt: skip
         elif short:
             yield self.warning(
-                f"the work took {_listed(short)} only: below {SHORTEST_S:g} s the start and the end of it count",
+                f"{_took(short)}: below {SHORTEST_S:g} s the start and the end of it count",
                 severity=Severity.DOUBT, seconds=short, shortest_s=SHORTEST_S,
             )  # fmt: skip
         elif long := {name: seconds for name, seconds in parts.items() if seconds < LONG_S}:
@@ -48,6 +48,10 @@ class TooShort(TrialRule):
                 "may not be in it",
                 severity=Severity.NOTE, seconds=long, long_s=LONG_S,
             )  # fmt: skip
+
+
+def _took(parts: dict[str, float]) -> str:
+    return ", ".join(f"{name or 'the work'} took only {seconds:.3g} s" for name, seconds in parts.items())
 
 
 def _listed(parts: dict[str, float]) -> str:

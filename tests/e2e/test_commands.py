@@ -1,0 +1,110 @@
+"""Commands and files that a study brings itself: allowed, asked for on a terminal, refused else; texts are kept."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import FSLAB, Fslab
+
+OWN = """\
+title: a command of mine
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads: {mine: {tool: command, run: "touch {directory}/made"}}
+trials: 1
+"""
+JOB = """\
+title: a job file
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads: {job: {tool: fio, file: job.fio}}
+trials: 2
+"""
+FIO = """\
+[writer]
+rw=write
+bs=4k
+size=%s
+"""
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    (tmp_path / "own.yaml").write_text(OWN)
+    return tmp_path
+
+
+def test_commands_are_refused_unless_they_are_allowed(fslab: Fslab, own: Path) -> None:
+    refused = fslab("run", "own.yaml", code=2).stderr
+    assert "--allow-commands" in refused
+    assert "touch DIRECTORY/made" in refused
+    assert fslab.json("results", "--list", "--json") == [], "nothing is stored"
+    fslab("run", "own.yaml", "--allow-commands")
+    assert [trial["status"] for trial in fslab.trials()] != ["failed"]
+
+
+@pytest.mark.parametrize(("answer", "runs"), [(b"y\n", True), (b"n\n", False), (b"\x04", False)])
+def test_a_terminal_is_asked(fslab: Fslab, own: Path, answer: bytes, runs: bool) -> None:
+    """Ctrl-D is no consent."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [str(FSLAB), "run", "own.yaml"], cwd=own, stdin=slave, stdout=slave, stderr=slave, close_fds=True
+    )
+    os.close(slave)
+    try:
+        said = _until(master, b"Run them?", b"")
+        assert b"touch DIRECTORY/made" in said
+        os.write(master, answer)
+        _until(master, None, said)
+        assert (process.wait(timeout=PATIENCE_S) == 0) is runs
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(timeout=PATIENCE_S)
+        os.close(master)
+    stored = fslab.json("results", "--list", "--json")
+    assert [each["trials"] for each in stored] == ([1] if runs else [])
+
+
+def test_a_file_that_changed_is_told_on_resume_and_its_stored_text_runs(fslab: Fslab, own: Path) -> None:
+    (own / "job.yaml").write_text(JOB)
+    job = own / "job.fio"
+    job.write_text(FIO % "1m")
+    fslab("run", "job.yaml", "--set", "trials=1")
+    assert "has changed" not in fslab("run", "--resume", "job.yaml", "--trials", "2").stderr
+    job.write_text(FIO % "2m")
+    said = fslab("run", "--resume", "job.yaml", "--trials", "3").stderr
+    assert "'job.fio' has changed since the campaign started: its stored text is used" in " ".join(
+        said.split()
+    )
+    job.unlink()
+    fslab("run", "--resume", "job.yaml", "--trials", "4")
+    trials = fslab.trials()
+    assert len(trials) == 4
+    assert all(trial["metrics"]["write_iops"]["value"] for trial in trials)
+    assert len({str(trial["workload"]) for trial in trials}) == 1
+    assert "size=2m" not in str(trials)
+
+
+def _until(terminal: int, wanted: bytes | None, said: bytes) -> bytes:
+    """What comes from a terminal until ``wanted`` is there, or the other side is closed."""
+    deadline = time.monotonic() + PATIENCE_S
+    while wanted is None or wanted not in said:
+        assert time.monotonic() < deadline, said
+        if not select.select([terminal], [], [], 1.0)[0]:
+            continue
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # EIO: nobody holds the other side any more
+            break
+        if not piece:
+            break
+        said += piece
+    return said
