@@ -18,7 +18,7 @@ SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0
 _SIZE_GRAMMAR = "write a number with k, m, g or t, such as 4k or 1g"
 _PLAIN_SIZE = re.compile(r"\d+[kmgt]?", re.IGNORECASE | re.ASCII)
 _SIZE = re.compile(r" *(\d+(?:\.\d+)?) *(?:([kmgt])i?)?b? *", re.IGNORECASE | re.ASCII)
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|[smhd]?)", re.IGNORECASE)
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|[smhd]?)", re.IGNORECASE | re.ASCII)
 
 
 class Unit(StrEnum):

@@ -204,6 +204,12 @@ def test_tables_for_a_paper() -> None:
     assert r"\caption{50 \% \& <b>. Median of 5 trials" in latex
 
 
+def test_what_a_store_calls_its_media_is_no_line_of_tex() -> None:
+    report, _, _ = made([(stack("ext4"), work("w"), 1000), (stack("xfs"), work("w"), 2000)])
+    named = report.model_copy(update={"media": ("ram\n\\input{/etc/passwd}",), "cpu": "x\n\\input{y}"})
+    assert not [line for line in paper.latex(named).splitlines() if line.startswith(r"\input")]
+
+
 def test_raw_output_has_room_or_says_that_it_has_none() -> None:
     _, _, trials = made([(stack("ext4"), work("a"), 1000)])
     filled = trials[0].model_copy(update={"raw": {"fio.json": "x" * 300_000, "stdout": " \n"}})

@@ -70,7 +70,7 @@ def test_durations(text: str | float, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "m", "10 m", "5 minutes", "-3s", "1x", "s10"])
+@pytest.mark.parametrize("text", ["", "m", "10 m", "5 minutes", "-3s", "1x", "s10", "\u0663s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)

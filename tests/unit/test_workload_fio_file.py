@@ -81,7 +81,8 @@ def test_fio_gets_what_was_understood_and_the_directory() -> None:
         "buffer_pattern='x'", "fill_device=1", "include other.fio", "include\tother.fio", "rw=trim", "rw=randtrim",
         "  exec_prerun = reboot", "EXEC_PRERUN=reboot", "filename_format=../x", "bs=4k\rexec_prerun=x",
         "bs=4k\x0bexec_prerun=reboot", "bs=4k\u2028exec_prerun=reboot", "[../x]", "[/x]", "[a] exec_prerun=x", "[.x]",
-        "verify_pattern=/x", "ioscheduler=none", "aux-path=/", "zonemode=zbd", "size=20%", "kb_base=1000",
+        "numjobs=5000", "numjobs=4k", "iodepth=1000000000", "verify_async=100000", "nrfiles=1m", "numjobs=\u0663",
+        "numjobs=", "verify_pattern=/x", "ioscheduler=none", "aux-path=/", "zonemode=zbd", "size=20%", "kb_base=1000",
     ],
 )  # fmt: skip
 def test_what_reaches_outside_is_refused(line: str) -> None:

@@ -84,7 +84,8 @@ def _legend(report: Report) -> str:
 def _origin(report: Report) -> str:
     kernel = f"Linux {report.kernel}" if report.kernel else ""
     told = (f"fslab campaign {report.campaign}", f"{report.created:%Y-%m-%d}", kernel, report.cpu or "")
-    return ", ".join([*filter(None, told), f"on {', '.join(report.media)}"])
+    whole = ", ".join([*filter(None, told), f"on {', '.join(report.media)}"])
+    return " ".join(whole.split())  # a comment's next line is none
 
 
 def _md_row(fields: Sequence[str] | map[str]) -> str:

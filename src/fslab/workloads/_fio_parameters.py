@@ -36,6 +36,8 @@ from fslab.workloads._fio_options import (
 
 _WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")
+AT_ONCE = frozenset({"numjobs", "iodepth", "verify_async"})  # processes, requests in flight, threads of each
+COUNTS = AT_ONCE | {"nrfiles"}
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
@@ -237,6 +239,15 @@ def objection(key: str, value: object) -> str | None:
         return f"fio has no such option: {advice}"
     if key in {"mem", "buffer_pattern", "verify_pattern"} and re.search(r"[/']", str(value)):
         return "fslab does not pass file names on to fio"
+    return _uncounted(key, str(value)) if key in COUNTS else None
+
+
+def _uncounted(key: str, value: str) -> str | None:
+    """Why a number is none that files, memory and processes can be counted by: fio takes ``4k`` for 4,096 jobs."""
+    if not re.fullmatch("[0-9]+", value):
+        return f"'{value}' is not a whole number"
+    if key in AT_ONCE and int(value) > MOST_AT_ONCE:
+        return f"must be at most {MOST_AT_ONCE}, not {value}"
     return None
 
 
