@@ -50,6 +50,8 @@ fn every_command_writes_its_golden_document() {
     check("sync-write.json", root, &["sync-write", set, copy]);
     check("delete.json", root, &["delete", copy]);
     check("small-files.json", root, &["small-files", work, "--files", "300", "--dirs", "2", "--fsync"]);
+    let sweep = ["--size", "256k", "--record", "4k,8k", "--flush", "--close"];
+    check("iozone.json", root, &[&["iozone", work], &sweep[..]].concat());
     check("meta.json", root, &["meta", work, "--files", "300", "--dirs", "2"]);
 }
 

@@ -4,6 +4,7 @@ mod analyze;
 mod classify;
 mod delete;
 mod duplicates;
+mod iozone;
 mod meta;
 mod populate;
 mod search;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Delete(delete::Arguments),
     SmallFiles(small_files::Arguments),
     Meta(meta::Arguments),
+    Iozone(iozone::Arguments),
     Wml(wml::Arguments),
 }
 
@@ -49,6 +51,7 @@ impl Command {
             Self::Delete(arguments) => arguments.run(),
             Self::SmallFiles(arguments) => arguments.run(),
             Self::Meta(arguments) => arguments.run(),
+            Self::Iozone(arguments) => arguments.run(),
             Self::Wml(arguments) => arguments.run(),
         }
     }

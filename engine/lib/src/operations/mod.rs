@@ -4,6 +4,7 @@ pub mod analyze;
 pub mod classify;
 pub mod delete;
 pub mod duplicates;
+pub mod iozone;
 pub mod meta;
 pub mod populate;
 pub mod search;
