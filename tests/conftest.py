@@ -23,6 +23,10 @@ SESSION = "fslab-test-"
 ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
 
+# IOzone is in no free component: packaging/iozone.sh brings it into this directory, or into another one.
+_IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "target/iozone")
+os.environ["PATH"] = f"{os.environ['PATH']}:{_IOZONE}"
+
 # How long one example takes says nothing on a busy machine.
 settings.register_profile("fslab", deadline=None, derandomize=True)
 settings.load_profile("fslab")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from fslab.storage import Site
 from fslab.system import proc, tools
 
 FILESYSTEMS = ["ext4", "xfs", "btrfs"]
-iozone_is_here = pytest.mark.skipif(tools.find("iozone") is None, reason="iozone3 is in Debian's non-free")
+iozone_is_here = pytest.mark.skipif(
+    tools.find("iozone") is None, reason="IOzone is in Debian's non-free: packaging/iozone.sh target/iozone"
+)
+both_programs = pytest.mark.parametrize("program", ["engine", pytest.param("iozone", marks=iozone_is_here)])
 
 
 def run(site: Site, filesystem: str, tool: str, parameters: dict[str, Any]) -> TrialRecord:
@@ -39,35 +43,41 @@ def known(record: TrialRecord) -> dict[str, float]:
     return {name: value.value for name, value in record.metrics.items() if value.value is not None}
 
 
-@iozone_is_here
+@both_programs
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
-def test_iozone_at_a_point(filesystem: str, site: Site) -> None:
-    record = run(site, filesystem, "iozone", {"size": "16m", "record": "64k"})
+def test_iozone_at_a_point(filesystem: str, program: str, site: Site) -> None:
+    record = run(site, filesystem, "iozone", {"size": "16m", "record": "64k", "program": program})
     assert len(known(record)) == 6
-    assert record.provenance.tools["iozone"] is not None
+    # Which of the two ran stands in the record, and the other does not.
+    which = {"engine": "fslab-engine", "iozone": "iozone"}
+    found = {name for name in which.values() if record.provenance.tools.get(name) is not None}
+    assert found == {which[program]}
     # written, rewritten and written at random, each with an fsync
     assert written(record) >= 3 * (16 << 20)
 
 
-@iozone_is_here
-def test_iozone_reads_cold_what_was_written_before(site: Site) -> None:
-    record = run(site, "ext4", "iozone", {"tests": 1, "size": "32m", "record": "64k", "retest": False})
+@both_programs
+def test_iozone_reads_cold_what_was_written_before(program: str, site: Site) -> None:
+    given = {"tests": 1, "size": "32m", "record": "64k", "retest": False, "program": program}
+    record = run(site, "ext4", "iozone", given)
     assert set(known(record)) == {"read_bandwidth"}
     read = record.probes["device_read_bytes"].value
     assert read is not None
     assert read >= 32 << 20
 
 
-@iozone_is_here
-def test_iozone_sweeps_the_points_that_were_planned(site: Site) -> None:
-    record = run(site, "xfs", "iozone", {"smallest": "32m", "largest": "64m", "largest-record": "16k"})
+@both_programs
+def test_iozone_sweeps_the_points_that_were_planned(program: str, site: Site) -> None:
+    given = {"smallest": "32m", "largest": "64m", "largest-record": "16k", "program": program}
+    record = run(site, "xfs", "iozone", given)
     # two sizes, three record lengths from 4k on (also of files from 32m on), six tests
     assert len(known(record)) == 36
 
 
-@iozone_is_here
-def test_iozone_with_processes_and_direct(site: Site) -> None:
-    record = run(site, "ext4", "iozone", {"size": "8m", "record": "64k", "threads": 2, "direct": True})
+@both_programs
+def test_iozone_with_processes_and_direct(program: str, site: Site) -> None:
+    given = {"size": "8m", "record": "64k", "threads": 2, "direct": True, "program": program}
+    record = run(site, "ext4", "iozone", given)
     assert len(known(record)) == 6
 
 
@@ -78,6 +88,44 @@ def test_iozone_visits_the_same_records_in_every_run(tmp_path: Path) -> None:
     first, second = (proc.run([*trace, "iozone", *point], cwd=tmp_path).stderr for _ in range(2))
     assert "lseek" in first
     assert first == second
+
+
+@iozone_is_here
+def test_the_engine_makes_iozones_system_calls(tmp_path: Path) -> None:
+    """What IOzone does with its file, and in which order: only which record comes next is drawn otherwise."""
+    own = tmp_path / "fslab-iozone/d0000000000/f0000000000"
+    point = ["-s", "64k", "-r", "4k", "-i", "0", "-i", "1", "-i", "2", "-f", str(tmp_path / "f")]
+    sizes = ["--size", "64k", "--record", "4k", "--latency", "off"]
+    theirs = file_calls(["iozone", "-e", "-c", *point], tmp_path, "f")
+    ours = file_calls(
+        ["fslab-engine", "iozone", str(tmp_path), "--flush", "--close", *sizes], tmp_path, own.name
+    )
+    assert len(theirs) == 6
+    assert [calls for calls, _ in ours] == [calls for calls, _ in theirs]
+    records = [sorted(offsets) for _, offsets in theirs]
+    assert [sorted(offsets) for _, offsets in ours] == records
+    assert records[4] == records[5] == [4096 * number for number in range(16)]
+    for found in (ours, theirs):
+        assert found[4][1] == found[5][1] != records[4]
+
+
+def file_calls(argv: list[str], cwd: Path, name: str) -> list[tuple[list[str], list[int]]]:
+    """Of each time that the file is open for its contents: the system calls, and where they seek to."""
+    trace = ["strace", "-f", "-e", "trace=openat,read,write,lseek,fsync,close", "-e", "signal=none"]
+    found: list[tuple[list[str], list[int]]] = []
+    descriptor = None
+    for line in proc.run([*trace, *argv], cwd=cwd).stderr.splitlines():
+        call = re.search(r"(\w+)\((\w+)(?:, (\d+), SEEK_SET)?.*= (-?\d+)", line)
+        if call is None:
+            continue
+        if call[1] == "openat" and f'{name}"' in line and "000)" not in line:
+            descriptor = call[4]
+            found.append(([], []))
+        elif call[2] == descriptor and call[4] != "-1":
+            found[-1][0].append(call[1])
+            found[-1][1].extend([int(call[3])] if call[3] else [])
+            descriptor = None if call[1] == "close" else descriptor
+    return found
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
@@ -121,7 +169,11 @@ def test_a_loop_on_a_full_disk(operation: str, site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "parameters"),
-    [("bonnie", {"size": "512m"}), pytest.param("iozone", {"size": "512m"}, marks=iozone_is_here)],
+    [
+        ("bonnie", {"size": "512m"}),
+        ("iozone", {"size": "512m", "program": "engine"}),
+        pytest.param("iozone", {"size": "512m"}, marks=iozone_is_here),
+    ],
 )
 def test_a_full_disk(tool: str, parameters: dict[str, Any], site: Site) -> None:
     assert run(site, "ext4", tool, parameters).status_text == "failed:no_space"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from fslab.abilities import Ability
+from fslab.campaign.programs import programs_of
 from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.plan.expand import expand
+from fslab.study.load import load
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 GOLDEN = Path(__file__).parents[1] / "golden/iozone-3.489"
@@ -205,6 +209,64 @@ def test_room_time_and_needs() -> None:
     assert IOZONE.space_bytes(sweep) == IOZONE.needs(sweep).largest_file_bytes == 67108864
 
 
+def test_the_engine_has_iozones_options() -> None:
+    given = {"purge": True, "cache-size": 30720, "size": "4m", "record": "64k", "program": "engine"}
+    assert run_of(**given, tests="2,0", retest=False, direct=True, sync=True, threads=2) == (
+        "fslab-engine iozone /mnt/x --tests=0,2 --flush --close --direct --sync --no-retest --purge=31457280 "
+        "--size=4194304 --record=65536 --threads=2 --latency=off --seed=7 --json --keep"
+    )
+    assert run_of(
+        program="engine", smallest="16m", largest="32m", record="64k", flush=False, close=False
+    ) == (
+        "fslab-engine iozone /mnt/x --tests=0,1,2 --size=16777216,33554432 --record=65536 --threads=1 "
+        "--latency=off --seed=7 --json"
+    )
+
+
+def test_the_engine_reads_what_it_wrote_before() -> None:
+    commands = IOZONE.commands(IOZONE.parse_parameters({"tests": 1, "size": "4m", "program": "engine"}), JOB)
+    (layout,) = commands.prepare
+    assert " ".join(layout).startswith(
+        "fslab-engine iozone /mnt/x --tests=0 --no-retest --flush --close --keep --size=4194304 --record=4096"
+    )
+    assert commands.cleanup == (("rm", "-rf", "/mnt/x/fslab-iozone"),)
+
+
+def test_what_the_engine_tells() -> None:
+    """Of its golden document, which its own tests write: two threads, 256k in records of 4k and 64k."""
+    text = (Path(__file__).parents[2] / "engine/golden/iozone.json").read_text()
+    raw = {"program": "engine", "smallest": "256k", "largest": "256k"}
+    records = {"smallest-record": "4k", "largest-record": "8k"}
+    parameters = IOZONE.parse_parameters({**raw, **records})
+    found = IOZONE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    tests = json.loads(text)["answer"]["tests"]
+    assert set(found.metrics) == {metric.name for metric in IOZONE.metrics(parameters)}
+    assert found.metrics["random_write_bandwidth_256k_8k"] == tests[-1]["bandwidth_bytes_per_second"]
+    assert found.parts_s["write_256k_8k"] == pytest.approx(262144 / tests[6]["bandwidth_bytes_per_second"])
+    assert found.flushed
+    other = IOZONE.parse_parameters({"program": "engine", "size": "1m"})
+    with pytest.raises(ToolOutputError, match="which nobody asked for"):
+        IOZONE.read(other, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    with pytest.raises(ToolOutputError, match="did not keep to its protocol"):
+        IOZONE.read(parameters, ToolOutput(stdout="", stderr="", duration_s=1.0))
+
+
+def test_each_program_is_needed_by_who_names_it() -> None:
+    def needed(**raw: Any) -> list[str]:
+        return [tool.program for tool in IOZONE.tools_of(IOZONE.parse_parameters({"size": "1m", **raw}))]
+
+    assert needed() == needed(program="iozone") == ["iozone"]
+    assert needed(program="engine") == ["fslab-engine"]
+    with pytest.raises(ValidationError, match="'cache-line' belongs to 'program: iozone'"):
+        needed(program="engine", **{"cache-line": 64})
+
+
+def test_the_shipped_study_needs_no_package_of_non_free() -> None:
+    programs = {tool.program for cell in expand(load("iozone-ssd-hdd")) for tool in programs_of(cell)}
+    assert "fslab-engine" in programs
+    assert "iozone" not in programs
+
+
 def test_it_is_not_in_debians_main() -> None:
-    (tool,) = IOZONE.tools
+    (tool,) = IOZONE.tools_of(IOZONE.parse_parameters({"size": "1m"}))
     assert tool.remedy.endswith("iozone3 (from the non-free component: enable it first)")

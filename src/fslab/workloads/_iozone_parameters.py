@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -26,6 +26,10 @@ class IozoneParameters(Parameters):
     What is timed ends with fsync (``flush``) and close (``close``) unless the study says otherwise.
     """
 
+    program: Literal["iozone", "engine"] = Field(
+        "iozone",
+        description="what runs the tests: IOzone itself, or fslab's engine, whose random order changes by block",
+    )
     tests: Text = Field("0,1,2", description="-i: 0 write, rewrite; 1 read, reread; 2 random read, write")
     size: Size | None = Field(
         None, description="-s: size of the file, or of each process's file, of one point"
@@ -117,6 +121,8 @@ class IozoneParameters(Parameters):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
+        if self.program == "engine" and self.cache_line is not None:
+            raise ValueError("'cache-line' belongs to 'program: iozone': leave it out")
         if self.sweep and self.threads > 1:
             raise ValueError("IOzone sweeps with one process only: leave out 'threads'")
         if self.sweep and 0 not in self.groups:

@@ -1,9 +1,9 @@
 """IOzone: sequential and random reads and writes of one file, over file size and record length.
 
-Says which iozone commands to run and what its report means; starts nothing. Known of IOzone 3.489: random
-tests visit the same records in the same order in every run, there is no seed; the data are nearly all zeros,
-so that a file system which compresses writes next to nothing; each read test reads its first record once
-before it is timed.
+Says which iozone commands to run and what its report means; starts nothing. ``program: engine`` has the same tests
+run by fslab's engine. Known of IOzone 3.489: random tests visit each record once, in the same order in every run,
+there is no seed; the data are nearly all zeros, so that a file system which compresses writes next to nothing; each
+read test reads its first record once before it is timed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import _iozone_engine as engine
 from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
 from fslab.workloads._traits import Switchable, Traits
 
@@ -47,8 +48,14 @@ class Iozone(Workload[IozoneParameters]):
             program="iozone", package="iozone3", component="non-free",
             version_argv=("-v",), version_pattern=r"Revision: (\d+\.\d+)",
         ),
+        Tool(program="fslab-engine", package=None),
     )  # fmt: skip
     Parameters = IozoneParameters
+
+    def tools_of(self, parameters: IozoneParameters) -> tuple[Tool, ...]:
+        """IOzone or the engine, as the study says; nothing stands in for the other."""
+        iozone, own = self.tools
+        return (own,) if parameters.program == "engine" else (iozone,)
 
     def metrics(self, parameters: IozoneParameters) -> tuple[Metric, ...]:
         """The bandwidth of each test, of a sweep at each point: ``read_bandwidth_64m_4k``."""
@@ -66,6 +73,8 @@ class Iozone(Workload[IozoneParameters]):
 
     def commands(self, parameters: IozoneParameters, job: Job) -> Commands:
         """One iozone for all tests; one before it where nothing of what it reads is written by itself."""
+        if parameters.program == "engine":
+            return engine.commands(parameters, job)
         files = tuple(str(job.directory / name) for name in _files(parameters))
         cleanup = (("rm", "-f", *files),)
         if parameters.sweep:
@@ -80,6 +89,8 @@ class Iozone(Workload[IozoneParameters]):
 
     def read(self, parameters: IozoneParameters, output: ToolOutput) -> Reading:
         """The table, or the lines of the children; IOzone's kB are 1024 bytes."""
+        if parameters.program == "engine":
+            return _reading_of_engine(parameters, output)
         if "No space left on device" in output.stderr + output.stdout:
             raise NoSpaceError(
                 "iozone: no space left on device", hint="give the medium a larger size or a smaller 'size'"
@@ -132,7 +143,8 @@ class Iozone(Workload[IozoneParameters]):
         """A guess: each test of each point moves its file once."""
         passes = len(_tests(parameters)) + (0 not in parameters.groups)
         moved = sum(size for size, _ in parameters.points) * parameters.threads * passes
-        return moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if parameters.threads > 1 else 0.0)
+        sleeps = parameters.threads > 1 and parameters.program == "iozone"
+        return moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if sleeps else 0.0)
 
 
 def _tests(parameters: IozoneParameters) -> tuple[str, ...]:
@@ -193,6 +205,17 @@ def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str
         yield from (
             (point, test, float(kib) * KIB) for test, kib in zip(columns, row, strict=True) if test in told
         )
+
+
+def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Reading:
+    try:
+        found = engine.told(parameters, output)
+    except (ValueError, LookupError, TypeError) as error:
+        said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
+        raise ToolOutputError(f"fslab-engine did not keep to its protocol: {said}") from error
+    rates = {_name(parameters, test, point): rate for point, test, rate in found}
+    seconds = {_name(parameters, test, point): point[0] / rate for point, test, rate in found if rate}
+    return _reading(parameters, rates, seconds if parameters.threads == 1 else {})
 
 
 def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
