@@ -6,6 +6,7 @@
 #   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
 #   make packages   install every program that any study can use; make run installs only what its study needs
 #   make bench      fslab against its peers, side by side
+#   make wheel      wheels for x86-64 and aarch64           make wheel-test   install one without Rust and try it
 #
 # STUDY=loop-vm chooses another study, FSLAB_ARGS='--budget 1m' adds arguments.
 
@@ -18,7 +19,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 
-.PHONY: run test test-all test-repeat lint format bench screenshot packages build-packages test-packages setup
+.PHONY: run test test-all test-repeat lint format bench screenshot packages build-packages test-packages setup wheel wheel-test
 
 run: setup
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
@@ -63,6 +64,12 @@ bench: setup test-packages
 	$(VENV)/bin/python benches/fio_by_hand.py
 	$(VENV)/bin/python benches/engine/run.py --engine $(VENV)/bin/fslab-engine --rounds 5 --output target/engine-bench.md
 
+wheel: build-packages | $(UV)
+	packaging/wheel.sh $(UV) target/dist
+
+wheel-test: wheel
+	packaging/wheel-test.sh $(UV) target/dist
+
 setup: build-packages $(READY)
 
 # What is needed to build and install fslab itself.
@@ -77,6 +84,7 @@ packages: setup
 test-packages: setup
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages) \
 	    $$(command -v strace >/dev/null || echo strace) $$(command -v chromium >/dev/null || echo chromium)
+	@command -v iozone >/dev/null || packaging/iozone.sh target/iozone || echo "its tests are skipped" >&2
 
 $(UV):
 	python3 -m venv .tools
