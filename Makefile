@@ -29,11 +29,11 @@ run: setup
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 2 \* $$(nproc)) --dist worksteal --durations=10
 
 test: setup test-packages
-	cargo test --release --workspace --quiet
+	cargo test --workspace --quiet
 	$(PYTEST) -p no:randomly -m "not slow"
 
 test-all: setup test-packages
-	cargo test --release --workspace --quiet -- --include-ignored
+	cargo test --workspace --quiet -- --include-ignored
 	$(PYTEST) -p no:randomly
 
 # Looks for tests that depend on order, load or luck: N rounds in random order, a quarter of them under load.
@@ -46,7 +46,7 @@ lint: setup
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
 
 format: setup
 	$(VENV)/bin/ruff check --fix .

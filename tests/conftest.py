@@ -6,9 +6,11 @@ Tests neither wait for the disk nor depend on how quick it is.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,11 +19,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from tests import leaks
+from tests.hold import Hold
+
+from fslab.system import mounts
 
 GIB = 1 << 30
 SESSION = "fslab-test-"
 ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
+MEASURE = {"root", "e2e", "browser"}
+LOCK = Path(tempfile.gettempdir()) / f"fslab-tests-{os.geteuid()}.lock"
+GATE = LOCK.with_suffix(".gate")
 
 # IOzone is in no free component: packaging/iozone.sh brings it into this directory, or into another one.
 _IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "target/iozone")
@@ -43,7 +51,7 @@ def _session_directory() -> Path | None:
     if size < GIB:
         return None
     if ROOT:
-        made = Path(tempfile.mkdtemp(prefix=SESSION, dir="/var/tmp"))
+        made = Path(tempfile.mkdtemp(prefix=f"{SESSION}{os.getpid()}-", dir="/var/tmp"))
         mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "fslab-test", str(made)]
         if subprocess.run(mount, check=False, capture_output=True).returncode == 0:
             return made
@@ -51,13 +59,27 @@ def _session_directory() -> Path | None:
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK) or shutil.disk_usage(shared).free < GIB:
         return None
-    return Path(tempfile.mkdtemp(prefix=SESSION, dir=shared))
+    return Path(tempfile.mkdtemp(prefix=f"{SESSION}{os.getpid()}-", dir=shared))
+
+
+def _reap() -> None:
+    """Remove what sessions left that were killed."""
+    for parent in ("/var/tmp", "/dev/shm"):
+        for directory in Path(parent).glob(f"{SESSION}*"):
+            owner = directory.name.removeprefix(SESSION).partition("-")[0]
+            if (
+                owner.isdigit()
+                and not Path(f"/proc/{owner}").exists()
+                and directory.stat().st_uid == os.geteuid()
+            ):
+                leaks.detach_below(directory)
+                _remove(directory)
 
 
 def _remove(directory: Path) -> None:
-    if directory.is_mount():
+    for mount in reversed([each for each in mounts.mounted() if each.target.is_relative_to(directory)]):
         # Lazily: a test that left something busy has failed already and said so.
-        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+        subprocess.run(["umount", "--lazy", str(mount.target)], check=True)
     shutil.rmtree(directory)
 
 
@@ -66,6 +88,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Workers of xdist are given a directory below the one made here."""
     if hasattr(config, "workerinput") or config.option.basetemp:
         return
+    signal.signal(
+        signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT)
+    )  # so that it ends in good order
+    _reap()
     made = _session_directory()
     if made is not None:
         config.option.basetemp = str(made / "t")
@@ -99,6 +125,31 @@ def own_directories(
     for variable in ("FSLAB_STORE", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     return home
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[Hold]:
+    """Holds a campaign in a trial until the test lets it go on."""
+    directory = tmp_path / "hold"
+    directory.mkdir()
+    made = Hold(directory)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def machine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests that measure drop the machine's caches, which spoils the trials of others: a test marked ``alone`` counts
+    on sound trials, and runs while no other test measures, in whichever session."""
+    if request.path.parent.name not in MEASURE:
+        yield
+        return
+    alone = request.node.get_closest_marker("alone") is not None
+    with LOCK.open("a") as lock:
+        with GATE.open("a") as gate:  # first come, first served: who waits to be alone holds the others up
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(autouse=True)

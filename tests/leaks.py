@@ -6,6 +6,7 @@ Only what lies below the test's own directories or carries their name counts, so
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import time
 from pathlib import Path
 
@@ -17,6 +18,13 @@ LIMIT_S = 60.0  # on a busy machine; only a test that fails waits so long
 def of(*directories: Path) -> set[str]:
     """Every loop device, mount, runtime directory, journal, image and process that belongs to ``directories``."""
     return _devices(directories) | _files(directories) | _processes(directories)
+
+
+def detach_below(directory: Path) -> None:
+    """Detach loop devices whose images lie below a directory."""
+    for entry in sysfs.SYS.glob("block/loop*/loop/backing_file"):
+        if _below(Path(sysfs.text(entry) or "/"), (directory,)):
+            subprocess.run(["losetup", "--detach", f"/dev/{entry.parent.parent.name}"], check=False)
 
 
 def settled(*directories: Path) -> set[str]:

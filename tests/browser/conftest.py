@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+LIMIT_MS = 300_000  # on a busy machine; only a test that fails waits so long
 SCREENSHOTS = Path(__file__).parents[2] / "target/browser"
 
 
@@ -56,6 +57,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
         )
+        context.set_default_timeout(LIMIT_MS)
         contexts.append(context)
         page = context.new_page()
         found = Opened(page=page)

@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from tests.browser import campaigns
 from tests.browser.conftest import Opener
+from tests.hold import Hold
 
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 
 FSLAB = Path(sys.executable).parent / "fslab"
+LIMIT_S = 300.0
 
 
 @dataclass
@@ -33,7 +35,7 @@ class Server:
         return int(found[1])
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         found = (
@@ -77,7 +79,7 @@ def serve(store: Path) -> Iterator[Callable[..., Server]]:
     yield start
     for process in started:
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=20)
+        process.wait(timeout=LIMIT_S)
         assert process.stdout is not None
         process.stdout.close()
 
@@ -115,41 +117,39 @@ def test_a_campaign_that_was_killed_has_no_news(serve: Callable[..., Server], st
 
 STUDY = """\
 title: Live
-media: {here: {type: directory, path: .}}
-stacks: {here: {medium: here}}
+media: {{here: {{type: directory, path: .}}}}
+stacks: {{here: {{medium: here}}}}
 workloads:
-  files: {tool: engine, operation: small-files, files: 3000, size: 4k, operations: "create,delete"}
-trials: 6
+  held: {{tool: command, run: {run}, space: 1m}}
+trials: 3
 """
 
 
 def test_a_running_campaign_goes_on_in_the_page(
-    serve: Callable[..., Server], tmp_path: Path, opened: Opener
+    serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hold
 ) -> None:
     """A real campaign, watched from its first trial to its last without loading the page again."""
-    (tmp_path / "live.yaml").write_text(STUDY)
+    (tmp_path / "live.yaml").write_text(STUDY.format(run=hold.run))
     server = serve()
-    running = subprocess.Popen(
-        [FSLAB, "run", "live.yaml", "--store", tmp_path / "store.sqlite", "--json"], cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    argv = [str(FSLAB), "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]
+    running = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, text=True)
     try:
+        hold.reached(running)
         page = opened(server.address).page
-        link = page.get_by_role("link", name="Live")
-        while not link.count():
-            assert running.poll() is None
-            page.reload()
-        link.click()
-        page.locator("#live", has_text="running").wait_for(timeout=60_000)
+        page.get_by_role("link", name="Live").click()
+        page.locator("#live", has_text="running").wait_for()
         page.evaluate("window.loaded = 'once'")
-        page.locator("#live", has_text="finished, 6 trials stored").wait_for(timeout=120_000)
+        hold.release()
+        page.locator("#live", has_text="1 trial").wait_for()
+        hold.release_all()
+        page.locator("#live", has_text=re.compile(r"finished, \d+ trials stored")).wait_for()
         page.locator("h2", has_text="Machine and method").wait_for()
-        page.locator("details", has_text="6 stored").first.wait_for()
+        page.locator("details", has_text=re.compile(r"\d+ stored")).first.wait_for()
         assert page.evaluate("window.loaded") == "once"
-        assert running.wait(timeout=60) == 0
+        assert running.wait(timeout=LIMIT_S) == 0
     finally:
         running.terminate()
-        running.wait(timeout=60)
+        running.wait(timeout=LIMIT_S)
 
 
 def test_what_is_refused(serve: Callable[..., Server]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import Fslab, end, wait_for
+from tests.e2e.conftest import LIMIT_S, Fslab, end
+from tests.hold import Hold
 
 from fslab.system import loops, mounts, paths, proc
 
@@ -23,6 +24,25 @@ workloads:
   write: {tool: fio, rw: randwrite, bs: 4k, iodepth: 8, direct: true, size: 8m, runtime: 1s}
 trials: 3
 """
+
+
+HELD = """
+title: held
+media: {{memory: {{type: ram, size: 320m}}}}
+stacks: {{fs: {{medium: memory, filesystem: [ext4, xfs]}}}}
+workloads:
+  files: {{tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}}
+  held: {{tool: command, run: {run}, space: 1m}}
+trials: 3
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path, hold: Hold) -> Path:
+    """12 trials, of which 6 wait for the test in their measured run."""
+    path = tmp_path / "held.yaml"
+    path.write_text(HELD.format(run=hold.run))
+    return path
 
 
 @pytest.fixture
@@ -46,6 +66,7 @@ def planned(trials: list[dict[str, Any]]) -> int:
     return sum(trial["block"] < 3 for trial in trials)
 
 
+@pytest.mark.alone
 def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) -> None:
     done = fslab("run", study)
     assert "two file systems" in done.stdout
@@ -67,28 +88,30 @@ def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) 
     assert "finished" in fslab("results", "--list").stdout
 
 
+@pytest.mark.alone
 def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial(
-    fslab: Fslab, study: Path, own_directories: Path
+    fslab: Fslab, held: Path, hold: Hold, own_directories: Path
 ) -> None:
-    process = fslab.start("run", study)
-    # In the middle of a measured run: some trials are stored, and a tool of ours is at work on a mount.
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[4/12]"):
-            campaign = next(path.stem for path in (own_directories / "state").rglob("*.jsonl"))
-            break
-    wait_for(lambda: bool(proc.marked_processes(campaign)) and bool(loops_of(campaign)))
+    process = fslab.start("run", held, "--allow-commands")
+    for _ in range(3):
+        hold.reached(process)
+        hold.release()
+    hold.reached(process)  # a tool of ours is at work on a mount
+    campaign = next(path.stem for path in (own_directories / "state").rglob("*.jsonl"))
+    assert proc.marked_processes(campaign)
+    assert loops_of(campaign)
     end(process, signal.SIGKILL)
     before = fslab.trials()
-    assert 4 <= len(before) < 12
+    assert 3 <= len(before) < 12
     assert ours(own_directories), "the kill came too late to leave anything"
-    assert "killed" in fslab("results", "--list").stdout
+    assert "interrupted" in fslab("results").stdout
 
-    done = fslab("run", "--resume")
+    hold.release_all()
+    done = fslab("run", "--resume", "--allow-commands")
     assert "undone" in done.stderr
     after = fslab.trials()
     assert identities(after) == Counter(dict.fromkeys(identities(after), 1))
-    assert planned(after) == 12
+    assert len(after) == 12
     kept = {(trial["cell"]["id"], trial["block"]): trial["started"] for trial in after}
     assert all(kept[trial["cell"]["id"], trial["block"]] == trial["started"] for trial in before)
     assert not ours(own_directories)
@@ -101,9 +124,10 @@ def loops_of(campaign: str) -> list[Path]:
     return loops.attached_to(image)
 
 
-def test_clean_undoes_what_a_kill_left(fslab: Fslab, study: Path, own_directories: Path) -> None:
-    process = fslab.start("run", study)
-    wait_for(lambda: is_mounted(own_directories))
+def test_clean_undoes_what_a_kill_left(fslab: Fslab, held: Path, hold: Hold, own_directories: Path) -> None:
+    process = fslab.start("run", held, "--allow-commands")
+    hold.reached(process)
+    assert is_mounted(own_directories)
     end(process, signal.SIGKILL)
     said = fslab("clean").stdout
     assert "mount" in said
@@ -120,23 +144,27 @@ def is_mounted(own: Path) -> bool:
     )
 
 
-def test_clean_leaves_a_running_campaign_alone(fslab: Fslab, study: Path, own_directories: Path) -> None:
-    process = fslab.start("run", study)
-    wait_for(lambda: is_mounted(own_directories))
+def test_clean_leaves_a_running_campaign_alone(
+    fslab: Fslab, held: Path, hold: Hold, own_directories: Path
+) -> None:
+    process = fslab.start("run", held, "--allow-commands")
+    hold.reached(process)
     assert "nothing to undo" in fslab("clean").stdout
-    _, said = process.communicate(timeout=120)
+    assert is_mounted(own_directories)
+    hold.release_all()
+    _, said = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, said
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_unwinds_and_says_how_to_go_on(
-    signum: signal.Signals, fslab: Fslab, study: Path, own_directories: Path
+    signum: signal.Signals, fslab: Fslab, held: Path, hold: Hold, own_directories: Path
 ) -> None:
-    process = fslab.start("run", study)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[2/12]"):
-            break
+    process = fslab.start("run", held, "--allow-commands")
+    for _ in range(2):
+        hold.reached(process)
+        hold.release()
+    hold.reached(process)
     _, said = end(process, signum)
     assert process.returncode == 128 + signum
     assert "fslab run --resume" in said
@@ -155,6 +183,7 @@ def test_a_budget_stops_in_time_and_can_be_extended(fslab: Fslab, study: Path) -
     assert fslab.json("results", "--json")["status"] == "finished"
 
 
+@pytest.mark.alone
 def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> None:
     fslab("run", study, "--trials", "1", "--scale", "0.5")
     (before,) = fslab.json("results", "--list", "--json")
@@ -167,6 +196,7 @@ def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> 
     assert "already" in refused.stderr
 
 
+@pytest.mark.alone
 def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> None:
     changes = (
         "stacks.fs.filesystem=ext4",

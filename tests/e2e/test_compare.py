@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import Fslab
 
+pytestmark = pytest.mark.alone
+
 STUDY = """
 title: twice the same
 media: {here: {type: directory, path: .}}

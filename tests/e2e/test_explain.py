@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import Fslab
 
+pytestmark = pytest.mark.alone
+
 # Small enough for a test, and with an effect that no noise hides: each byte twice.
 STUDY = """
 title: what journalling data costs

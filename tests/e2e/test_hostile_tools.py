@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import Fslab
 
+pytestmark = pytest.mark.alone
+
 SECRET = "what the tool was never given"
 # By the size that it is asked for; $report is where fio writes its document.
 FIO = """#!/bin/bash

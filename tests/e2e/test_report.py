@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import Fslab
 
+pytestmark = pytest.mark.alone
+
 STUDY = """\
 title: A & <b> report
 media: {here: {type: directory, path: .}}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from tests.e2e.conftest import FSLAB
+from tests.e2e.conftest import FSLAB, LIMIT_S
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
@@ -106,7 +106,7 @@ def on_terminal(store: Path, *options: str, **environment: str) -> str:
             break
         said += piece
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=LIMIT_S) == 0
     return said.decode().replace("\r\n", "\n")
 
 

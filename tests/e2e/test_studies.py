@@ -10,7 +10,7 @@ from tests.e2e.conftest import Fslab
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 IMPOSSIBLE = """
 title: one that no kernel here has

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.e2e.conftest import Fslab
+
+pytestmark = pytest.mark.alone
 
 STUDY = """
 title: one workload that is too short, one that is not

@@ -67,6 +67,7 @@ def test_warm_does_not_remount(site: Site) -> None:
     assert [command.stage for command in record.provenance.commands].count("mount") == 1
 
 
+@pytest.mark.alone
 def test_a_cold_buffered_read_comes_from_the_device(site: Site) -> None:
     reading = {"rw": "read", "bs": "64k", "direct": False, "size": "64m"}
     cold = run(site, cell(parameters=reading))
