@@ -25,16 +25,17 @@ run: setup
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
 	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
 
-# Most tests wait rather than compute: twice as many workers as CPUs.
-PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 2 \* $$(nproc)) --dist worksteal --durations=10
+# Most tests wait rather than compute: twice as many workers as CPUs. Shuffled, so that each has its share of the slow
+# ones, but alike each time: make test-repeat changes the order.
+PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 2 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
 test: setup test-packages
 	cargo test --workspace --quiet
-	$(PYTEST) -p no:randomly -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: setup test-packages
 	cargo test --workspace --quiet -- --include-ignored
-	$(PYTEST) -p no:randomly
+	$(PYTEST)
 
 # Looks for tests that depend on order, load or luck: N rounds in random order, a quarter of them under load.
 N ?= 20

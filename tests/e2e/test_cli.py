@@ -164,7 +164,7 @@ def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (("run", "here", "--budget", "0"), "no time at all"),
+        (("run", "here", "--budget", "0"), "must be greater than zero"),
         (("run", "here", "--budget", "soon"), "not a duration"),
         (("run", "--resume", "--set", "trials=3"), "stays as it is"),
         (("run", "--resume", "--dry-run"), "--dry-run"),

@@ -52,7 +52,7 @@ def home(tmp_path: Path) -> Path:
 def test_the_directory_is_measured(home: Path) -> None:
     done = as_nobody(home, "run", "here", "--set", "trials=1", "--set", "workloads.random-write.runtime=1s")
     assert done.returncode == 0, done.stderr
-    assert "write iops" in done.stdout
+    assert "random-write" in done.stdout
     assert "With root" in done.stdout
     left = {path.name for path in home.iterdir()}
     assert left == {".local", ".cache"}, "only the store, and what the page's charts are drawn with"

@@ -26,7 +26,7 @@ def test_invalid_trials_are_kept_and_left_out_in_plain_sight(fslab: Fslab, tmp_p
     study = tmp_path / "short.yaml"
     study.write_text(STUDY % place)
     shown = fslab("run", study).stdout
-    assert "invalid, too short" in shown
+    assert "invalid: the measurement was too short" in shown
     trials = {(trial["workload"]["name"], trial["block"]): trial for trial in fslab.trials()}
     assert len(trials) == 4
     for (workload, _), trial in trials.items():

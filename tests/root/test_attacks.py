@@ -248,6 +248,7 @@ class TestStoredCampaigns:
             pass
 
 
+@pytest.mark.alone  # a setting is the whole machine's
 def test_two_campaigns_do_not_tune_at_once(site: Site) -> None:
     swappiness = Path("/proc/sys/vm/swappiness")
     found = swappiness.read_text()

@@ -162,6 +162,7 @@ def test_a_file_system_remade_after_an_interruption_is_said(site: Site) -> None:
     assert "filesystem_remade" in [warning.kind for warning in record.validity]
 
 
+@pytest.mark.alone  # a setting is the whole machine's
 def test_tuning_is_set_and_put_back(site: Site) -> None:
     from pathlib import Path
 

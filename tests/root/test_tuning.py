@@ -24,6 +24,8 @@ KILLED = """
 import os, signal
 from fslab.campaign.journal import CampaignJournal
 from fslab.machine import tuning
+
+pytestmark = pytest.mark.alone  # settings are the whole machine's
 wanted = {"vm.swappiness": "13", "vm.dirty_bytes": "67108864"}
 with CampaignJournal("test-0009") as journal, tuning.tuned(wanted, journal):
     os.kill(os.getpid(), signal.SIGKILL)
