@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +89,30 @@ def test_an_exception_while_waiting_ends_the_child(monkeypatch: pytest.MonkeyPat
     assert proc.marked_processes(f"test-{os.getpid()}") == []
 
 
+def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It arrives when the process exists and nothing knows it yet."""
+    started: list[int] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGTERM)
+
+    before = {signum: signal.getsignal(signum) for signum in signals.CAUGHT}
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    monkeypatch.setattr(signals._State, "leaving", False)
+    signals.install()
+    try:
+        with pytest.raises(InterruptedBySignal):
+            proc.run([PYTHON, "-c", "import time; time.sleep(60)"])
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    assert started
+    assert not [pid for pid in started if _alive(pid)]
+
+
 def test_usage_is_that_of_the_process() -> None:
     done = proc.run([PYTHON, "-c", "x = bytearray(100_000_000); [i for i in range(2_000_000)]"])
     assert done.usage.user_s > 0.01
@@ -94,7 +121,6 @@ def test_usage_is_that_of_the_process() -> None:
 
 
 def test_our_own_handlers_are_not_installed_by_importing() -> None:
-    import signal
-
-    assert signal.getsignal(signal.SIGTERM) in {signal.SIG_DFL, None}
+    code = "import signal, fslab.system.proc; print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
+    assert proc.run([PYTHON, "-c", code]).stdout == "True\n"
     assert signals.CAUGHT

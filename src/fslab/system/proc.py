@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from fslab.system import oom
+from fslab.system import oom, signals
 
 log = logging.getLogger("fslab.proc")
 
@@ -89,18 +89,15 @@ def run(
     line = shell_line(argv)
     log.info("+ %s", line)
     out, err = _capture_file("stdout"), _capture_file("stderr")
+    child: subprocess.Popen[bytes] | None = None
     try:
         started = time.monotonic()
-        try:
-            with oom.expendable():
-                child = subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
-                    env=environment(env), start_new_session=True, close_fds=True,
-                )  # fmt: skip
-        except FileNotFoundError as error:
-            raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
-        except ValueError as error:  # a NUL character
-            raise failure(f"cannot be run: {error}", where=line) from error
+        # A signal between the start and the assignment would leave a process that nothing ends.
+        with signals.shielded(), oom.expendable():
+            child = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
+                env=environment(env), start_new_session=True, close_fds=True,
+            )  # fmt: skip
         usage = _wait(child, timeout_s, line, lambda: _look((out, err), line, watch))
         duration_s = time.monotonic() - started
         _check_length((out, err), line)
@@ -108,7 +105,18 @@ def run(
             argv=tuple(argv), returncode=child.returncode, stdout=_contents(out), stderr=_contents(err),
             duration_s=duration_s, usage=usage,
         )  # fmt: skip
+    except FileNotFoundError as error:
+        if child is None:
+            raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
+        raise
+    except ValueError as error:  # a NUL character
+        if child is None:
+            raise failure(f"cannot be run: {error}", where=line) from error
+        raise
     finally:
+        if child is not None and child.returncode is None:
+            end_group(child.pid)
+            child.returncode = -signal.SIGKILL
         os.close(out)
         os.close(err)
     if check and done.returncode != 0:
@@ -170,7 +178,7 @@ def start(
     """
     log.info("+ %s", shell_line(argv))
     try:
-        with contextlib.nullcontext() if kept else oom.expendable():
+        with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
             process = subprocess.Popen(
                 argv, stdin=stdin, stdout=output, stderr=output if errors is None else errors, cwd=cwd,
                 env=environment(env), start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
@@ -255,7 +263,6 @@ def _look(captured: Sequence[int], line: str, watch: Callable[[], None] | None) 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Callable[[], None]) -> Usage:
     pidfd = os.pidfd_open(child.pid)
-    ended = False
     deadline = time.monotonic() + timeout_s
     try:
         poller = select.poll()
@@ -267,14 +274,11 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Cal
                     f"still running after {timeout_s:.0f} s, ended", where=line,
                     hint="raise 'time_limit' in the study if the workload needs longer",
                 )  # fmt: skip
-        _, status, resources = os.wait4(child.pid, 0)
-        ended = True
+        with signals.shielded():  # what is waited for is never ended: its number may be another's by then
+            _, status, resources = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
     finally:
         os.close(pidfd)
-        if not ended:
-            end_group(child.pid)
-            child.returncode = -signal.SIGKILL
-    child.returncode = os.waitstatus_to_exitcode(status)
     return Usage(
         user_s=resources.ru_utime,
         system_s=resources.ru_stime,

@@ -39,6 +39,7 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         _State.shields -= 1
+    # An error of the block comes first; a signal that was noted waits for the next block's end.
     if _State.shields == 0 and _State.noted is not None:
         signum, _State.noted = _State.noted, None
         _leave(signum)
