@@ -86,7 +86,7 @@ def test_a_job_file_has_figures_of_each_job(site: Site) -> None:
 
 
 def test_a_job_file_that_fio_refuses_fails_before_the_run(site: Site) -> None:
-    found = run(site, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=read\nioengine=none-such\n"})
+    found = run(site, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=banana\n"})
     assert found.status is Status.FAILED
     assert [command.stage for command in found.provenance.commands][-1] == "prepare"
 

@@ -20,12 +20,13 @@ from fslab.system import sysfs
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 
+pytestmark = pytest.mark.alone  # settings are the whole machine's
+
 KILLED = """
 import os, signal
 from fslab.campaign.journal import CampaignJournal
 from fslab.machine import tuning
 
-pytestmark = pytest.mark.alone  # settings are the whole machine's
 wanted = {"vm.swappiness": "13", "vm.dirty_bytes": "67108864"}
 with CampaignJournal("test-0009") as journal, tuning.tuned(wanted, journal):
     os.kill(os.getpid(), signal.SIGKILL)
