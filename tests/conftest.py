@@ -70,7 +70,7 @@ def _reap() -> None:
             if (
                 owner.isdigit()
                 and not Path(f"/proc/{owner}").exists()
-                and directory.stat().st_uid == os.geteuid()
+                and directory.lstat().st_uid == os.geteuid()  # a link of somebody else is theirs
             ):
                 leaks.detach_below(directory)
                 _remove(directory)

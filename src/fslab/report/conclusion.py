@@ -254,7 +254,7 @@ def _of_campaign(report: Report) -> list[Important]:
                 hint="--precision accounts for repeated looks",
             )
         )
-    return [*found, *_independence(report)]
+    return [*found, *_uncorrected(report), *_independence(report)]
 
 
 def _independence(report: Report) -> list[Important]:
