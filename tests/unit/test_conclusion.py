@@ -209,3 +209,10 @@ def test_differences_that_autocorrelation_could_make_are_counted() -> None:
     said = [each.what for each in conclude(near).warnings]
     assert "1 of 2 differences hold only if trials are independent" in said
     assert not any("independent" in each.what for each in conclude(three()).warnings)
+
+
+def test_differences_that_fail_the_correction_are_counted() -> None:
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    noisy = report(planned, measured(planned, {"ext4": 0.95, "xfs": 1.0, "btrfs": 0.9}, noise=0.06))
+    said = [each.what for each in conclude(noisy).warnings]
+    assert "1 of 1 differences are not significant after Holm correction" in said
