@@ -18,12 +18,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import Moment
 from fslab.stats.interval import median_interval
-from fslab.storage import Site, stack
+from fslab.storage import Workspace, stack
 from fslab.system import cache, proc
 from fslab.workloads import REGISTRY, Job
 
@@ -49,10 +49,10 @@ def main() -> int:
         filesystem=arguments.filesystem,
     )
     good = True
-    with sites.opened(campaigns.new_id(), frozenset()) as site, ExitStack() as undo:
-        up = stack.build(spec, site, undo, slot="m", make=True)
+    with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
+        up = stack.build(spec, workspace, undo, slot="m", make=True)
         for name, job in JOBS.items():
-            ratios = compare(site, up, {**job, "runtime": arguments.runtime}, arguments.pairs)
+            ratios = compare(workspace, up, {**job, "runtime": arguments.runtime}, arguments.pairs)
             found = median_interval(ratios, coverage=0.9)
             middle = found.median or 0.0
             span = (
@@ -65,11 +65,11 @@ def main() -> int:
     return 0 if good else 1
 
 
-def compare(site: Site, up: stack.Stack, job: dict[str, object], pairs: int) -> list[float]:
+def compare(workspace: Workspace, up: stack.Stack, job: dict[str, object], pairs: int) -> list[float]:
     """IOPS under fslab ÷ IOPS by hand, pair by pair."""
     workload = REGISTRY.get("fio")
     parameters = workload.parse_parameters(job)
-    report = site.runtime / "scratch" / "fio.json"
+    report = workspace.runtime / "scratch" / "fio.json"
     ratios = []
     for pair in range(pairs):
         commands = workload.commands(
@@ -77,7 +77,7 @@ def compare(site: Site, up: stack.Stack, job: dict[str, object], pairs: int) -> 
         )
         if pair == 0:
             for argv in commands.prepare:
-                site.run("prepare", argv, cwd=up.work)
+                workspace.run("prepare", argv, cwd=up.work)
         iops = {}
         for way in random.sample(["fslab", "hand"], 2):
             up.flush()
@@ -85,7 +85,7 @@ def compare(site: Site, up: stack.Stack, job: dict[str, object], pairs: int) -> 
             if way == "fslab":
                 watch = Watch(up)
                 watch.snapshot(Moment.BEFORE)
-                site.run("run", commands.run, cwd=up.work)
+                workspace.run("run", commands.run, cwd=up.work)
                 watch.snapshot(Moment.END)
             else:
                 subprocess.run(

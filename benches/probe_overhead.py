@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import REGISTRY as PROBES
@@ -48,8 +48,8 @@ def main() -> int:
     spec = StackSpec(name="a", medium=medium, filesystem=arguments.filesystem)
     iops: dict[str, dict[int, float]] = {arm: {} for arm in ARMS}
     snapshots: list[float] = []
-    with sites.opened("probe-overhead", frozenset()) as site, Teardown() as undo:
-        up = stack.build(spec, site, undo, slot="m", make=True)
+    with workspaces.opened("probe-overhead", frozenset()) as workspace, Teardown() as undo:
+        up = stack.build(spec, workspace, undo, slot="m", make=True)
         measure(up, arguments.seconds, arguments.depth)  # lays the file out
         if arguments.costs:
             print_costs(up)

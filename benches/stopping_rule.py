@@ -27,12 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
-from fslab.stats.compare import INDEPENDENCE_LEAST, Method, RatioEstimate
-from fslab.stats.detect import detectable
+from fslab.stats.compare import INDEPENDENCE_LEAST, ComparisonMethod, RatioEstimate
 from fslab.stats.differences import Located, locate
 from fslab.stats.goal import Goal
 from fslab.stats.interval import Interval
 from fslab.stats.paired import takes_ranks
+from fslab.stats.power import detectable
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
@@ -382,7 +382,7 @@ def _kept(rule: Rule | None, looks: Looks | None, blocks: int, count: int) -> li
 
 
 def _promise(low: float, high: float, widening: float, *, blocks: int, coverage: float) -> float:
-    method = Method.SIGNED_RANK if takes_ranks(blocks, coverage) else Method.PAIRED_T
+    method = ComparisonMethod.SIGNED_RANK if takes_ranks(blocks, coverage) else ComparisonMethod.PAIRED_T
     found = detectable(
         RatioEstimate(
             n_a=blocks, n_b=blocks, ratio=1.0, p_value=None, reason=None, needed=3, method=method,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fslab.abilities import Ability
-from fslab.features import Answer, Examination, Finding
+from fslab.features import Examination, FeatureFinding, Support
 from fslab.storage.filesystems import REGISTRY
 
 
@@ -12,13 +12,13 @@ def able(found: Examination) -> dict[Ability, bool]:
     findings = found.findings
     direct = findings["direct-io"]
     return {
-        Ability.DIRECT_READS: direct.answer is Answer.VALUE and direct.value != "writes only",
-        Ability.DIRECT_WRITES: direct.answer is Answer.VALUE and direct.value != "reads only",
+        Ability.DIRECT_READS: direct.answer is Support.VALUE and direct.value != "writes only",
+        Ability.DIRECT_WRITES: direct.answer is Support.VALUE and direct.value != "reads only",
         Ability.FALLOCATE: "allocate" in (findings["fallocate"].detail or "").split(", "),
-        Ability.HARD_LINKS: findings["hard-links"].answer is Answer.VALUE,
-        Ability.XATTR: findings["xattr"].answer is Answer.VALUE,
+        Ability.HARD_LINKS: findings["hard-links"].answer is Support.VALUE,
+        Ability.XATTR: findings["xattr"].answer is Support.VALUE,
         Ability.SPARSE: findings["holes"].detail != "what was never written takes room",
-        Ability.REFLINK: findings["reflink"].answer is Answer.YES,
+        Ability.REFLINK: findings["reflink"].answer is Support.YES,
         Ability.CASE: findings["case-folding"].detail != "always",
     }
 
@@ -35,7 +35,7 @@ def check_declared(found: Examination, *, but: frozenset[Ability] = frozenset())
     check_largest(found.findings["largest-file"], limits.largest_file_bytes)
 
 
-def check_largest(finding: Finding, declared: int | None) -> None:
+def check_largest(finding: FeatureFinding, declared: int | None) -> None:
     assert isinstance(finding.value, int)
     if declared is None:
         assert finding.value >= 1 << 40

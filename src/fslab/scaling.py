@@ -20,14 +20,14 @@ _TOLERANCE = 1.4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class ScaledAmount:
     """What an amount becomes: ``value`` as a study would write it, ``share`` of what it was."""
 
     value: Scalar
     share: float
 
 
-Changes = Mapping[str, Change]
+Changes = Mapping[str, ScaledAmount]
 
 
 class Scaled(Frozen):
@@ -40,12 +40,12 @@ class Scaled(Frozen):
     floor: bool
 
 
-def on_floor(change: Change, factor: float) -> bool:
+def on_floor(change: ScaledAmount, factor: float) -> bool:
     """Whether it is clearly more than its share."""
     return change.share > factor * _TOLERANCE
 
 
-def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes: int = 1) -> Change:
+def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes: int = 1) -> ScaledAmount:
     """A size, in whole pages, or MiB from 16 MiB on, and a multiple of ``unit_bytes``.
 
     Never below ``least_bytes``, unless less was written. Units larger than the steps are filled up: what is a
@@ -59,29 +59,31 @@ def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes:
     after = max(fitted(wanted / grain), 1) * grain
     if after < min(least_bytes, before):
         after += grain
-    return Change(value=shown_size(after), share=after / before if before else 1.0)
+    return ScaledAmount(value=shown_size(after), share=after / before if before else 1.0)
 
 
-def count(written: int, factor: float, *, least: int = 1, unit: int = 1) -> Change:
+def count(written: int, factor: float, *, least: int = 1, unit: int = 1) -> ScaledAmount:
     """A number of things, a multiple of ``unit``; never below ``least``, unless less was written."""
     wanted = max(written * factor, min(least, written))
     after = max(round(wanted / unit), 1) * unit
-    return Change(value=after, share=after / written if written else 1.0)
+    return ScaledAmount(value=after, share=after / written if written else 1.0)
 
 
-def duration(written: str | float, factor: float, *, least_s: float = 1.0, whole_s: bool = False) -> Change:
+def duration(
+    written: str | float, factor: float, *, least_s: float = 1.0, whole_s: bool = False
+) -> ScaledAmount:
     """A time in whole milliseconds, or whole seconds; never below ``least_s``, unless less was written."""
     before = parse_duration(written)
     wanted = max(before * factor, min(least_s, before))
     if whole_s:
         after = max(round(wanted), 1)
-        return Change(value=after, share=after / before)
+        return ScaledAmount(value=after, share=after / before)
     milliseconds = max(round(wanted * 1000), 1)
     value = f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
-    return Change(value=value, share=milliseconds / 1000 / before)
+    return ScaledAmount(value=value, share=milliseconds / 1000 / before)
 
 
-def number(written: float, factor: float) -> Change:
+def number(written: float, factor: float) -> ScaledAmount:
     """Any number, to four significant digits."""
     after = float(f"{written * factor:.4g}")
-    return Change(value=after, share=after / written)
+    return ScaledAmount(value=after, share=after / written)

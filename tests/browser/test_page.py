@@ -9,7 +9,7 @@ from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
 from fslab.record import Value
 from fslab.report.page import assemble, render
-from fslab.report.page.model import Claim, Page, Statement
+from fslab.report.page.model import Page, PageClaim, PageStatement
 from fslab.report.sources import comparisons
 from fslab.units import Unit
 
@@ -27,10 +27,12 @@ MARKS = """id => {
 @pytest.fixture(scope="module")
 def page() -> Page:
     campaign, trials = campaigns.small()
-    statement = Statement(says="btrfs writes <b>twice</b>", sure="observed", evidence=("2.0 bytes per byte",))
-    claim = Claim(says="xfs > ext4", published="holds", verdict="holds", evidence="2.00 (1.9–2.1)")
+    statement = PageStatement(
+        says="btrfs writes <b>twice</b>", sure="observed", evidence=("2.0 bytes per byte",)
+    )
+    claim = PageClaim(says="xfs > ext4", published="holds", verdict="holds", evidence="2.00 (1.9–2.1)")
     return assemble.page(
-        [assemble.Source(campaign=campaign, trials=trials, statements=(statement,), claims=(claim,))]
+        [assemble.CampaignSource(campaign=campaign, trials=trials, statements=(statement,), claims=(claim,))]
     )
 
 
@@ -194,7 +196,7 @@ def test_fields_over_two_numbers(opened: Opener) -> None:
     trials = [
         campaigns.trial(cell, block, 1000.0 * (block + 1), raw={}) for cell in planned for block in range(4)
     ]
-    made = assemble.page([assemble.Source(campaign=campaigns.campaign(planned), trials=trials)])
+    made = assemble.page([assemble.CampaignSource(campaign=campaigns.campaign(planned), trials=trials)])
     shown = drawn(opened(render.html(made))).page
     assert shown.evaluate(MARKS, "sweep-w-write_iops") == {"field": 18, "figure": 18}
 
@@ -209,8 +211,8 @@ def test_two_campaigns_side_by_side(opened: Opener) -> None:
         for each in trials
     ]
     sources = [
-        assemble.Source(campaign=first, trials=trials),
-        assemble.Source(campaign=first.model_copy(update={"id": "later"}), trials=halved),
+        assemble.CampaignSource(campaign=first, trials=trials),
+        assemble.CampaignSource(campaign=first.model_copy(update={"id": "later"}), trials=halved),
     ]
     found = drawn(opened(render.html(assemble.page(sources, comparisons(sources)))))
     shown = found.page
@@ -224,7 +226,7 @@ def test_two_campaigns_side_by_side(opened: Opener) -> None:
 
 def test_many_workloads_open_one_by_one(opened: Opener) -> None:
     campaign, trials = campaigns.many(90)
-    found = opened(render.html(assemble.page([assemble.Source(campaign=campaign, trials=trials)])))
+    found = opened(render.html(assemble.page([assemble.CampaignSource(campaign=campaign, trials=trials)])))
     shown = found.page
     assert shown.locator("details.workload").count() == 90
     assert shown.locator("table.heat tbody tr").count() == 60

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.machine.kinds import REGISTRY
@@ -39,8 +39,8 @@ def guests(own_directories: Path) -> Iterator[Guests]:
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
     campaign = campaigns.new_id()
     leaders: list[int] = []
-    with sites.opened(campaign, frozenset()) as site:
-        made = Guests(site=site, machine={"hostname": "host"})
+    with workspaces.opened(campaign, frozenset()) as workspace:
+        made = Guests(workspace=workspace, machine={"hostname": "host"})
         yield made
         leaders += [guest.child.pid for guest in made.running]
     deadline = time.monotonic() + 5  # a large one takes a moment to give its memory back

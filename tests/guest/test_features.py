@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.feature_facts import NEEDED, check_declared
 
-from fslab.campaign.examine import Request, in_guest
+from fslab.campaign.feature_tests import Request, in_guest
 from fslab.campaign.guests import Guests
 from fslab.cell import MachineSpec
-from fslab.features import Answer, Examination
+from fslab.features import Examination, Support
 
 UML = MachineSpec(type="uml")
 
@@ -26,7 +26,7 @@ def test_what_f2fs_and_nilfs2_and_vfat_can_do(guests: Guests) -> None:
     only = ("checksums", "snapshots", "timestamps", "largest-file", "case-folding", "direct-io")
     f2fs, nilfs2, vfat = (examined(guests, name, *only).findings for name in ("f2fs", "nilfs2", "vfat"))
     assert f2fs["largest-file"].value == 4_329_687_105_536, "1057052516 blocks of 4 KiB"
-    assert (f2fs["checksums"].answer, f2fs["timestamps"].value) == (Answer.NO, 1)
+    assert (f2fs["checksums"].answer, f2fs["timestamps"].value) == (Support.NO, 1)
     assert nilfs2["snapshots"].detail == "checkpoints, read-only"
     assert nilfs2["direct-io"].value == "reads only"
     assert (vfat["timestamps"].value, vfat["largest-file"].value) == (2_000_000_000, (4 << 30) - 1)

@@ -33,9 +33,9 @@ def spec(
 
 
 def inside(guests: Guests, function: str, **arguments: Any) -> Any:
-    """What a function of ``layouts_inside`` answers."""
+    """What a function of ``layouts_in_guest`` answers."""
     words = json.dumps({key: _plain(value) for key, value in arguments.items()})
-    module = ("-m", "tests.guest.layouts_inside", function, guests.site.campaign, words)
+    module = ("-m", "tests.guest.layouts_in_guest", function, guests.workspace.campaign, words)
     argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
     request = {"do": "command", "argv": argv, "timeout_s": 100}
     done = guests.ask(spec("single"), "m", request, timeout_s=120)
@@ -101,7 +101,7 @@ def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, gu
 
 @pytest.mark.parametrize("layout", [name if name == "md-raid1" else slow(name) for name in KERNEL_S])
 def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, guests: Guests) -> None:
-    kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.site.campaign)
+    kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.workspace.campaign)
     seen = inside(guests, "crash", spec=spec(layout, disks=3), count=3, size="100m")
     assert seen["held"] == 3
     assert [kind for kind, _ in seen["done"]] == ["mount", kind]

@@ -41,7 +41,7 @@ def in_qemu(kernel: str, filesystem: str) -> Cell:
 def test_a_stock_kernel_serves_a_batch(guests: Guests, kernel: str) -> None:
     for block, name in enumerate(("ext4", "f2fs")):
         wanted = in_qemu(kernel, name)
-        record = guests.run(wanted, TrialKey(campaign=guests.site.campaign, block=block, seed=7))
+        record = guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))
         assert record.status in {Status.OK, Status.INVALID}, record.error
         assert record.metrics["write_iops"].value
         machine = record.provenance.machine

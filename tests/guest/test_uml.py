@@ -23,7 +23,7 @@ from fslab.record import Status, TrialRecord
 
 
 def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
-    return guests.run(wanted, TrialKey(campaign=guests.site.campaign, block=block, seed=7))
+    return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))
 
 
 def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
 
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.system import loops, proc, sysfs
 
 MIB = 1 << 20
@@ -26,8 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with sites.opened(new_id(), frozenset()) as opened:
+def workspace() -> Iterator[Workspace]:
+    with workspaces.opened(new_id(), frozenset()) as opened:
         yield opened
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import site as sites
-from fslab.campaign import undo
+from fslab.campaign import cleanup
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal, default_directory
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import BusyError, FslabError, UnsafeError, UsageError
 from fslab.machine import tuning
-from fslab.storage import Site, guard, stack
+from fslab.storage import Workspace, guard, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
 from fslab.system import loops, mounts
@@ -80,26 +80,28 @@ class TestDevicesInUse:
         path, same = stable(device), stable(device)
         options, others = DEVICE.parse_options({"path": path}), DEVICE.parse_options({"path": same})
         with (
-            sites.opened(new_id(), frozenset({path})) as first,
-            sites.opened(new_id(), frozenset({same})) as second,
+            workspaces.opened(new_id(), frozenset({path})) as first,
+            workspaces.opened(new_id(), frozenset({same})) as second,
             ExitStack() as undone,
         ):
             DEVICE.provide(options, first, "slot", undone)
             with pytest.raises(BusyError):
                 DEVICE.provide(others, second, "slot", undone)
-        with sites.opened(new_id(), frozenset({same})) as second, ExitStack() as undone:
+        with workspaces.opened(new_id(), frozenset({same})) as second, ExitStack() as undone:
             DEVICE.provide(others, second, "slot", undone)
 
 
 class TestHostileDirectories:
-    def test_an_image_that_its_directory_s_owner_exchanges(self, site: Site, tmp_path: Path) -> None:
+    def test_an_image_that_its_directory_s_owner_exchanges(
+        self, workspace: Workspace, tmp_path: Path
+    ) -> None:
         victim = tmp_path / "victim"
         victim.write_bytes(b"precious" * MIB)
-        image = _loop.image_for(tmp_path, site, "m", 8 * MIB)
+        image = _loop.image_for(tmp_path, workspace, "m", 8 * MIB)
         image.rename(tmp_path / "taken away")
         image.symlink_to(victim)
         with ExitStack() as undone, pytest.raises(UnsafeError, match="exchanged"):
-            _loop.attach(image, site, undone, expect_direct=False)
+            _loop.attach(image, workspace, undone, expect_direct=False)
         assert not loops.attached_to(victim)
         assert victim.read_bytes() == b"precious" * MIB
 
@@ -109,15 +111,15 @@ class TestHostileDirectories:
             own_directories / "elsewhere"
         ).mkdir()
         real.symlink_to(own_directories / "elsewhere")
-        with sites.opened(new_id(), frozenset()) as site, ExitStack() as undone:
-            up = stack.build(spec(medium="loop"), site, undone, slot="m", make=True)
+        with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undone:
+            up = stack.build(spec(medium="loop"), workspace, undone, slot="m", make=True)
             assert up.device is not None
             assert up.device.facts["backing_filesystem"]
         # That no loop device is left is seen by the fixture.
 
     @pytest.mark.parametrize("name", [b"latin1-\xe9", b"form\x0cfeed", "line\u2028separator".encode()])
     def test_another_user_s_mount_and_loop_of_a_strange_name(
-        self, name: bytes, site: Site, tmp_path: Path, shell: Any
+        self, name: bytes, workspace: Workspace, tmp_path: Path, shell: Any
     ) -> None:
         directory = tmp_path / os.fsdecode(name)
         image = tmp_path / (os.fsdecode(name) + ".img")
@@ -127,7 +129,7 @@ class TestHostileDirectories:
         shell("mount", "-t", "tmpfs", "somebody", directory)
         try:
             with ExitStack() as undone:
-                stack.build(spec(), site, undone, slot="m", make=True)
+                stack.build(spec(), workspace, undone, slot="m", make=True)
         finally:
             shell("umount", directory)
             loops.detach(image)
@@ -146,7 +148,7 @@ class TestJournals:
         victim = tmp_path / "fslab-planted-m"
         victim.mkdir()
         path = self.plant(victim, NOBODY)
-        done, failures = undo.clean_all()
+        done, failures = cleanup.clean_all()
         assert victim.exists()
         assert not done
         assert "another user" in str(failures[0])
@@ -157,7 +159,7 @@ class TestJournals:
         victim.mkdir()
         path = self.plant(victim)
         path.chmod(0o666)
-        assert undo.clean_all()[1]
+        assert cleanup.clean_all()[1]
         assert victim.exists()
         path.unlink()
 
@@ -167,7 +169,7 @@ class TestJournals:
         path = self.plant(victim)
         other = path.rename(tmp_path / "elsewhere.jsonl")
         path.symlink_to(other)
-        assert undo.clean_all()[1]
+        assert cleanup.clean_all()[1]
         assert victim.exists()
         path.unlink()
 
@@ -177,7 +179,7 @@ class TestJournals:
         with CampaignJournal("planted") as journal:
             journal.path.unlink()
             self.plant(victim, NOBODY)
-            assert undo.undo_pending(journal) == []
+            assert cleanup.undo_pending(journal) == []
         assert victim.exists()
 
     @pytest.mark.parametrize("kind", ["tree", "image", "mount", "directory"])
@@ -185,7 +187,7 @@ class TestJournals:
         victim = tmp_path / "precious"
         victim.write_text("data") if kind == "image" else victim.mkdir()
         path = self.plant(victim, kind=kind)
-        assert "not of this campaign" in str(undo.clean_all()[1][0])
+        assert "not of this campaign" in str(cleanup.clean_all()[1][0])
         assert victim.exists()
         path.unlink()
 
@@ -193,7 +195,7 @@ class TestJournals:
         victim = tmp_path / "passwd"
         victim.write_text("root")
         path = self.plant(Path(f"{victim}=evil"), kind="tuning")
-        assert undo.clean_all()[1]
+        assert cleanup.clean_all()[1]
         assert victim.read_text() == "root"
         path.unlink()
 
@@ -204,10 +206,10 @@ class TestJournals:
             journal.will_create("directory", str(target))
         (tmp_path / "fslab-test-0004-t").mkdir()
         (target / "not empty").mkdir(parents=True)
-        assert undo.clean_all()[1]
+        assert cleanup.clean_all()[1]
         assert not (tmp_path / "fslab-test-0004-t").exists()
         (target / "not empty").rmdir()
-        assert undo.clean_all()[1] == []
+        assert cleanup.clean_all()[1] == []
 
     def test_an_entry_that_the_full_disk_cut_short_is_no_entry(self, tmp_path: Path, shell: Any) -> None:
         small = tmp_path / "small"
@@ -239,25 +241,25 @@ class TestStoredCampaigns:
             {"mount_options": "noatime,X-mount.mkdir"},
         ],
     )
-    def test_a_stack_that_no_study_could_have(self, more: dict[str, Any], site: Site) -> None:
+    def test_a_stack_that_no_study_could_have(self, more: dict[str, Any], workspace: Workspace) -> None:
         with pytest.raises(UsageError):
-            stack.check(spec(**more), site)
+            stack.check(spec(**more), workspace)
 
     def test_a_campaign_named_as_a_path(self) -> None:
-        with pytest.raises(FslabError), sites.opened("../../tmp/x", frozenset()):
+        with pytest.raises(FslabError), workspaces.opened("../../tmp/x", frozenset()):
             pass
 
 
 @pytest.mark.alone  # a setting is the whole machine's
-def test_two_campaigns_do_not_tune_at_once(site: Site) -> None:
+def test_two_campaigns_do_not_tune_at_once(workspace: Workspace) -> None:
     swappiness = Path("/proc/sys/vm/swappiness")
     found = swappiness.read_text()
     lock = os.open("/proc/sys/vm", os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    with pytest.raises(BusyError), tuning.tuned({"vm.swappiness": "11"}, site.journal):
+    with pytest.raises(BusyError), tuning.tuned({"vm.swappiness": "11"}, workspace.journal):
         pass
     os.close(lock)
-    with tuning.tuned({"vm.swappiness": "11"}, site.journal), pytest.raises(BusyError):  # noqa: SIM117
-        with tuning.tuned({"vm.swappiness": "12"}, site.journal):
+    with tuning.tuned({"vm.swappiness": "11"}, workspace.journal), pytest.raises(BusyError):  # noqa: SIM117
+        with tuning.tuned({"vm.swappiness": "12"}, workspace.journal):
             pass
     assert swappiness.read_text() == found

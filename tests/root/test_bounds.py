@@ -8,18 +8,18 @@ from contextlib import ExitStack
 
 import pytest
 
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
 
 MIB = 1 << 20
 
 
-def test_a_ram_medium_takes_no_more_memory_than_it_says(site: Site) -> None:
+def test_a_ram_medium_takes_no_more_memory_than_it_says(workspace: Workspace) -> None:
     """Its memory file system is as large as the image and a little, whatever is written there."""
     ram = MEDIA.get("ram")
     with ExitStack() as undo:
-        ram.provide(ram.parse_options({"size": "16m"}), site, "slot", undo)
-        directory = site.runtime / "ram-slot"
+        ram.provide(ram.parse_options({"size": "16m"}), workspace, "slot", undo)
+        directory = workspace.runtime / "ram-slot"
         about = os.statvfs(directory)
         assert about.f_blocks * about.f_frsize == 20 * MIB
         with (directory / "more").open("wb", buffering=0) as more, pytest.raises(OSError) as caught:

@@ -6,22 +6,24 @@ import pytest
 from tests.feature_facts import check_declared
 
 from fslab.abilities import Ability
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
-from fslab.campaign.examine import Request, examine
+from fslab.campaign.feature_tests import Request, examine
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.features import REGISTRY, Answer, Examination
+from fslab.features import REGISTRY, Examination, Support
 from fslab.record import Status
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.system import kernel
 
 SIZE = 320 << 20
 
 
 def examined(filesystem: str, *only: str, size_bytes: int = SIZE, medium: str = "ram") -> Examination:
-    with sites.opened(new_id(), frozenset()) as site:
-        return examine(Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=only), site)
+    with workspaces.opened(new_id(), frozenset()) as workspace:
+        return examine(
+            Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=only), workspace
+        )
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def test_what_is_known_is_found(filesystem: str, all_of: dict[str, Examination])
         if known not in {finding.answer.value, finding.value}
     }
     assert wrong == {}
-    assert found.findings["dax"].answer is Answer.UNKNOWN, "no loop device is persistent memory"
+    assert found.findings["dax"].answer is Support.UNKNOWN, "no loop device is persistent memory"
 
 
 @pytest.mark.parametrize("filesystem", sorted(KNOWN))
@@ -79,7 +81,7 @@ def test_declared_limits_are_those_that_are_found(filesystem: str, all_of: dict[
 
 def test_a_feature_that_needs_an_option_is_tried_with_it() -> None:
     finding = examined("ext4", "encryption", size_bytes=64 << 20).findings["encryption"]
-    if finding.answer is Answer.NO:
+    if finding.answer is Support.NO:
         assert (finding.detail or "").startswith("also not with mkfs -O encrypt"), "a kernel without fscrypt"
     else:
         assert finding.switch == "mkfs -O encrypt"
@@ -87,14 +89,14 @@ def test_a_feature_that_needs_an_option_is_tried_with_it() -> None:
 
 def test_growing_leaves_the_image_as_it_was() -> None:
     found = examined("btrfs", "grow", "space", size_bytes=256 << 20)
-    assert found.findings["grow"].answer is Answer.YES
+    assert found.findings["grow"].answer is Support.YES
     assert found.findings["space"].detail is not None
     assert found.findings["space"].detail.endswith(f"of {256 << 20} bytes"), "made after the device had grown"
 
 
 def test_images_on_a_disk_serve_as_well() -> None:
     found = examined("ext4", "holes", "checksums", size_bytes=64 << 20, medium="loop")
-    assert [found.findings[name].answer for name in ("holes", "checksums")] == [Answer.YES, Answer.NO]
+    assert [found.findings[name].answer for name in ("holes", "checksums")] == [Support.YES, Support.NO]
 
 
 def test_what_this_kernel_lacks_is_not_possible_and_makes_nothing() -> None:
@@ -107,7 +109,7 @@ def test_what_this_kernel_lacks_is_not_possible_and_makes_nothing() -> None:
     ("filesystem", "says"), [("nilfs2", "it needs direct writes"), ("zfs", "zpool"), ("vfat", None)]
 )
 def test_a_trial_that_is_not_possible_is_unsupported_and_makes_nothing(
-    filesystem: str, says: str | None, site: Site
+    filesystem: str, says: str | None, workspace: Workspace
 ) -> None:
     cell = Cell(
         stack=StackSpec(
@@ -117,7 +119,7 @@ def test_a_trial_that_is_not_possible_is_unsupported_and_makes_nothing(
             name="w", tool="fio", parameters={"rw": "randwrite", "size": "1m", "runtime": "100ms", "direct": True}
         ),
     )  # fmt: skip
-    record = run_trial(cell, TrialKey(campaign="test", block=0, seed=1), site, machine={})
+    record = run_trial(cell, TrialKey(campaign="test", block=0, seed=1), workspace, machine={})
     if says is None and kernel.has_filesystem(filesystem):
         assert record.status is not Status.UNSUPPORTED, "vfat takes direct writes where the kernel has it"
         return

@@ -14,10 +14,10 @@ from unittest.mock import ANY
 
 import pytest
 
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.errors import FslabError, UnsafeError
-from fslab.storage import BlockDevice, guard
+from fslab.storage import StackDevice, guard
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import loops, mounts
 
@@ -37,11 +37,11 @@ def untouched(device: Path) -> Iterator[None]:
 def refused(path: str, wipe: frozenset[str] = frozenset()) -> str:
     """Try to use the device as a medium; it must be refused. Returns what was said."""
     options = DEVICE.parse_options({"path": path})
-    with sites.opened(new_id(), wipe) as site, ExitStack() as undo:
+    with workspaces.opened(new_id(), wipe) as workspace, ExitStack() as undo:
         with pytest.raises(UnsafeError):
-            DEVICE.check(options, site, disks=1)
+            DEVICE.check(options, workspace, disks=1)
         with pytest.raises(UnsafeError) as caught:
-            DEVICE.provide(options, site, "slot", undo)
+            DEVICE.provide(options, workspace, "slot", undo)
     assert caught.value.hint
     return str(caught.value)
 
@@ -193,27 +193,27 @@ def test_named_with_wipe_it_is_used_and_left_blank(loop: Make, stable: Stable, s
     device = loop()
     shell("mkfs.ext4", "-q", device)
     path = stable(device)
-    with sites.opened(new_id(), frozenset({path})) as site, ExitStack() as undo:
+    with workspaces.opened(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
         options = DEVICE.parse_options({"path": path})
-        DEVICE.check(options, site, disks=1)
-        provided = DEVICE.provide(options, site, "slot", undo)
-        assert isinstance(provided, BlockDevice)
+        DEVICE.check(options, workspace, disks=1)
+        provided = DEVICE.provide(options, workspace, "slot", undo)
+        assert isinstance(provided, StackDevice)
         assert provided.path == device
         shell("mkfs.xfs", "-q", "-f", "-m", "crc=1", device, check=False)
-        assert DEVICE.provide(options, site, "slot", undo) == replace(provided, facts=ANY)
+        assert DEVICE.provide(options, workspace, "slot", undo) == replace(provided, facts=ANY)
     assert shell("wipefs", "--noheadings", device).stdout == ""
 
 
 def test_another_disk_under_the_same_name_is_refused(loop: Make, stable: Stable, tmp_path: Path) -> None:
     first, second = loop(), loop()
     path = stable(first)
-    with sites.opened(new_id(), frozenset({path})) as site, ExitStack() as undo:
+    with workspaces.opened(new_id(), frozenset({path})) as workspace, ExitStack() as undo:
         options = DEVICE.parse_options({"path": path})
-        DEVICE.provide(options, site, "slot", undo)
+        DEVICE.provide(options, workspace, "slot", undo)
         link = Path(path)
         link.unlink()
         link.symlink_to(second)
         with untouched(second), pytest.raises(FslabError, match="another disk"):
-            DEVICE.provide(options, site, "slot", undo)
+            DEVICE.provide(options, workspace, "slot", undo)
         link.unlink()
         link.symlink_to(first)

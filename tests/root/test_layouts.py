@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import site as sites
-from fslab.campaign import undo as undoing
+from fslab.campaign import cleanup as undoing
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.storage import Site, stack
+from fslab.storage import Workspace, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import loops, modules, mounts, proc
@@ -41,9 +41,11 @@ def cell(wanted: StackSpec, fresh: Fresh = Fresh.TRIAL) -> Cell:
     return Cell(stack=wanted, fresh=fresh, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
 
 
-def written(wanted: Cell, site: Site, block: int = 0) -> float:
+def written(wanted: Cell, workspace: Workspace, block: int = 0) -> float:
     """Device bytes per byte written, of one trial."""
-    record = run_trial(wanted, TrialKey(campaign=site.campaign, block=block, seed=1), site, machine={})
+    record = run_trial(
+        wanted, TrialKey(campaign=workspace.campaign, block=block, seed=1), workspace, machine={}
+    )
     assert record.failure is None, record.error
     assert len(record.provenance.device["parts"]) == wanted.stack.layout_options["disks"]
     value = record.probes["write_amplification"].value
@@ -52,8 +54,8 @@ def written(wanted: Cell, site: Site, block: int = 0) -> float:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with sites.opened(new_id(), frozenset()) as opened:
+def workspace() -> Iterator[Workspace]:
+    with workspaces.opened(new_id(), frozenset()) as opened:
         yield opened
 
 
@@ -80,17 +82,17 @@ def several(paths: list[str]) -> MediumSpec:
     return MediumSpec(name="m", type="device", options={"path": " ".join(paths)})
 
 
-def test_striped_data_is_written_once_and_mirrored_data_twice(site: Site) -> None:
+def test_striped_data_is_written_once_and_mirrored_data_twice(workspace: Workspace) -> None:
     # Metadata and superblocks come on top: some MiB beside 32 MiB of data.
-    assert 1.0 <= written(cell(spec("btrfs-raid0", disks=3)), site) < 1.7
-    assert 2.0 <= written(cell(spec("btrfs-raid1", disks=3)), site) < 2.7
+    assert 1.0 <= written(cell(spec("btrfs-raid0", disks=3)), workspace) < 1.7
+    assert 2.0 <= written(cell(spec("btrfs-raid1", disks=3)), workspace) < 2.7
 
 
-def test_profiles_are_those_of_the_layout(site: Site, shell: Any) -> None:
+def test_profiles_are_those_of_the_layout(workspace: Workspace, shell: Any) -> None:
     expected = {"btrfs-raid0": ("RAID0", "RAID1"), "btrfs-raid1": ("RAID1", "RAID1")}
     for layout, (data, metadata) in expected.items():
         with ExitStack() as undo:
-            up = stack.build(spec(layout, disks=3), site, undo, slot="m", make=True)
+            up = stack.build(spec(layout, disks=3), workspace, undo, slot="m", make=True)
             said = shell("btrfs", "filesystem", "df", up.target).stdout
             assert f"Data, {data}:" in said
             assert f"Metadata, {metadata}:" in said
@@ -98,16 +100,18 @@ def test_profiles_are_those_of_the_layout(site: Site, shell: Any) -> None:
             assert len(up.watched) == 3
 
 
-def test_a_file_system_over_several_disks_lives_on(site: Site) -> None:
+def test_a_file_system_over_several_disks_lives_on(workspace: Workspace) -> None:
     lasting = cell(spec("btrfs-raid0", disks=2), Fresh.CELL)
-    written(lasting, site)
+    written(lasting, workspace)
     # The images get other loop devices in the next trial, and the mount is told of each.
-    blocker = site.images / "fslab-blocker.img"
+    blocker = workspace.images / "fslab-blocker.img"
     blocker.parent.mkdir(parents=True, exist_ok=True)
     blocker.write_bytes(bytes(MIB))
     proc.run(loops.attach_argv(blocker, direct=False))
     try:
-        record = run_trial(lasting, TrialKey(campaign=site.campaign, block=1, seed=1), site, machine={})
+        record = run_trial(
+            lasting, TrialKey(campaign=workspace.campaign, block=1, seed=1), workspace, machine={}
+        )
     finally:
         loops.detach(blocker)
         blocker.unlink()
@@ -118,30 +122,30 @@ def test_a_file_system_over_several_disks_lives_on(site: Site) -> None:
 def test_after_a_crash_everything_is_gone(own_directories: Path) -> None:
     campaign = "test-joined-9"
     journal = CampaignJournal(campaign)
-    site = Site(
+    workspace = Workspace(
         campaign=campaign, runtime=own_directories / campaign, images=own_directories / "state" / "images",
         journal=journal,
     )  # fmt: skip
-    site.runtime.mkdir()
+    workspace.runtime.mkdir()
     with ExitStack() as undo:
-        stack.build(spec("btrfs-raid1", disks=2), site, undo, slot="m", make=True)
+        stack.build(spec("btrfs-raid1", disks=2), workspace, undo, slot="m", make=True)
         undo.pop_all()
-        site.exit.pop_all()
+        workspace.exit.pop_all()
     journal.close()
     assert {entry.kind for entry in undoing.clean(campaign)} == {"mount", "loop", "image"}
     assert undoing.clean(campaign) == []
-    site.runtime.rmdir()
+    workspace.runtime.rmdir()
 
 
 class TestSeveralDisks:
     def test_all_are_used_and_left_without_a_signature(self, disks: Disks, shell: Any) -> None:
         paths = disks(3)
         wanted = spec("btrfs-raid1", medium=several(paths), disks=2)
-        with sites.opened(new_id(), frozenset(paths)) as site:
-            stack.check(wanted, site)
+        with workspaces.opened(new_id(), frozenset(paths)) as workspace:
+            stack.check(wanted, workspace)
             for make in (True, False, True):
                 with ExitStack() as undo:
-                    up = stack.build(wanted, site, undo, slot="m", make=make, keep=True)
+                    up = stack.build(wanted, workspace, undo, slot="m", make=make, keep=True)
                     assert list(up.watched) == [Path(path).resolve().name for path in paths[:2]]
                     assert up.work.is_dir()
             assert "btrfs" in shell("wipefs", "--noheadings", paths[1]).stdout
@@ -160,17 +164,17 @@ class TestSeveralDisks:
         paths = disks(3)
         options = DEVICE.parse_options({"path": " ".join(paths)})
         named = frozenset(path for path in paths if path != paths[number])
-        with sites.opened(new_id(), named) as site:
+        with workspaces.opened(new_id(), named) as workspace:
             # A loop device that somebody set up counts as carrying data.
             with pytest.raises(UnsafeError, match="somebody else set up") as caught:
-                DEVICE.check(options, site, disks=3)
+                DEVICE.check(options, workspace, disks=3)
             assert caught.value.where == paths[number]
             with pytest.raises(UnsafeError, match="somebody else set up"), ExitStack() as undo:
                 stack.build(
-                    spec("btrfs-raid0", medium=several(paths), disks=3), site, undo, slot="m", make=True
+                    spec("btrfs-raid0", medium=several(paths), disks=3), workspace, undo, slot="m", make=True
                 )
             if number == 2:
-                DEVICE.check(options, site, disks=2)
+                DEVICE.check(options, workspace, disks=2)
 
     def test_none_may_be_in_use(self, disks: Disks, shell: Any, tmp_path: Path) -> None:
         paths = disks(2)
@@ -180,10 +184,10 @@ class TestSeveralDisks:
         shell("mount", paths[1], target)
         try:
             with (
-                sites.opened(new_id(), frozenset(paths)) as site,
+                workspaces.opened(new_id(), frozenset(paths)) as workspace,
                 pytest.raises(UnsafeError, match="is mounted"),
             ):
-                DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), site, disks=2)
+                DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
         finally:
             mounts.unmount(target)
 
@@ -193,25 +197,27 @@ class TestSeveralDisks:
         monkeypatch.setattr("fslab.storage.guard.CLAIM_DEADLINE_S", 0.1)
         device = loop()
         paths = [stable(device), stable(device)]
-        with sites.opened(new_id(), frozenset(paths)) as site:
+        with workspaces.opened(new_id(), frozenset(paths)) as workspace:
             with pytest.raises(UnsafeError, match="is the same disk as"):
-                DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), site, disks=2)
+                DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
             with pytest.raises(BusyError), ExitStack() as undo:
                 stack.build(
-                    spec("btrfs-raid0", medium=several(paths), disks=2), site, undo, slot="m", make=True
+                    spec("btrfs-raid0", medium=several(paths), disks=2), workspace, undo, slot="m", make=True
                 )
 
 
 @pytest.mark.parametrize("layout", KERNEL_S)
-def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(layout: str, site: Site) -> None:
+def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(
+    layout: str, workspace: Workspace
+) -> None:
     missing = [name for name in REGISTRY.get(layout).modules if not modules.available(name, load=False)]
     if not missing:
         pytest.skip(f"this kernel has {layout}")
     with pytest.raises(UnsupportedError, match=f"this kernel has no {missing[0]}") as caught:
-        stack.check(spec(layout, "ext4"), site)
+        stack.check(spec(layout, "ext4"), workspace)
     assert caught.value.hint
     with pytest.raises(UnsupportedError), ExitStack() as undo:
-        stack.build(spec(layout, "ext4"), site, undo, slot="m", make=True)
+        stack.build(spec(layout, "ext4"), workspace, undo, slot="m", make=True)
 
 
 def test_only_what_carries_the_campaign_s_name_is_undone() -> None:

@@ -11,7 +11,7 @@ import pytest
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import TrialRecord
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.system import proc, tools
 
 FILESYSTEMS = ["ext4", "xfs", "btrfs"]
@@ -21,14 +21,14 @@ iozone_is_here = pytest.mark.skipif(
 both_programs = pytest.mark.parametrize("program", ["engine", pytest.param("iozone", marks=iozone_is_here)])
 
 
-def run(site: Site, filesystem: str, tool: str, parameters: dict[str, Any]) -> TrialRecord:
+def run(workspace: Workspace, filesystem: str, tool: str, parameters: dict[str, Any]) -> TrialRecord:
     medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
     stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem)
     cell = Cell(
         stack=stack, workload=WorkloadSpec(name="w", tool=tool, parameters=parameters), time_limit_s=60
     )
     return run_trial(
-        cell, TrialKey(campaign=site.campaign, block=0, seed=7), site, machine={"kernel": "here"}
+        cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )
 
 
@@ -45,8 +45,8 @@ def known(record: TrialRecord) -> dict[str, float]:
 
 @both_programs
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
-def test_iozone_at_a_point(filesystem: str, program: str, site: Site) -> None:
-    record = run(site, filesystem, "iozone", {"size": "16m", "record": "64k", "program": program})
+def test_iozone_at_a_point(filesystem: str, program: str, workspace: Workspace) -> None:
+    record = run(workspace, filesystem, "iozone", {"size": "16m", "record": "64k", "program": program})
     assert len(known(record)) == 6
     # Which of the two ran stands in the record, and the other does not.
     which = {"engine": "fslab-engine", "iozone": "iozone"}
@@ -57,9 +57,9 @@ def test_iozone_at_a_point(filesystem: str, program: str, site: Site) -> None:
 
 
 @both_programs
-def test_iozone_reads_cold_what_was_written_before(program: str, site: Site) -> None:
+def test_iozone_reads_cold_what_was_written_before(program: str, workspace: Workspace) -> None:
     given = {"tests": 1, "size": "32m", "record": "64k", "retest": False, "program": program}
-    record = run(site, "ext4", "iozone", given)
+    record = run(workspace, "ext4", "iozone", given)
     assert set(known(record)) == {"read_bandwidth"}
     read = record.probes["device_read_bytes"].value
     assert read is not None
@@ -67,17 +67,17 @@ def test_iozone_reads_cold_what_was_written_before(program: str, site: Site) -> 
 
 
 @both_programs
-def test_iozone_sweeps_the_points_that_were_planned(program: str, site: Site) -> None:
+def test_iozone_sweeps_the_points_that_were_planned(program: str, workspace: Workspace) -> None:
     given = {"smallest": "32m", "largest": "64m", "largest-record": "16k", "program": program}
-    record = run(site, "xfs", "iozone", given)
+    record = run(workspace, "xfs", "iozone", given)
     # two sizes, three record lengths from 4k on (also of files from 32m on), six tests
     assert len(known(record)) == 36
 
 
 @both_programs
-def test_iozone_with_processes_and_direct(program: str, site: Site) -> None:
+def test_iozone_with_processes_and_direct(program: str, workspace: Workspace) -> None:
     given = {"size": "8m", "record": "64k", "threads": 2, "direct": True, "program": program}
-    record = run(site, "ext4", "iozone", given)
+    record = run(workspace, "ext4", "iozone", given)
     assert len(known(record)) == 6
 
 
@@ -129,9 +129,9 @@ def file_calls(argv: list[str], cwd: Path, name: str) -> list[tuple[list[str], l
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
-def test_bonnie(filesystem: str, site: Site) -> None:
+def test_bonnie(filesystem: str, workspace: Workspace) -> None:
     given = {"size": "32m", "files": 2048, "dirs": 4, "max-size": "1k", "min-size": "1k", "fast": False}
-    record = run(site, filesystem, "bonnie", given)
+    record = run(workspace, filesystem, "bonnie", given)
     # 3 MiB byte by byte take more than half a second anywhere; the others may not
     assert {"putc_bandwidth", "write_latency_max", "seq_create_latency_max"} <= set(known(record))
     assert record.provenance.tools["bonnie++"] is not None
@@ -148,22 +148,25 @@ def test_bonnie_writes_only_its_first_pass_past_the_cache(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize("operation", ["create", "read", "rmdir"])
-def test_shell_loops(filesystem: str, operation: str, site: Site) -> None:
+def test_shell_loops(filesystem: str, operation: str, workspace: Workspace) -> None:
     assert (
-        known(run(site, filesystem, "shell", {"operation": operation, "files": 200}))[f"{operation}_rate"] > 0
+        known(run(workspace, filesystem, "shell", {"operation": operation, "files": 200}))[
+            f"{operation}_rate"
+        ]
+        > 0
     )
 
 
 @pytest.mark.parametrize("operation", ["delete", "mkdir", "touch", "echo", "cat", "dd", "rm"])
-def test_every_loop(operation: str, site: Site) -> None:
-    record = run(site, "ext4", "shell", {"operation": operation, "files": 50, "sync": True})
+def test_every_loop(operation: str, workspace: Workspace) -> None:
+    record = run(workspace, "ext4", "shell", {"operation": operation, "files": 50, "sync": True})
     assert known(record)[f"{operation}_rate"] > 0
 
 
 @pytest.mark.parametrize("operation", ["create", "dd"])
-def test_a_loop_on_a_full_disk(operation: str, site: Site) -> None:
+def test_a_loop_on_a_full_disk(operation: str, workspace: Workspace) -> None:
     # Too large for the medium on purpose: a study with this would be refused before.
-    record = run(site, "ext4", "shell", {"operation": operation, "files": 400, "size": "1m"})
+    record = run(workspace, "ext4", "shell", {"operation": operation, "files": 400, "size": "1m"})
     assert record.status_text == "failed:no_space"
 
 
@@ -175,5 +178,5 @@ def test_a_loop_on_a_full_disk(operation: str, site: Site) -> None:
         pytest.param("iozone", {"size": "512m"}, marks=iozone_is_here),
     ],
 )
-def test_a_full_disk(tool: str, parameters: dict[str, Any], site: Site) -> None:
-    assert run(site, "ext4", tool, parameters).status_text == "failed:no_space"
+def test_a_full_disk(tool: str, parameters: dict[str, Any], workspace: Workspace) -> None:
+    assert run(workspace, "ext4", tool, parameters).status_text == "failed:no_space"

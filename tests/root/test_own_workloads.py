@@ -11,7 +11,7 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import UnsafeError
 from fslab.record import Status, TrialRecord
-from fslab.storage import Site
+from fslab.storage import Workspace
 
 JOBS = """\
 [global]
@@ -32,14 +32,14 @@ SCRIPT = (
 )
 
 
-def run(site: Site, tool: str, parameters: dict[str, Any], limit_s: float = 60) -> TrialRecord:
+def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = 60) -> TrialRecord:
     medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
     stack = StackSpec(name="ext4", medium=medium, filesystem="ext4")
     cell = Cell(
         stack=stack, workload=WorkloadSpec(name="w", tool=tool, parameters=parameters), time_limit_s=limit_s
     )
     return run_trial(
-        cell, TrialKey(campaign=site.campaign, block=0, seed=7), site, machine={"kernel": "here"}
+        cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )
 
 
@@ -48,8 +48,8 @@ def known(record: TrialRecord) -> dict[str, float]:
     return {name: value.value for name, value in record.metrics.items() if value.value is not None}
 
 
-def test_a_command_runs_in_its_directory_and_is_flushed(site: Site) -> None:
-    found = run(site, "command", {
+def test_a_command_runs_in_its_directory_and_is_flushed(workspace: Workspace) -> None:
+    found = run(workspace, "command", {
         "prepare": "dd if=/dev/zero of=a bs=1M count=8 status=none\nmkdir sub",
         "run": "sh -c 'cp a sub/b; pwd; ls sub; echo moved 8'",
         "sync": True,
@@ -64,20 +64,20 @@ def test_a_command_runs_in_its_directory_and_is_flushed(site: Site) -> None:
     assert written >= 8 << 20
 
 
-def test_a_file_of_a_command_is_its_stored_text(site: Site) -> None:
+def test_a_file_of_a_command_is_its_stored_text(workspace: Workspace) -> None:
     raw = {"run": "sh {file} {seed}", "file": "x.sh", "file_text": "echo figure $1\n"}
-    found = run(site, "command", {**raw, "metrics.seed.pattern": "figure ([0-9]+)"})
+    found = run(workspace, "command", {**raw, "metrics.seed.pattern": "figure ([0-9]+)"})
     assert known(found)["seed"] == 7
 
 
-def test_a_command_that_fails_fails_its_trial(site: Site) -> None:
-    found = run(site, "command", {"run": "sh -c 'echo why >&2; exit 3'"})
+def test_a_command_that_fails_fails_its_trial(workspace: Workspace) -> None:
+    found = run(workspace, "command", {"run": "sh -c 'echo why >&2; exit 3'"})
     assert found.status is Status.FAILED
     assert "why" in str(found.error)
 
 
-def test_a_job_file_has_figures_of_each_job(site: Site) -> None:
-    figures = known(run(site, "fio", {"file": "jobs.fio", "file_text": JOBS}))
+def test_a_job_file_has_figures_of_each_job(workspace: Workspace) -> None:
+    figures = known(run(workspace, "fio", {"file": "jobs.fio", "file_text": JOBS}))
     assert figures["reader_read_iops"] > 0
     assert figures["writer_write_clat_p99"] > 0
     total = figures["reader_read_bandwidth"] * 1.0
@@ -85,19 +85,19 @@ def test_a_job_file_has_figures_of_each_job(site: Site) -> None:
     assert figures["total_write_iops"] > 0
 
 
-def test_a_job_file_that_fio_refuses_fails_before_the_run(site: Site) -> None:
-    found = run(site, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=banana\n"})
+def test_a_job_file_that_fio_refuses_fails_before_the_run(workspace: Workspace) -> None:
+    found = run(workspace, "fio", {"file": "x.fio", "file_text": "[a]\nsize=1m\nrw=banana\n"})
     assert found.status is Status.FAILED
     assert [command.stage for command in found.provenance.commands][-1] == "prepare"
 
 
-def test_a_filebench_file_runs_from_its_stored_text(site: Site) -> None:
-    found = run(site, "filebench", {"file": "gone.f", "file_text": SCRIPT, "space": "16m"})
+def test_a_filebench_file_runs_from_its_stored_text(workspace: Workspace) -> None:
+    found = run(workspace, "filebench", {"file": "gone.f", "file_text": SCRIPT, "space": "16m"})
     assert known(found)["ops_rate"] > 0
 
 
-def test_a_mixed_load_has_figures_of_each_part(site: Site) -> None:
-    found = run(site, "mixed", {
+def test_a_mixed_load_has_figures_of_each_part(workspace: Workspace) -> None:
+    found = run(workspace, "mixed", {
         "runtime": "1s",
         "parts.reader.tool": "fio", "parts.reader.rw": "randread", "parts.reader.size": "8m",
         "parts.files.tool": "engine", "parts.files.files": 200, "parts.files.operations": "create,delete",
@@ -112,8 +112,8 @@ def test_a_mixed_load_has_figures_of_each_part(site: Site) -> None:
     assert {"fio", "fslab-engine"} <= set(found.provenance.tools)
 
 
-def test_a_part_that_fails_ends_the_others(site: Site) -> None:
-    found = run(site, "mixed", {
+def test_a_part_that_fails_ends_the_others(workspace: Workspace) -> None:
+    found = run(workspace, "mixed", {
         "parts.a.tool": "command", "parts.a.run": "sleep 50",
         "parts.b.tool": "command", "parts.b.run": "sh -c 'echo broken >&2; exit 4'",
     })  # fmt: skip
@@ -122,20 +122,20 @@ def test_a_part_that_fails_ends_the_others(site: Site) -> None:
     assert found.duration_s < 40
 
 
-def test_a_mixed_load_that_runs_too_long_leaves_no_process(site: Site) -> None:
+def test_a_mixed_load_that_runs_too_long_leaves_no_process(workspace: Workspace) -> None:
     parts = {
         f"parts.{name}.{key}": value
         for name in "ab"
         for key, value in (("tool", "command"), ("run", "sleep 50"))
     }
-    found = run(site, "mixed", parts, limit_s=1)
+    found = run(workspace, "mixed", parts, limit_s=1)
     assert found.status_text == "failed:timed_out"  # and the file system could be unmounted
 
 
-def test_a_report_of_a_part_is_not_looked_for_through_a_link(site: Site, tmp_path: Path) -> None:
+def test_a_report_of_a_part_is_not_looked_for_through_a_link(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "stdout").write_text("secret")
-    reports = site.runtime / "scratch" / "tool" / "a"
-    found = run(site, "mixed", {
+    reports = workspace.runtime / "scratch" / "tool" / "a"
+    found = run(workspace, "mixed", {
         "parts.a.tool": "command", "parts.a.run": f"sh -c 'rm -r {reports}; ln -s {tmp_path} {reports}'",
         "parts.b.tool": "command", "parts.b.run": "sleep 0.2",
     })  # fmt: skip
@@ -144,7 +144,7 @@ def test_a_report_of_a_part_is_not_looked_for_through_a_link(site: Site, tmp_pat
     assert "secret" not in str(found.raw)
 
 
-def test_a_stored_file_name_that_leads_elsewhere_is_refused(site: Site) -> None:
+def test_a_stored_file_name_that_leads_elsewhere_is_refused(workspace: Workspace) -> None:
     for name in ("../../x", "/etc/x", "a/../../../x"):
         with pytest.raises(UnsafeError, match="leads out of its directory"):
-            run(site, "command", {"run": "sh {file}", "file": name, "file_text": "true"})
+            run(workspace, "command", {"run": "sh {file}", "file": name, "file_text": "true"})

@@ -11,7 +11,7 @@ import pytest
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
-from fslab.storage import BlockDevice, Site, stack
+from fslab.storage import StackDevice, Workspace, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import load
 from fslab.system import kernel, loops, mounts, sysfs
@@ -34,19 +34,19 @@ def superblock_options(target: Path) -> str:
 
 @pytest.mark.parametrize("medium", ["ram", "loop"])
 @pytest.mark.parametrize("filesystem", FILESYSTEMS.names())
-def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, site: Site) -> None:
+def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, workspace: Workspace) -> None:
     driver = FILESYSTEMS.get(filesystem)
     if driver.refusal or not kernel.has_filesystem(driver.mount_type):
         with pytest.raises(UnsupportedError, match="not possible"), ExitStack() as undo:
-            stack.build(spec(filesystem, medium), site, undo, slot="m", make=True)
-        assert not list(site.images.glob("*")), "refused before anything was made"
+            stack.build(spec(filesystem, medium), workspace, undo, slot="m", make=True)
+        assert not list(workspace.images.glob("*")), "refused before anything was made"
         return
     with ExitStack() as undo:
-        up = stack.build(spec(filesystem, medium), site, undo, slot="m", make=True)
-        mount = mounts.at(site.runtime / "mnt")
+        up = stack.build(spec(filesystem, medium), workspace, undo, slot="m", make=True)
+        mount = mounts.at(workspace.runtime / "mnt")
         assert mount is not None
         assert mount.filesystem == FILESYSTEMS.get(filesystem).mount_type
-        assert isinstance(up.device, BlockDevice)
+        assert isinstance(up.device, StackDevice)
         assert up.device.size_bytes == 320 << 20
         assert sysfs.text(Path("/sys/block") / up.device.kernel_name / "queue/discard_max_bytes") == "0"
         (up.work / "file").write_bytes(b"x" * 10_000)
@@ -54,13 +54,13 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, site:
         up.unmount()
         up.mount()
         assert (up.work / "file").stat().st_size == 10_000
-    assert mounts.at(site.runtime / "mnt") is None
-    assert not loops.attached_to(site.images / f"fslab-{site.campaign}-m.img")
+    assert mounts.at(workspace.runtime / "mnt") is None
+    assert not loops.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
 
 
-def test_direct_io_to_the_image_is_verified_not_believed(site: Site) -> None:
+def test_direct_io_to_the_image_is_verified_not_believed(workspace: Workspace) -> None:
     with ExitStack() as undo:
-        up = stack.build(spec("ext4", "loop"), site, undo, slot="m", make=True)
+        up = stack.build(spec("ext4", "loop"), workspace, undo, slot="m", make=True)
         assert up.device is not None
         direct = sysfs.text(Path("/sys/block") / up.device.kernel_name / "loop/dio") == "1"
         assert up.facts["direct_io"] is direct
@@ -68,19 +68,19 @@ def test_direct_io_to_the_image_is_verified_not_believed(site: Site) -> None:
 
 
 def test_a_loop_device_that_falls_back_to_buffered_is_reported(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Asking losetup for no direct I/O is what a backing file system without it amounts to.
     real = loops.attach_argv
     monkeypatch.setattr(loops, "attach_argv", lambda image, *, direct: real(image, direct=False))
     with ExitStack() as undo:
-        up = stack.build(spec("ext4", "loop"), site, undo, slot="m", make=True)
+        up = stack.build(spec("ext4", "loop"), workspace, undo, slot="m", make=True)
         assert up.buffered
 
 
-def test_the_image_is_written_and_has_no_holes(site: Site) -> None:
+def test_the_image_is_written_and_has_no_holes(workspace: Workspace) -> None:
     with ExitStack() as undo:
-        up = stack.build(spec("xfs", "loop"), site, undo, slot="m", make=True)
+        up = stack.build(spec("xfs", "loop"), workspace, undo, slot="m", make=True)
         assert up.facts["image_allocated_bytes"] >= 320 << 20
 
 
@@ -95,9 +95,9 @@ def test_the_study_has_twelve_variants() -> None:
 
 
 @pytest.mark.parametrize("variant", variants(), ids=lambda variant: variant.name)
-def test_every_variant_of_the_study_mounts(variant: StackSpec, site: Site) -> None:
+def test_every_variant_of_the_study_mounts(variant: StackSpec, workspace: Workspace) -> None:
     with ExitStack() as undo:
-        up = stack.build(variant, site, undo, slot="m", make=True)
+        up = stack.build(variant, workspace, undo, slot="m", make=True)
         assert up.target is not None
         effective = superblock_options(up.target)
         for option in (
@@ -112,10 +112,10 @@ def test_every_variant_of_the_study_mounts(variant: StackSpec, site: Site) -> No
                 assert option in effective
 
 
-def test_mkfs_options_reach_mkfs(site: Site, shell: Any) -> None:
+def test_mkfs_options_reach_mkfs(workspace: Workspace, shell: Any) -> None:
     with ExitStack() as undo:
         up = stack.build(
-            spec("ext4", mkfs_options="-b 1024 -O ^has_journal"), site, undo, slot="m", make=True
+            spec("ext4", mkfs_options="-b 1024 -O ^has_journal"), workspace, undo, slot="m", make=True
         )
         assert up.device is not None
         said = shell("dumpe2fs", "-h", up.device.path).stdout
@@ -128,76 +128,78 @@ def test_mkfs_options_reach_mkfs(site: Site, shell: Any) -> None:
     [({"mkfs_options": "-O no_such_feature"}, MkfsError), ({"mount_options": "stripe=nonsense"}, MountError)],
 )
 def test_what_the_kernel_or_mkfs_refuses_is_undone(
-    wrong: dict[str, str], error: type[Exception], site: Site
+    wrong: dict[str, str], error: type[Exception], workspace: Workspace
 ) -> None:
     with pytest.raises(error), ExitStack() as undo:
-        stack.build(spec("ext4", **wrong), site, undo, slot="m", make=True)
+        stack.build(spec("ext4", **wrong), workspace, undo, slot="m", make=True)
 
 
-def test_a_path_with_spaces_works(site: Site, tmp_path: Path) -> None:
+def test_a_path_with_spaces_works(workspace: Workspace, tmp_path: Path) -> None:
     place = tmp_path / "my images, here"
     place.mkdir()
     with ExitStack() as undo:
         options = {"size": SIZE, "path": str(place / ".." / place.name)}
-        up = stack.build(spec("ext4", "loop", options=options), site, undo, slot="m", make=True)
+        up = stack.build(spec("ext4", "loop", options=options), workspace, undo, slot="m", make=True)
         assert up.work.is_dir()
-        assert list(place.iterdir()) == [place / f"fslab-{site.campaign}-m.img"]
-    site.exit.close()
+        assert list(place.iterdir()) == [place / f"fslab-{workspace.campaign}-m.img"]
+    workspace.exit.close()
     assert list(place.iterdir()) == []
 
 
-def test_an_existing_file_is_never_taken_for_an_image(site: Site, tmp_path: Path) -> None:
-    precious = tmp_path / f"fslab-{site.campaign}-m.img"
+def test_an_existing_file_is_never_taken_for_an_image(workspace: Workspace, tmp_path: Path) -> None:
+    precious = tmp_path / f"fslab-{workspace.campaign}-m.img"
     precious.write_bytes(b"precious")
     with pytest.raises(UnsafeError), ExitStack() as undo:
         stack.build(
             spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path)}),
-            site,
+            workspace,
             undo,
             slot="m",
             make=True,
         )
-    site.exit.close()
+    workspace.exit.close()
     assert precious.read_bytes() == b"precious"
 
 
-def test_a_link_in_the_image_s_place_is_not_followed(site: Site, tmp_path: Path) -> None:
+def test_a_link_in_the_image_s_place_is_not_followed(workspace: Workspace, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"precious")
-    (tmp_path / f"fslab-{site.campaign}-m.img").symlink_to(precious)
+    (tmp_path / f"fslab-{workspace.campaign}-m.img").symlink_to(precious)
     with pytest.raises(UnsafeError), ExitStack() as undo:
         stack.build(
             spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path)}),
-            site,
+            workspace,
             undo,
             slot="m",
             make=True,
         )
-    site.exit.close()
+    workspace.exit.close()
     assert precious.read_bytes() == b"precious"
 
 
-def test_a_full_disk_is_noticed_before_and_cleaned_after(site: Site, tmp_path: Path, shell: Any) -> None:
+def test_a_full_disk_is_noticed_before_and_cleaned_after(
+    workspace: Workspace, tmp_path: Path, shell: Any
+) -> None:
     small = tmp_path / "small disk"
     small.mkdir()
     shell("mount", "-t", "tmpfs", "-o", "size=100m", "fslab-test", small)
     try:
         full = spec("ext4", "loop", options={"size": SIZE, "path": str(small)})
         with pytest.raises(NoSpaceError):
-            stack.check(full, site)
+            stack.check(full, workspace)
         with pytest.raises(NoSpaceError), ExitStack() as undo:
-            stack.build(full, site, undo, slot="m", make=True)
-        site.exit.close()
+            stack.build(full, workspace, undo, slot="m", make=True)
+        workspace.exit.close()
         assert list(small.iterdir()) == []
     finally:
         mounts.unmount(small)
 
 
-def test_an_image_directory_that_is_none_is_refused(site: Site, tmp_path: Path) -> None:
+def test_an_image_directory_that_is_none_is_refused(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a directory"):
-        stack.check(spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path / "none")}), site)
+        stack.check(spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path / "none")}), workspace)
 
 
-def test_more_memory_than_there_is_is_refused(site: Site) -> None:
+def test_more_memory_than_there_is_is_refused(workspace: Workspace) -> None:
     with pytest.raises(NoSpaceError, match="memory"):
-        stack.check(spec("ext4", "ram", options={"size": "900t"}), site)
+        stack.check(spec("ext4", "ram", options={"size": "900t"}), workspace)

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import kept
+from fslab.campaign import unstored_trial
 from fslab.campaign.liveness import as_it_is
 from fslab.cli import progress
 from fslab.cli.run import _created
 from fslab.errors import StoreLostError
-from fslab.store import database, patience
+from fslab.store import database, retry
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.system import mounts, proc
@@ -108,7 +108,7 @@ def created(store: Store, directory: Path) -> Campaign:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "WAITS_S", (0.01, 0.01))
+    monkeypatch.setattr(retry, "WAITS_S", (0.01, 0.01))
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
 
 
@@ -142,7 +142,7 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
         resumed = Noting(at_trial=lambda _: None)
         assert campaigns.conduct(stored, store, resumed, budget_s=None) is CampaignStatus.FINISHED
         assert resumed.trials == 1, "the second was measured already, and kept"
-        assert not kept.place(campaign.id).exists()
+        assert not unstored_trial.place(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -179,7 +179,7 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
         resumed = Noting(at_trial=lambda _: None)
         assert campaigns.conduct(again, store, resumed, budget_s=None) is CampaignStatus.FINISHED
         assert resumed.trials == 1, "the second was measured already, and kept"
-        assert not kept.place(campaign.id).exists()
+        assert not unstored_trial.place(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -208,7 +208,7 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
 def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_path: Path) -> None:
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         campaign, other = created(store, tmp_path), created(store, tmp_path)
-        place = kept.place(campaign.id)
+        place = unstored_trial.place(campaign.id)
         place.parent.mkdir(parents=True)
         if content is None:
             assert campaigns.conduct(other, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import site as sites
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.explain.seen import Seen
-from fslab.explain.statements import said
+from fslab.explain.evidence import Evidence
+from fslab.explain.statements import statements_of
 from fslab.probes import REGISTRY, Target
 from fslab.record import Status, TrialRecord
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.system import detached
 from fslab.tracing import available, figures
 from fslab.tracing.tracer import Tracer
@@ -44,9 +44,9 @@ def cell(filesystem: str, mount: str, parameters: dict[str, Any], medium: str = 
     return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
 
 
-def run(site: Site, of: Cell, *, traced: bool) -> TrialRecord:
-    key = TrialKey(campaign=site.campaign, block=0, seed=7)
-    record = run_trial(of, key, site, machine={}, traced=traced)
+def run(workspace: Workspace, of: Cell, *, traced: bool) -> TrialRecord:
+    key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
+    record = run_trial(of, key, workspace, machine={}, traced=traced)
     assert record.error is None, record.error
     return record
 
@@ -68,12 +68,12 @@ def instances() -> set[str]:
 )
 @pytest.mark.parametrize("medium", ["ram", "loop"])
 def test_metadata_of_synced_writes(
-    filesystem: str, mount: str, least: float, most: float, medium: str, site: Site
+    filesystem: str, mount: str, least: float, most: float, medium: str, workspace: Workspace
 ) -> None:
     if medium == "loop" and filesystem != "xfs":
         pytest.skip("one file system on the other medium is enough")
     before = instances()
-    record = run(site, cell(filesystem, mount, SYNCED, medium), traced=True)
+    record = run(workspace, cell(filesystem, mount, SYNCED, medium), traced=True)
     assert record.status is Status.TRACED
     assert instances() == before, "no ring is left behind"
     assert record.provenance.observed["trace_method"], record.provenance.observed
@@ -84,8 +84,8 @@ def test_metadata_of_synced_writes(
     assert value(record, "traced_data_written_bytes") == pytest.approx(2 << 20, rel=0.1)
 
 
-def test_the_journal_of_ext4_is_found_where_it_lies(site: Site) -> None:
-    record = run(site, cell("ext4", "data=journal", SYNCED), traced=True)
+def test_the_journal_of_ext4_is_found_where_it_lies(workspace: Workspace) -> None:
+    record = run(workspace, cell("ext4", "data=journal", SYNCED), traced=True)
     journal = value(record, "traced_journal_written_bytes")
     # jbd2's own averages, off by half a block for each commit at most, agree with the place on the device.
     assert journal == pytest.approx(
@@ -101,14 +101,14 @@ def test_the_journal_of_ext4_is_found_where_it_lies(site: Site) -> None:
      ("btrfs", "nodatacow", True)],
 )  # fmt: skip
 def test_it_is_noticed_unprompted_whether_direct_was_direct(
-    filesystem: str, mount: str, honoured: bool, site: Site
+    filesystem: str, mount: str, honoured: bool, workspace: Workspace
 ) -> None:
     of = cell(filesystem, mount, DIRECT)
-    record = run(site, of, traced=False)
+    record = run(workspace, of, traced=False)
     assert record.status in {Status.OK, Status.INVALID}
     # Whatever else this machine does meanwhile: it is not the question here.
     sound = record.model_copy(update={"status": Status.OK, "validity": ()})
-    statements = said(Seen(cell=of, workload="w", stack="s", trials=[sound]))
+    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound]))
     noticed = "direct-not-honoured" in {statement.mechanism for statement in statements}
     assert noticed is not honoured, record.probes.get("volume_dirtied_bytes")
 
@@ -136,22 +136,24 @@ def test_a_trial_on_it_says_less_and_nothing_wrong(uncounted: Path, stable: Call
     medium = MediumSpec(name="m", type="device", options={"path": path})
     of = cell("ext4", "data=ordered", {**SYNCED, "size": "8m", "io_size": "512k"})
     of = of.model_copy(update={"stack": of.stack.model_copy(update={"medium": medium})})
-    with sites.opened(new_id(), frozenset({path})) as site:
-        timed, traced = run(site, of, traced=False), run(site, of, traced=True)
+    with workspaces.opened(new_id(), frozenset({path})) as workspace:
+        timed, traced = run(workspace, of, traced=False), run(workspace, of, traced=True)
     assert not [name for name in timed.probes if name.startswith("device_")]
     assert any("iostats is 0" in why for why in traced.provenance.observed["trace_withdrawn"])
     for record in (timed, traced):
         warnings = [each for each in record.validity if "does not count" in each.message]
         assert warnings, record.validity
     sound = timed.model_copy(update={"status": Status.OK, "validity": ()})
-    statements = said(Seen(cell=of, workload="w", stack="s", trials=[sound], traced=traced))
+    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound], traced=traced))
     evidence = " ".join(figure.evidence for each in statements for figure in each.figures)
     assert "device_" not in evidence
     assert "amplification" not in evidence
     assert "traced_" not in evidence
 
 
-def test_without_tracefs_the_counters_still_speak(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tracefs_the_counters_still_speak(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As under lockdown: the mount is refused."""
 
     def refused() -> Path:
@@ -159,12 +161,12 @@ def test_without_tracefs_the_counters_still_speak(site: Site, monkeypatch: pytes
 
     monkeypatch.setattr(detached, "tracefs", refused)
     of = cell("btrfs", "defaults", {**SYNCED, "io_size": "256k"})
-    record = run(site, of, traced=True)
+    record = run(workspace, of, traced=True)
     assert record.status is Status.TRACED
     assert record.provenance.observed["trace_absent"] == ("trace: no tracefs (Operation not permitted)",)
     assert [name for name in record.probes if name.startswith("traced_")] == ["traced_idle_bytes"]
     sound = record.model_copy(update={"status": Status.OK, "validity": ()})
-    statements = said(Seen(cell=of, workload="w", stack="s", trials=[sound], traced=record))
+    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound], traced=record))
     assert "metadata-traffic" not in {each.mechanism for each in statements}
     assert statements, "what was counted is said"
     found = {source.name: source for source in available.sources()}
@@ -206,10 +208,10 @@ def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
-def test_slow_operations_are_held_against_commits(site: Site) -> None:
+def test_slow_operations_are_held_against_commits(workspace: Workspace) -> None:
     """On the same clock: a commit of data=journal is what its direct writes go through."""
     parameters = {**DIRECT, "size": "64m", "io_size": "128m"}
-    record = run(site, cell("ext4", "data=journal,commit=1", parameters), traced=True)
+    record = run(workspace, cell("ext4", "data=journal,commit=1", parameters), traced=True)
     assert value(record, "traced_operations") == 128 << 8
     assert value(record, "traced_slow_operations") == 33, "0.1 % of 32 768"
     assert 0 < value(record, "traced_all_in_commits") < 100, (

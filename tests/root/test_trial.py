@@ -10,7 +10,7 @@ import pytest
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord
-from fslab.storage import Site
+from fslab.storage import Workspace
 
 FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "8m"}
 
@@ -24,9 +24,9 @@ def cell(
     return Cell(stack=stack, workload=workload, **more)
 
 
-def run(site: Site, wanted: Cell, block: int = 0) -> TrialRecord:
-    key = TrialKey(campaign=site.campaign, block=block, seed=7)
-    record = run_trial(wanted, key, site, machine={"kernel": "here"})
+def run(workspace: Workspace, wanted: Cell, block: int = 0) -> TrialRecord:
+    key = TrialKey(campaign=workspace.campaign, block=block, seed=7)
+    record = run_trial(wanted, key, workspace, machine={"kernel": "here"})
     assert TrialRecord.model_validate_json(record.model_dump_json()) == record, "the record has a JSON form"
     return record
 
@@ -39,8 +39,10 @@ def value(record: TrialRecord, name: str) -> float:
 
 
 @pytest.mark.parametrize("filesystem", ["ext2", "ext3", "ext4", "xfs", "btrfs"])
-def test_device_bytes_are_what_fio_wrote_plus_what_the_file_system_adds(filesystem: str, site: Site) -> None:
-    record = run(site, cell(filesystem=filesystem))
+def test_device_bytes_are_what_fio_wrote_plus_what_the_file_system_adds(
+    filesystem: str, workspace: Workspace
+) -> None:
+    record = run(workspace, cell(filesystem=filesystem))
     assert record.metrics, record.error
     assert value(record, "write_iops") > 0
     written = 8 << 20
@@ -50,8 +52,8 @@ def test_device_bytes_are_what_fio_wrote_plus_what_the_file_system_adds(filesyst
     assert 1.0 <= amplification < 4.0
 
 
-def test_provenance_has_the_exact_commands_in_order(site: Site) -> None:
-    record = run(site, cell(filesystem="xfs", stack={"mount_options": "noatime,logbufs=8"}))
+def test_provenance_has_the_exact_commands_in_order(workspace: Workspace) -> None:
+    record = run(workspace, cell(filesystem="xfs", stack={"mount_options": "noatime,logbufs=8"}))
     stages = [command.stage for command in record.provenance.commands]
     assert stages == ["attach", "attach", "mkfs", "mount", "prepare", "mount", "run"]
     mount = next(command for command in record.provenance.commands if command.stage == "mount")
@@ -62,42 +64,42 @@ def test_provenance_has_the_exact_commands_in_order(site: Site) -> None:
     assert record.raw["fio.json"].startswith("{")
 
 
-def test_warm_does_not_remount(site: Site) -> None:
-    record = run(site, cell(cache=Cache.WARM))
+def test_warm_does_not_remount(workspace: Workspace) -> None:
+    record = run(workspace, cell(cache=Cache.WARM))
     assert [command.stage for command in record.provenance.commands].count("mount") == 1
 
 
 @pytest.mark.alone
-def test_a_cold_buffered_read_comes_from_the_device(site: Site) -> None:
+def test_a_cold_buffered_read_comes_from_the_device(workspace: Workspace) -> None:
     reading = {"rw": "read", "bs": "64k", "direct": False, "size": "64m"}
-    cold = run(site, cell(parameters=reading))
-    warm = run(site, cell(parameters=reading, cache=Cache.WARM))
+    cold = run(workspace, cell(parameters=reading))
+    warm = run(workspace, cell(parameters=reading, cache=Cache.WARM))
     assert value(cold, "device_read_bytes") >= 64 << 20
     assert value(warm, "device_read_bytes") < 8 << 20
 
 
-def test_a_hanging_tool_is_ended_and_stored(site: Site) -> None:
+def test_a_hanging_tool_is_ended_and_stored(workspace: Workspace) -> None:
     begun = time.monotonic()
     forever = {"rw": "randread", "bs": "4k", "size": "8m", "runtime": "1h"}
-    record = run(site, cell(parameters=forever, time_limit_s=2.0))
+    record = run(workspace, cell(parameters=forever, time_limit_s=2.0))
     assert record.status_text == "failed:timed_out"
     assert "time_limit" in (record.error or "")
     assert time.monotonic() - begun < 30
 
 
-def test_a_full_file_system_is_a_class_of_its_own(site: Site) -> None:
-    record = run(site, cell(parameters={"rw": "write", "bs": "1m", "direct": True, "size": "1g"}))
+def test_a_full_file_system_is_a_class_of_its_own(workspace: Workspace) -> None:
+    record = run(workspace, cell(parameters={"rw": "write", "bs": "1m", "direct": True, "size": "1g"}))
     assert record.status_text == "failed:no_space"
 
 
-def test_options_that_the_kernel_refuses_are_a_stored_failure(site: Site) -> None:
-    record = run(site, cell(stack={"mount_options": "stripe=nonsense"}))
+def test_options_that_the_kernel_refuses_are_a_stored_failure(workspace: Workspace) -> None:
+    record = run(workspace, cell(stack={"mount_options": "stripe=nonsense"}))
     assert record.status_text == "failed:mount"
     assert record.provenance.commands[-1].exit_code != 0
-    assert run(site, cell(stack={"mkfs_options": "-O no_such_feature"})).status_text == "failed:mkfs"
+    assert run(workspace, cell(stack={"mkfs_options": "-O no_such_feature"})).status_text == "failed:mkfs"
 
 
-def test_a_missing_tool_is_a_stored_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tool_is_a_stored_failure(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/sbin:/sbin:/bin")
     from fslab.system import proc
 
@@ -107,12 +109,12 @@ def test_a_missing_tool_is_a_stored_failure(site: Site, monkeypatch: pytest.Monk
         return real(["there-is-no-such-program" if word == "fio" else word for word in argv], **more)
 
     monkeypatch.setattr(proc, "run", without_fio)
-    assert run(site, cell()).status_text == "failed:tool_missing"
+    assert run(workspace, cell()).status_text == "failed:tool_missing"
 
 
-def test_small_files_by_the_engine(site: Site) -> None:
+def test_small_files_by_the_engine(workspace: Workspace) -> None:
     parameters = {"operation": "small-files", "files": 500, "size": "4k", "operations": "create,delete"}
-    record = run(site, cell("engine", parameters))
+    record = run(workspace, cell("engine", parameters))
     assert record.status in {Status.OK, Status.INVALID}, record.error
     assert value(record, "create_rate") > 0
     assert value(record, "delete_rate") > 0
@@ -121,10 +123,10 @@ def test_small_files_by_the_engine(site: Site) -> None:
 @pytest.mark.parametrize(
     "operation", ["meta", "analyze", "classify", "duplicates", "search", "sync-read", "sync-write", "delete"]
 )
-def test_every_operation_of_the_engine_gives_the_right_answer(operation: str, site: Site) -> None:
+def test_every_operation_of_the_engine_gives_the_right_answer(operation: str, workspace: Workspace) -> None:
     tree: dict[str, Any] = {"classes": "small:300:8k,medium:10:256k", "scale": 1}
     parameters = {"operation": operation, "threads": 2, **({"files": 500} if operation == "meta" else tree)}
-    record = run(site, cell("engine", parameters, filesystem="xfs"))
+    record = run(workspace, cell("engine", parameters, filesystem="xfs"))
     assert record.metrics, record.error
     assert "wrong_answer" not in [warning.kind for warning in record.validity]
     if operation != "meta":
@@ -132,44 +134,44 @@ def test_every_operation_of_the_engine_gives_the_right_answer(operation: str, si
         assert '"files":' in record.raw["manifest.json"]
 
 
-def test_dd_and_sysbench(site: Site) -> None:
-    written = run(site, cell("dd", {"op": "write", "bs": "1m", "count": 64}))
+def test_dd_and_sysbench(workspace: Workspace) -> None:
+    written = run(workspace, cell("dd", {"op": "write", "bs": "1m", "count": 64}))
     assert value(written, "write_bandwidth") > 0
     for mode in ("seqwr", "rndrw"):
         parameters = {"file-test-mode": mode, "file-total-size": "16m", "file-num": 4, "time": 1}
-        record = run(site, cell("sysbench", parameters))
+        record = run(workspace, cell("sysbench", parameters))
         assert record.metrics, record.error
 
 
-def test_a_file_system_that_lives_for_the_cell_is_made_once(site: Site) -> None:
+def test_a_file_system_that_lives_for_the_cell_is_made_once(workspace: Workspace) -> None:
     wanted = cell(fresh=Fresh.CELL)
-    first, second = run(site, wanted, 0), run(site, wanted, 1)
+    first, second = run(workspace, wanted, 0), run(workspace, wanted, 1)
     assert "mkfs" in [command.stage for command in first.provenance.commands]
     assert "mkfs" not in [command.stage for command in second.provenance.commands]
     assert second.metrics, second.error
     assert not second.validity or all(w.kind != "filesystem_remade" for w in second.validity)
 
 
-def test_a_file_system_that_lives_for_the_campaign_is_shared_by_its_cells(site: Site) -> None:
-    first = run(site, cell(fresh=Fresh.CAMPAIGN))
-    other = run(site, cell(parameters={**FIO, "rw": "randread"}, fresh=Fresh.CAMPAIGN))
+def test_a_file_system_that_lives_for_the_campaign_is_shared_by_its_cells(workspace: Workspace) -> None:
+    first = run(workspace, cell(fresh=Fresh.CAMPAIGN))
+    other = run(workspace, cell(parameters={**FIO, "rw": "randread"}, fresh=Fresh.CAMPAIGN))
     assert "mkfs" in [command.stage for command in first.provenance.commands]
     assert "mkfs" not in [command.stage for command in other.provenance.commands]
 
 
-def test_a_file_system_remade_after_an_interruption_is_said(site: Site) -> None:
-    record = run(site, cell(fresh=Fresh.CELL), block=3)
+def test_a_file_system_remade_after_an_interruption_is_said(workspace: Workspace) -> None:
+    record = run(workspace, cell(fresh=Fresh.CELL), block=3)
     assert "filesystem_remade" in [warning.kind for warning in record.validity]
 
 
 @pytest.mark.alone  # a setting is the whole machine's
-def test_tuning_is_set_and_put_back(site: Site) -> None:
+def test_tuning_is_set_and_put_back(workspace: Workspace) -> None:
     from pathlib import Path
 
     swappiness, dirty = Path("/proc/sys/vm/swappiness"), Path("/proc/sys/vm/dirty_ratio")
     before = swappiness.read_text(), dirty.read_text()
     tuned = {"vm.swappiness": "11", "vm.dirty_bytes": "67108864"}
-    record = run(site, cell(tuning=tuned))
+    record = run(workspace, cell(tuning=tuned))
     assert record.metrics, record.error
     assert (swappiness.read_text(), dirty.read_text()) == before
-    assert run(site, cell(tuning={"vm.no_such_thing": "1"})).status is Status.UNSUPPORTED
+    assert run(workspace, cell(tuning={"vm.no_such_thing": "1"})).status is Status.UNSUPPORTED

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.root.test_trial import cell, run
 
-from fslab.campaign import preflight, undo
+from fslab.campaign import cleanup, preflight
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine import tuning
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.system import sysfs
 
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -37,38 +37,40 @@ def queue(device: Path) -> Path:
     return sysfs.queue_directory(sysfs.block_directory(device))
 
 
-def test_a_device_has_them_while_it_is_used(loop: Callable[[], Path], site: Site) -> None:
+def test_a_device_has_them_while_it_is_used(loop: Callable[[], Path], workspace: Workspace) -> None:
     device = loop()
     scheduler, ahead = queue(device) / "scheduler", queue(device) / "read_ahead_kb"
     before = sysfs.selected(scheduler), sysfs.text(ahead)
     wanted = {"io_scheduler": "mq-deadline", "read_ahead_kib": "512"}
     if "mq-deadline" not in scheduler.read_text():
         pytest.skip("this kernel has no mq-deadline")
-    with tuning.tuned_devices(wanted, [device.name], site.journal):
+    with tuning.tuned_devices(wanted, [device.name], workspace.journal):
         assert (sysfs.selected(scheduler), sysfs.text(ahead)) == ("mq-deadline", "512")
     assert (sysfs.selected(scheduler), sysfs.text(ahead)) == before
     with pytest.raises(UnsupportedError, match="knows no 'cfq'"):  # noqa: SIM117
-        with tuning.tuned_devices({"io_scheduler": "cfq"}, [device.name], site.journal):
+        with tuning.tuned_devices({"io_scheduler": "cfq"}, [device.name], workspace.journal):
             pytest.fail("went on")
 
 
-def test_what_the_kernel_rounds_is_refused_and_put_back(loop: Callable[[], Path], site: Site) -> None:
+def test_what_the_kernel_rounds_is_refused_and_put_back(
+    loop: Callable[[], Path], workspace: Workspace
+) -> None:
     """read_ahead_kb is kept in pages (block/blk-sysfs.c): 5 KiB become 4."""
     device = loop()
     ahead = queue(device) / "read_ahead_kb"
     before = ahead.read_text()
     with pytest.raises(UnsupportedError, match="'5' was written, but '4' holds"):  # noqa: SIM117
-        with tuning.tuned_devices({"read_ahead_kib": "5"}, [device.name], site.journal):
+        with tuning.tuned_devices({"read_ahead_kib": "5"}, [device.name], workspace.journal):
             pytest.fail("went on")
     assert ahead.read_text() == before
 
 
-def test_a_trial_has_them_and_says_so(site: Site) -> None:
+def test_a_trial_has_them_and_says_so(workspace: Workspace) -> None:
     before = sysfs.selected(HUGE)
     if before is None:
         pytest.skip("this kernel has no huge pages")
     other = "never" if before != "never" else "always"
-    record = run(site, cell(tuning={"transparent_hugepage": other, "read_ahead_kib": "512"}))
+    record = run(workspace, cell(tuning={"transparent_hugepage": other, "read_ahead_kib": "512"}))
     assert record.metrics, record.error
     assert record.provenance.device["read_ahead_kib"] == 512
     assert sysfs.selected(HUGE) == before
@@ -81,7 +83,7 @@ def test_a_kill_leaves_them_to_the_next_run() -> None:
     try:
         assert sysfs.text(SWAPPINESS) == "13"
     finally:
-        undone, failures = undo.clean_all()
+        undone, failures = cleanup.clean_all()
     assert (len(undone), failures) == (2, [])
     assert [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))] == before
 

@@ -20,7 +20,7 @@ from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.machine import facts
 from fslab.probes import Moment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
-from fslab.storage import Site, stack
+from fslab.storage import Workspace, stack
 from fslab.system import cache
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -38,10 +38,10 @@ def spec() -> StackSpec:
     return StackSpec(name="ext4", medium=medium, filesystem="ext4")
 
 
-def run(site: Site, parameters: dict[str, Any]) -> TrialRecord:
+def run(workspace: Workspace, parameters: dict[str, Any]) -> TrialRecord:
     cell = Cell(stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
-    key = TrialKey(campaign=site.campaign, block=0, seed=7)
-    record = run_trial(cell, key, site, machine=facts.gather())
+    key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
+    record = run_trial(cell, key, workspace, machine=facts.gather())
     assert record.metrics, record.error
     return record
 
@@ -65,8 +65,10 @@ def hog() -> Iterator[int]:
 
 
 @pytest.mark.parametrize(("runtime", "severity"), [("300ms", Severity.INVALID), ("1s", Severity.NOTE)])
-def test_a_timed_run_that_is_too_short_is_invalid(site: Site, runtime: str, severity: Severity) -> None:
-    record = run(site, {**READ, "direct": True, "runtime": runtime})
+def test_a_timed_run_that_is_too_short_is_invalid(
+    workspace: Workspace, runtime: str, severity: Severity
+) -> None:
+    record = run(workspace, {**READ, "direct": True, "runtime": runtime})
     (warning,) = of_kind(record, "too_short")
     assert warning.severity is severity
     if (
@@ -75,31 +77,31 @@ def test_a_timed_run_that_is_too_short_is_invalid(site: Site, runtime: str, seve
         assert record.status is Status.INVALID
 
 
-def test_a_program_that_uses_a_cpu_meanwhile_is_named(site: Site) -> None:
+def test_a_program_that_uses_a_cpu_meanwhile_is_named(workspace: Workspace) -> None:
     with hog() as pid:
-        record = run(site, {**READ, "direct": True})
+        record = run(workspace, {**READ, "direct": True})
     (warning,) = of_kind(record, "foreign_load")
     assert warning.severity is Severity.DOUBT
     assert any(f"({pid})" in program for program in warning.data["programs"])
     assert warning.data["foreign_percent"] > 5
 
 
-def test_reads_that_go_round_in_memory_are_in_doubt(site: Site) -> None:
+def test_reads_that_go_round_in_memory_are_in_doubt(workspace: Workspace) -> None:
     # fio drops its files from the cache each time that it starts over; this job does not within its second.
     round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
-    record = run(site, round_and_round)
+    record = run(workspace, round_and_round)
     read_bytes = int(record.metrics["read_bandwidth"].value or 0)
     assert read_bytes > 64 * MIB, "several times over, or the test says nothing"
     (warning,) = of_kind(record, "fits_in_memory")
     assert warning.severity is Severity.DOUBT
-    assert not of_kind(run(site, {**round_and_round, "direct": True}), "fits_in_memory")
-    assert not of_kind(run(site, READ), "fits_in_memory")
+    assert not of_kind(run(workspace, {**round_and_round, "direct": True}), "fits_in_memory")
+    assert not of_kind(run(workspace, READ), "fits_in_memory")
 
 
 @pytest.mark.parametrize("cold", [True, False])
-def test_cached_reads_that_claim_to_be_cold_are_invalid(site: Site, cold: bool) -> None:
+def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, cold: bool) -> None:
     with ExitStack() as undo:
-        up = stack.build(spec(), site, undo, slot="m", make=True)
+        up = stack.build(spec(), workspace, undo, slot="m", make=True)
         (up.work / "file").write_bytes(b"x" * 32 * MIB)
         up.flush()
         if cold:
@@ -121,8 +123,8 @@ def test_cached_reads_that_claim_to_be_cold_are_invalid(site: Site, cold: bool) 
     assert served == ([] if cold else [Severity.INVALID])
 
 
-def test_a_calm_machine_has_no_probe_that_failed_and_no_clock_that_jumped(site: Site) -> None:
-    record = run(site, {**READ, "direct": True})
+def test_a_calm_machine_has_no_probe_that_failed_and_no_clock_that_jumped(workspace: Workspace) -> None:
+    record = run(workspace, {**READ, "direct": True})
     kinds = {warning.kind for warning in record.validity}
     assert not kinds & {"probe_failed", "clock_stepped", "suspended", "clocksource_changed"}
     for name in ("clock_step", "suspended", "foreign_cpu", "machine_cpu_busy_measured", "cache_drops"):
@@ -130,8 +132,8 @@ def test_a_calm_machine_has_no_probe_that_failed_and_no_clock_that_jumped(site: 
 
 
 @pytest.mark.slow
-def test_the_rate_of_a_long_run_is_judged(site: Site) -> None:
-    record = run(site, {**READ, "direct": True, "runtime": "8s", "rate": "20m"})
+def test_the_rate_of_a_long_run_is_judged(workspace: Workspace) -> None:
+    record = run(workspace, {**READ, "direct": True, "runtime": "8s", "rate": "20m"})
     assert len(record.raw["fio_bw.log"].splitlines()) >= 32
     assert not of_kind(record, "not_steady"), "a rate that fio itself holds at 20 MiB/s is steady"
 
@@ -173,9 +175,9 @@ def _groups_of(program: str) -> set[int]:
 
 
 @pytest.mark.slow
-def test_a_run_that_stands_still_for_a_while_is_in_doubt(site: Site) -> None:
+def test_a_run_that_stands_still_for_a_while_is_in_doubt(workspace: Workspace) -> None:
     with stopped(after_s=3.0, for_s=3.0):
-        record = run(site, {**READ, "direct": True, "runtime": "10s", "rate": "20m"})
+        record = run(workspace, {**READ, "direct": True, "runtime": "10s", "rate": "20m"})
     (warning,) = of_kind(record, "stalled")
     assert warning.severity is Severity.DOUBT
     assert 2.0 <= warning.data["stalled_s"] <= 3.4

@@ -18,7 +18,9 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
     campaign, trials = campaigns.small()
-    figures = list(assemble.figures(assemble.page([assemble.Source(campaign=campaign, trials=trials)])))
+    figures = list(
+        assemble.figures(assemble.page([assemble.CampaignSource(campaign=campaign, trials=trials)]))
+    )
     written = files.write(figures, tmp_path / "new" / "figures")
     assert {path.name for path in written} == {
         f"{figure.id}.{kind}" for figure in figures for kind in ("svg", "png")

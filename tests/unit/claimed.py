@@ -8,12 +8,12 @@ from math import exp
 
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.build import parts_of
-from fslab.claims.judge import Judge
-from fslab.claims.model import Answer
+from fslab.claims.evaluate import Judge
+from fslab.claims.model import ClaimAnswer
 from fslab.claims.parts import Part
+from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.claims.written import Claim
 from fslab.record import Status, TrialRecord, Value
 from fslab.stats.sequential import Looks
 from fslab.units import Unit
@@ -75,7 +75,7 @@ def names(of: Claim, cells: Sequence[Cell], memory_bytes: int | None = None) -> 
 def answer(
     of: Claim, values: Sequence[tuple[Cell, Sequence[float | None]]], metric: str = "write_iops",
     looks: Looks | None = None,
-) -> Answer:  # fmt: skip
+) -> ClaimAnswer:  # fmt: skip
     records = [record for each, figures in values for record in trials(each, figures, metric)]
     found, missing = parts(of, [each for each, _ in values])
     return Judge(trials=Trials(records=records), looks=looks).answer(found, missing)

@@ -8,8 +8,8 @@ from typing import Any
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
-from fslab.report.contrast import Results, contrast
-from fslab.report.contrast_model import Contrast
+from fslab.report.campaign_comparison import Results, compare_results
+from fslab.report.campaign_comparison_model import CampaignComparison
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)
@@ -55,6 +55,6 @@ def metrics_of(workload: WorkloadSpec) -> tuple[Metric, ...]:
     return (CLAT,) if workload.name == "sync" else (IOPS,)
 
 
-def compared(a: Sequence[TrialRecord], b: Sequence[TrialRecord], **more: Any) -> Contrast:
+def compared(a: Sequence[TrialRecord], b: Sequence[TrialRecord], **more: Any) -> CampaignComparison:
     sides = (Results.of_trials("A", list(a)), Results.of_trials("B", list(b)))
-    return contrast(*sides, **{"metrics_of": metrics_of, **more})
+    return compare_results(*sides, **{"metrics_of": metrics_of, **more})

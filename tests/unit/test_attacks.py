@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from fslab.campaign import cleanup
 from fslab.campaign import journal as journals
-from fslab.campaign import site as sites
-from fslab.campaign import undo
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import conduct
-from fslab.campaign.journal import CampaignJournal, Entry, default_directory, parse
+from fslab.campaign.journal import CampaignJournal, JournalEntry, default_directory, parse
 from fslab.cli import progress
 from fslab.errors import BusyError, FslabError, InterruptedBySignal, ToolFailedError, UnsafeError
 from fslab.machine import _settings, facts, tuning
@@ -101,7 +101,7 @@ def test_other_tools_take_no_foreign_words(tool: str, parameters: dict[str, Any]
 
 class TestDamagedJournal:
     WHOLE = '{"id": "1-1", "kind": "mount", "target": "/x/c/mnt"}\n'
-    KEPT = (Entry(id="1-1", kind="mount", target="/x/c/mnt"),)
+    KEPT = (JournalEntry(id="1-1", kind="mount", target="/x/c/mnt"),)
 
     @pytest.mark.parametrize(
         "damage",
@@ -178,10 +178,10 @@ def test_a_setting_of_an_earlier_boot_is_not_put_back(
         with monkeypatch.context() as earlier:
             earlier.setattr(journals, "boot", lambda: "an earlier boot")
             journal.will_create("tuning", f"{setting}=60")
-        undo.undo_pending(journal)
+        cleanup.undo_pending(journal)
         assert setting.read_text() == "10"
         journal.will_create("tuning", f"{setting}=60")
-        undo.undo_pending(journal)
+        cleanup.undo_pending(journal)
         assert setting.read_text() == "60"
 
 
@@ -199,16 +199,20 @@ class TestNamesTakenMeanwhile:
         taken.mkdir()
         (taken / "theirs").touch()
         medium = MEDIA.get("directory")
-        with pytest.raises(FileExistsError), sites.opened("c", frozenset()) as site, ExitStack() as undone:
-            medium.provide(medium.parse_options({"path": str(tmp_path)}), site, "m", undone)
+        with (
+            pytest.raises(FileExistsError),
+            workspaces.opened("c", frozenset()) as workspace,
+            ExitStack() as undone,
+        ):
+            medium.provide(medium.parse_options({"path": str(tmp_path)}), workspace, "m", undone)
         assert (taken / "theirs").exists()
 
     def test_an_image(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os.path, "lexists", lambda _: False)
         taken = tmp_path / "fslab-c-m.img"
         taken.write_text("theirs")
-        with pytest.raises(FileExistsError), sites.opened("c", frozenset()) as site:
-            images.create(taken, 1, site)
+        with pytest.raises(FileExistsError), workspaces.opened("c", frozenset()) as workspace:
+            images.create(taken, 1, workspace)
         assert taken.read_text() == "theirs"
 
 
@@ -219,8 +223,8 @@ def test_directories_of_ours_are_closed_to_others_whatever_the_umask(
     monkeypatch.setattr(paths, "runtime", lambda: runtime)
     before = os.umask(0)
     try:
-        with sites.opened("c", frozenset()) as site:
-            for made in (runtime, site.runtime, default_directory()):
+        with workspaces.opened("c", frozenset()) as workspace:
+            for made in (runtime, workspace.runtime, default_directory()):
                 assert not made.stat().st_mode & 0o022, made
     finally:
         os.umask(before)
@@ -266,9 +270,9 @@ def test_an_interruption_of_cleaning_up_is_no_failed_cleanup(
 
     with CampaignJournal("c") as journal:
         journal.will_create("tree", str(own_directories / "fslab-c-m"))
-    monkeypatch.setattr(undo, "UNDO", {"tree": interrupted})
+    monkeypatch.setattr(cleanup, "UNDO", {"tree": interrupted})
     with pytest.raises(InterruptedBySignal):
-        undo.clean_all()
+        cleanup.clean_all()
 
 
 def test_a_journal_that_cannot_be_read_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,6 +282,6 @@ def test_a_journal_that_cannot_be_read_stops_nobody(monkeypatch: pytest.MonkeyPa
     with CampaignJournal("c") as journal:
         journal.will_create("mount", "/x/c/mnt")
     monkeypatch.setattr(os, "open", refused)
-    done, failures = undo.clean_all()
+    done, failures = cleanup.clean_all()
     assert not done
     assert len(failures) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fslab.campaign.campaign import Ledger, new_id
-from fslab.campaign.journal import CampaignJournal, Entry, is_running, leftover, parse
+from fslab.campaign.journal import CampaignJournal, JournalEntry, is_running, leftover, parse
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError
 from fslab.record import Status, TrialRecord
@@ -65,7 +65,9 @@ class TestJournal:
 
     def test_a_line_cut_short_by_a_power_loss_is_dropped(self) -> None:
         whole = '{"id": "1-1", "kind": "image", "target": "/x"}\n'
-        assert parse(whole + '{"id": "1-2", "kind": "lo') == [Entry(id="1-1", kind="image", target="/x")]
+        assert parse(whole + '{"id": "1-2", "kind": "lo') == [
+            JournalEntry(id="1-1", kind="image", target="/x")
+        ]
         assert parse("") == []
 
     def test_ids_stay_unique_when_a_journal_is_opened_again(self, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fslab.claims.language import (
     Op,
     Order,
     Range,
-    Ratio,
+    RatioForm,
     Term,
     Tie,
     Varies,
@@ -37,14 +37,14 @@ def test_an_order_has_groups() -> None:
 
 
 def test_a_ratio_lies_in_a_range() -> None:
-    assert parse("xfs / ext4 >= 2").form == Ratio(
+    assert parse("xfs / ext4 >= 2").form == RatioForm(
         over=term("xfs"), under=term("ext4", 7), range=Range(low="2")
     )
-    assert parse("xfs/ext4 in 2.5..3.5").form == Ratio(
+    assert parse("xfs/ext4 in 2.5..3.5").form == RatioForm(
         over=term("xfs"), under=term("ext4", 5), range=Range(low="2.5", high="3.5")
     )
     near = parse("xfs / ext4 ~ 2 within 25%").form
-    assert isinstance(near, Ratio)
+    assert isinstance(near, RatioForm)
     assert (near.range.low, near.range.high) == ("1.6", "2.5")
 
 

@@ -11,10 +11,10 @@ from tests.unit.claimed import cell
 
 from fslab.claims.build import judged, tables
 from fslab.claims.figures import in_unit, printed
-from fslab.claims.model import Judged, Verdict
+from fslab.claims.model import ClaimVerdict, Judged
 from fslab.claims.published import Figures, read_figures
+from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
-from fslab.claims.written import Published
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.study import load, shipped
@@ -32,7 +32,7 @@ def of_study(study_id: str) -> tuple[dict[str, Judged], Figures]:
     return {one.id: one for one in judged(study.claims, study=scope, printed=figures)}, figures
 
 
-def verdicts(study_id: str) -> dict[str, Verdict]:
+def verdicts(study_id: str) -> dict[str, ClaimVerdict]:
     found, _ = of_study(study_id)
     return {name: one.published.verdict for name, one in found.items() if one.published}
 
@@ -43,9 +43,9 @@ def test_ext_generations_contradicts_six_of_its_own_claims() -> None:
     the tables have them.
     """  # fmt: skip
     found = verdicts("ext-generations")
-    against = {name for name, verdict in found.items() if verdict is Verdict.CONTRADICTED}
+    against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
     assert against == {"1", "2b", "3c", "4a", "6a", "6c"}
-    assert {name for name, verdict in found.items() if verdict is Verdict.HOLDS} == set(found) - against
+    assert {name for name, verdict in found.items() if verdict is ClaimVerdict.HOLDS} == set(found) - against
 
 
 def test_the_figures_that_contradict_are_named() -> None:
@@ -54,7 +54,7 @@ def test_the_figures_that_contradict_are_named() -> None:
     assert answer is not None
     assert "xfs / ext3 is 0.871, not > 1 (filebench-seqread-512k, table III)" in answer.words
     # 8 parts: at 512 KB only ext3 is ahead of XFS (373); at 2048 KB (512) ext3, ext4 and btrfs are.
-    against = [one.what for one in answer.findings if one.verdict is Verdict.CONTRADICTED]
+    against = [one.what for one in answer.findings if one.verdict is ClaimVerdict.CONTRADICTED]
     assert sorted(against) == ["xfs / btrfs", "xfs / ext3", "xfs / ext3", "xfs / ext4"]
 
 
@@ -64,9 +64,9 @@ def test_loop_vm_contradicts_itself_between_its_tables() -> None:
     sysbench writes 8054 MiB/s, 1.12 times fio's 7.57 GB/s (8a).
     """  # fmt: skip
     found = verdicts("loop-vm")
-    against = {name for name, verdict in found.items() if verdict is Verdict.CONTRADICTED}
+    against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
     assert against == {"3", "4a", "7c", "8a", "13a", "13b"}
-    assert {name for name, verdict in found.items() if verdict is Verdict.UNKNOWN} == {"2"}
+    assert {name for name, verdict in found.items() if verdict is ClaimVerdict.UNKNOWN} == {"2"}
 
 
 def test_tables_are_kept_apart() -> None:
@@ -108,7 +108,7 @@ def test_stable_can_be_read_in_two_ways() -> None:
     least, larger = found["7d"].published, found["7a"].published
     assert least is not None
     assert larger is not None
-    assert least.verdict is larger.verdict is Verdict.HOLDS
+    assert least.verdict is larger.verdict is ClaimVerdict.HOLDS
     told = {one.what: one.value for one in least.findings if one.value and one.value > 0.4}
     assert told == {"spread of btrfs / of ext4": pytest.approx(587 / 422 / (504 / 161))}
     gain = next(one for one in larger.findings if one.what.startswith("gain"))
@@ -117,14 +117,14 @@ def test_stable_can_be_read_in_two_ways() -> None:
 
 @pytest.mark.parametrize("study_id", ["multi-disk", "iozone-ssd-hdd"])
 def test_where_nothing_is_printed_nothing_is_said(study_id: str) -> None:
-    assert set(verdicts(study_id).values()) == {Verdict.UNKNOWN}
+    assert set(verdicts(study_id).values()) == {ClaimVerdict.UNKNOWN}
 
 
 def test_nas_file_management_prints_little() -> None:
     """8500 of 10500 files/s: ext4 is 23.5 % ahead, not 18 % (1b); 8300 of 10700: 28.9 %, not 22 % (1c)."""
     found = verdicts("nas-file-management")
-    assert {name for name, verdict in found.items() if verdict is Verdict.CONTRADICTED} == {"1b", "1c"}
-    assert found["1a"] is Verdict.IN_PART
+    assert {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED} == {"1b", "1c"}
+    assert found["1a"] is ClaimVerdict.IN_PART
 
 
 @pytest.mark.parametrize("study_id", ["loop-vm", "ext-generations", "nas-file-management"])
@@ -141,9 +141,9 @@ def test_a_table_is_told_in_multiples_of_its_reference() -> None:
         "ext2",
         ("ext2", "ext3", "ext4", "btrfs", "xfs"),
     )
-    assert [cast.printed for cast in first.lines[0].casts][:2] == [1.0, pytest.approx(428.4 / 303.24)]
+    assert [cast.printed for cast in first.lines[0].cells][:2] == [1.0, pytest.approx(428.4 / 303.24)]
     other = tables(figures, Published(reference="ext4"), None, None)[0]
-    assert other.lines[0].casts[4].printed == pytest.approx(372.96 / 353.64)
+    assert other.lines[0].cells[4].printed == pytest.approx(372.96 / 353.64)
 
 
 def test_units_are_those_of_the_metric() -> None:

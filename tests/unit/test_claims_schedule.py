@@ -8,10 +8,10 @@ from math import exp
 
 from tests.unit.claimed import cell, claim, trials
 
-from fslab.analysis.look import Look
+from fslab.analysis.interim import InterimResult
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell
-from fslab.claims.written import Claim
+from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
 from fslab.record import TrialRecord
 from fslab.stopping import Stopping, Until
@@ -35,7 +35,9 @@ def record(of: Cell, block: int, made: Callable[[Cell, int], float]) -> TrialRec
     return trials(of, [made(of, block)] * (block + 1), metric)[block]
 
 
-def finished(*claims: Claim, made: Callable[[Cell, int], float] = value) -> tuple[dict[str, int], Look]:
+def finished(
+    *claims: Claim, made: Callable[[Cell, int], float] = value
+) -> tuple[dict[str, int], InterimResult]:
     """How many trials each cell got, and the last look."""
     schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims)
     records: dict[tuple[str, int], TrialRecord] = {}

@@ -7,8 +7,8 @@ from tests.unit.claimed import cell, claim, names, noisy, steady, trials
 
 from fslab.cell import Cell
 from fslab.claims.build import judged
-from fslab.claims.judge import Judge
-from fslab.claims.model import Answer, Verdict
+from fslab.claims.evaluate import Judge
+from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.parser import parse
 from fslab.claims.scope import Scope
 from fslab.claims.tokens import Misread
@@ -21,7 +21,7 @@ EVERY = (XFS, EXT4, JOURNAL, BTRFS, NODATACOW)
 SPEED = {XFS.id: 200.0, EXT4.id: 100.0, JOURNAL.id: 50.0, BTRFS.id: 90.0, NODATACOW.id: 400.0}
 
 
-def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> Answer:
+def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> ClaimAnswer:
     scope = Scope(cells=cells)
     records = [
         one for each in cells for one in trials(each, (noisy if each is XFS else steady)(SPEED[each.id]))
@@ -36,7 +36,7 @@ def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> Answer:
 @pytest.mark.parametrize("that", ["xfs is first", "xfs[defaults] is first"])
 def test_what_is_left_out_is_said(that: str) -> None:
     found = measured(that)
-    assert found.verdict is Verdict.HOLDS
+    assert found.verdict is ClaimVerdict.HOLDS
     assert found.compared == ("xfs", "ext4 defaults", "btrfs defaults")
     assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
     assert "compared: xfs, ext4 defaults, btrfs defaults" in found.words
@@ -52,12 +52,12 @@ def test_where_nothing_is_left_out_what_was_compared_is_said() -> None:
 
 
 def test_any_option_is_a_choice() -> None:
-    assert measured("xfs is first").verdict is Verdict.HOLDS
+    assert measured("xfs is first").verdict is ClaimVerdict.HOLDS
     found = measured("xfs is first for any mount_options")
-    assert found.verdict is Verdict.CONTRADICTED
+    assert found.verdict is ClaimVerdict.CONTRADICTED
     assert found.left_out == ()
     assert len(found.findings) == 4
-    assert measured("xfs > ext4 for any mount_options").verdict is Verdict.HOLDS
+    assert measured("xfs > ext4 for any mount_options").verdict is ClaimVerdict.HOLDS
     assert len(measured("xfs[defaults] is first for any mount_options").findings) == 4
 
 

@@ -10,12 +10,12 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 
 from fslab.claims import terminal
 from fslab.claims.build import judged, tables
-from fslab.claims.judge import Judge
-from fslab.claims.model import Cast, Line, Table, Verdict, Verdicts
+from fslab.claims.evaluate import Judge
+from fslab.claims.model import ClaimVerdict, PublishedTable, TableCell, TableLine, Verdicts
 from fslab.claims.published import read_figures
+from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.claims.written import Published
 
 EXT4, XFS, REISER4 = (cell(name) for name in ("ext4", "xfs", "reiser4"))
 CSV = """\
@@ -70,8 +70,12 @@ def test_one_sentence_comes_before_the_table() -> None:
 
 
 def test_claims_are_counted() -> None:
-    assert made().counts(published=True) == {Verdict.HOLDS: 1, Verdict.CONTRADICTED: 2}
-    assert made().counts(published=False) == {Verdict.HOLDS: 1, Verdict.UNDECIDED: 1, Verdict.UNKNOWN: 1}
+    assert made().counts(published=True) == {ClaimVerdict.HOLDS: 1, ClaimVerdict.CONTRADICTED: 2}
+    assert made().counts(published=False) == {
+        ClaimVerdict.HOLDS: 1,
+        ClaimVerdict.UNDECIDED: 1,
+        ClaimVerdict.UNKNOWN: 1,
+    }
     rows = [line.split() for line in shown().splitlines()]
     assert ["here", "1", "–", "1", "1"] in rows
 
@@ -87,7 +91,7 @@ def test_a_table_shows_printed_and_measured_multiples() -> None:
     out = io.StringIO()
     terminal.show_tables(made(), Console(file=out, width=80))
     lines = out.getvalue()
-    assert [cast.printed for cast in table.lines[0].casts] == [1.0, 0.8, 1.2]
+    assert [cast.printed for cast in table.lines[0].cells] == [1.0, 0.8, 1.2]
     # Half of log(2.0839/1.9195) is 4.1 %.
     assert "2.00 ±4%" in lines
     assert "not possible" in lines
@@ -100,20 +104,20 @@ def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
     judge = Judge(trials=Trials(records=[*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]))
     figures = read_figures(text, "x.csv", Published(), scope)
     (table,) = tables(figures, Published(reference="ext4"), judge, figures)
-    found = {line.workload: dict(zip(table.stacks, line.casts, strict=True)) for line in table.lines}
+    found = {line.workload: dict(zip(table.stacks, line.cells, strict=True)) for line in table.lines}
     assert [found["w"][name].printed for name in ("ext4", "xfs")] == [None, None]
     assert [found["w"][name].measured for name in ("ext4", "xfs")] == pytest.approx([1.0, 2.0])
     assert [found["v"][name].measured for name in ("ext4", "xfs")] == [None, None]
 
 
 def test_a_ratio_without_an_interval_is_marked() -> None:
-    casts = (
-        Cast(printed=1.0, measured=1.0),
-        Cast(printed=2.0, measured=1.5, why="1 trial"),
-        Cast(printed=2.0, measured=2.0, low=0.4, high=10.0),  # 5 times less to 5 times more: not ±161 %
+    cells = (
+        TableCell(printed=1.0, measured=1.0),
+        TableCell(printed=2.0, measured=1.5, why="1 trial"),
+        TableCell(printed=2.0, measured=2.0, low=0.4, high=10.0),  # 5 times less to 5 times more: not ±161 %
     )
-    line = Line(workload="w", metric="iops", casts=casts)
-    table = Table(name="I", stacks=("ext4", "xfs", "f2fs"), reference="ext4", lines=(line,))
+    line = TableLine(workload="w", metric="iops", cells=cells)
+    table = PublishedTable(name="I", stacks=("ext4", "xfs", "f2fs"), reference="ext4", lines=(line,))
     out = io.StringIO()
     terminal.show_tables(made().model_copy(update={"tables": (table,)}), Console(file=out, width=80))
     assert ["iops", "1", "1.50", "?", "2.00", "×÷5.0"] in [row.split() for row in out.getvalue().splitlines()]
@@ -123,10 +127,18 @@ def test_a_ratio_without_an_interval_is_marked() -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     out = io.StringIO()
-    wide = Table(
-        name="I", stacks=tuple(f"file system {number}" for number in range(9)), reference="file system 0",
-        lines=(Line(workload="w", metric="iops", casts=(Cast(printed=1.5, measured=2.0, low=1.9, high=2.1),) * 9),),
-    )  # fmt: skip
+    wide = PublishedTable(
+        name="I",
+        stacks=tuple(f"file system {number}" for number in range(9)),
+        reference="file system 0",
+        lines=(
+            TableLine(
+                workload="w",
+                metric="iops",
+                cells=(TableCell(printed=1.5, measured=2.0, low=1.9, high=2.1),) * 9,
+            ),
+        ),
+    )
     console = Console(file=out, width=width)
     terminal.show(made(), console)
     terminal.show_tables(made().model_copy(update={"tables": (wide,)}), console)

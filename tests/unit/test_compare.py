@@ -10,10 +10,10 @@ from rich.console import Console
 from tests.unit.compared import CLAT, around, cell, compared, metrics_of, trials
 
 from fslab.record import Severity, ValidityWarning
-from fslab.report import contrast_terminal
-from fslab.report.contrast import Results, contrast
-from fslab.report.contrast_lines import percent
-from fslab.report.contrast_model import Contrast, Outcome
+from fslab.report import campaign_comparison_terminal
+from fslab.report.campaign_comparison import Results, compare_results
+from fslab.report.campaign_comparison_lines import percent
+from fslab.report.campaign_comparison_model import CampaignComparison, LineOutcome
 from fslab.report.match import By
 
 
@@ -24,7 +24,7 @@ class TestLines:
         b = [*trials(cell(), around(880), "b"), *trials(sync, around(80), "b", metric=CLAT)]
         rate, latency = compared(a, b).lines
         assert (rate.outcome, rate.verdict, latency.outcome, latency.verdict) == (
-            Outcome.WORSE, "12 % slower", Outcome.BETTER, "20 % faster",
+            LineOutcome.WORSE, "12 % slower", LineOutcome.BETTER, "20 % faster",
         )  # fmt: skip
         assert rate.ratio == pytest.approx(0.88)
         # Five against five: the third smallest of 25 quotients is 0.88·0.99/1.02 (after 0.98/1.02, 0.98/1.01).
@@ -43,7 +43,7 @@ class TestLines:
     def test_no_difference_says_what_would_have_been_seen(self) -> None:
         one = cell()
         (line,) = compared(trials(one, around(100)), trials(one, around(100.5), "b")).lines
-        assert line.outcome is Outcome.NOT_SEEN
+        assert line.outcome is LineOutcome.NOT_SEEN
         assert line.detectable is not None
         assert line.verdict == f"indistinguishable (> {percent(line.detectable)} detectable)"
         assert 0.01 < line.detectable < 0.1
@@ -76,8 +76,8 @@ class TestLines:
             [value * step for value, step in zip(drift, (1.0, 1.01, 0.99, 1.0, 1.01, 0.99), strict=True)],
         )
         b = trials(xfs, [value * 0.9 for value in drift])
-        assert compared(a, b, by=By.WORKLOAD, paired=True).lines[0].outcome is Outcome.WORSE
-        assert compared(a, b, by=By.WORKLOAD).lines[0].outcome is Outcome.NOT_SEEN
+        assert compared(a, b, by=By.WORKLOAD, paired=True).lines[0].outcome is LineOutcome.WORSE
+        assert compared(a, b, by=By.WORKLOAD).lines[0].outcome is LineOutcome.NOT_SEEN
 
     def test_means_keep_directions_and_block_sizes_apart(self) -> None:
         made = [cell(workload=f"w{n}-{bs}", bs=bs) for bs in ("4k", "1m") for n in (1, 2)]
@@ -98,9 +98,9 @@ class TestLines:
         assert 0.98 / 1.02 <= interval.low < 1 < interval.high <= 1.02 / 0.98
 
 
-def shown(found: Contrast, width: int = 80) -> str:
+def shown(found: CampaignComparison, width: int = 80) -> str:
     console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
-    contrast_terminal.show(found, console)
+    campaign_comparison_terminal.show(found, console)
     return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
@@ -169,15 +169,15 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
         ]
         for side, middles in nights.items()
     }
-    single = contrast(sides["a"][0], sides["b"][0], metrics_of=metrics_of)
-    assert single.lines[0].outcome is Outcome.WORSE
+    single = compare_results(sides["a"][0], sides["b"][0], metrics_of=metrics_of)
+    assert single.lines[0].outcome is LineOutcome.WORSE
     a, b = (Results.of_several(side, parts) for side, parts in sides.items())
-    (line,) = contrast(a, b, metrics_of=metrics_of).lines
+    (line,) = compare_results(a, b, metrics_of=metrics_of).lines
     assert (line.a.values, line.b.values) == (nights["a"], nights["b"])
-    assert (line.outcome, line.sampled) == (Outcome.NOT_SEEN, "campaigns")
+    assert (line.outcome, line.sampled) == (LineOutcome.NOT_SEEN, "campaigns")
     # 4 against 4 at 97.1 %: from the smallest to the largest quotient.
     assert line.interval is not None
     assert line.interval.low == pytest.approx(79 / 100)
     assert line.interval.high == pytest.approx(99 / 80)
-    (few,) = contrast(a, sides["b"][0], metrics_of=metrics_of).lines
+    (few,) = compare_results(a, sides["b"][0], metrics_of=metrics_of).lines
     assert few.verdict == "too few campaigns (4 of each needed)"

@@ -16,7 +16,7 @@ from fslab.cli.compare import compare, fraction
 from fslab.errors import RegressionError, StoreError, UnlikeError, UnsureError, UsageError
 from fslab.record import Status
 from fslab.report import gate
-from fslab.report.contrast_lines import estimate_of, line, with_family
+from fslab.report.campaign_comparison_lines import estimate_of, line, with_family
 from fslab.store.campaign import Campaign
 from fslab.store.export import Format, render
 from fslab.store.store import Store
@@ -30,7 +30,7 @@ class TestGate:
         values: int = 5,
         slower: float | None = 0.05,
         different: bool = False,
-    ) -> gate.Verdict:
+    ) -> gate.GateVerdict:
         cells = [cell(workload=f"w{number}") for number in range(len(factors))]
         a = [trial for each in cells for trial in trials(each, around(100)[:values])]
         b = [
@@ -40,7 +40,7 @@ class TestGate:
         ]
         return gate.judge(compared(a, b), slower=slower, different=different)
 
-    def counts(self, verdict: gate.Verdict) -> tuple[int, int, int]:
+    def counts(self, verdict: gate.GateVerdict) -> tuple[int, int, int]:
         return len(verdict.fails), len(verdict.clear), len(verdict.unsure)
 
     def test_what_is_slower_by_the_limit_fails_and_what_rules_it_out_is_clear(self) -> None:
@@ -189,7 +189,7 @@ class TestErrorRates:
 
     RUNS = 300
 
-    def judged(self, slowdown: float, *, trials: int, scatter: float, seed: int) -> gate.Verdict:
+    def judged(self, slowdown: float, *, trials: int, scatter: float, seed: int) -> gate.GateVerdict:
         rng, lines = random.Random(seed), []
         for number in range(12):
             of = cell(workload=f"w{number}")

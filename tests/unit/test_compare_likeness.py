@@ -10,7 +10,7 @@ from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_o
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.record import Provenance
-from fslab.report.contrast import ALL, Results, contrast, refused
+from fslab.report.campaign_comparison import ALL, Results, compare_results, refused
 from fslab.report.match import By, chosen, match
 
 
@@ -152,7 +152,7 @@ class TestFacts:
         assert {each.fact for each in refused(compared(a, b))} == {"fio", "device.model"}
         assert {each.fact for each in refused(compared(a, b, allowed=["tools"]))} == {"device.model"}
         # Two stacks of one campaign lie on devices of their own.
-        stacks = contrast(
+        stacks = compare_results(
             Results.of_trials("A", a), Results.of_trials("B", b), by=By.WORKLOAD, metrics_of=metrics_of
         )
         assert [each.fact for each in stacks.differences] == ["fio"]

@@ -26,7 +26,7 @@ from tests.unit.test_report import (
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.record import Metric, Severity, TrialRecord, ValidityWarning
-from fslab.report.conclusion import MOST_WARNINGS, Certainty, Conclusion, conclude
+from fslab.report.conclusion import MOST_WARNINGS, Conclusion, StandingCertainty, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import Report
 from fslab.store.campaign import CampaignStatus
@@ -87,7 +87,7 @@ def test_a_winner_is_told_with_how_much_and_how_sure() -> None:
     found = conclude(three())
     assert found.sentence == "xfs is best."
     (only,) = found.standings
-    assert (only.certainty, only.kinds, only.next_kind) == (Certainty.BEST, ("xfs",), "ext4")
+    assert (only.certainty, only.kinds, only.next_kind) == (StandingCertainty.BEST, ("xfs",), "ext4")
     text = told(three())
     assert "★ xfs" in text
     assert "2.0" in text
@@ -116,7 +116,7 @@ def test_a_tie_says_what_would_be_detected() -> None:
 def test_a_wide_tie_is_inconclusive_and_says_what_to_do() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 1.0}, noise=0.3))
-    assert conclude(found).standings[0].certainty is Certainty.INCONCLUSIVE
+    assert conclude(found).standings[0].certainty is StandingCertainty.INCONCLUSIVE
     assert "to decide more: fslab run --resume 20261120-k3f --trials 10" in told(found)
 
 

@@ -7,24 +7,49 @@ import io
 from rich.console import Console
 
 from fslab.cli.doctor_matrix import lines, show
-from fslab.machine.matrix import Entry, Lack
+from fslab.machine.matrix import Lack, MatrixEntry
 
 ENTRIES = [
-    Entry(kind="file system", name="ext4", machine="host", lack=Lack.NOTHING),
-    Entry(
-        kind="file system", name="jfs", machine="host", lack=Lack.KERNEL,
-        needs=("Linux 6.18.4 has no jfs", "mkfs.jfs is not installed"), remedies=(),
+    MatrixEntry(kind="file system", name="ext4", machine="host", lack=Lack.NOTHING),
+    MatrixEntry(
+        kind="file system",
+        name="jfs",
+        machine="host",
+        lack=Lack.KERNEL,
+        needs=("Linux 6.18.4 has no jfs", "mkfs.jfs is not installed"),
+        remedies=(),
     ),
-    Entry(
-        kind="file system", name="reiserfs", machine="host", lack=Lack.KERNEL,
+    MatrixEntry(
+        kind="file system",
+        name="reiserfs",
+        machine="host",
+        lack=Lack.KERNEL,
         needs=("Linux 6.18.4 has no reiserfs (last in 6.12)",),
     ),
-    Entry(kind="file system", name="zfs", machine="host", lack=Lack.REFUSED, needs=("fslab builds no pools",)),
-    Entry(kind="file system", name="ext4", machine="qemu", lack=Lack.MACHINE, needs=("no QEMU",), remedies=("get it",)),
-    Entry(kind="file system", name="jfs", machine="qemu", lack=Lack.MACHINE, needs=("no QEMU",), remedies=("get it",)),
-    Entry(kind="layout", name="md-raid0", machine="host", lack=Lack.KERNEL, needs=("Linux 6.18.4 has no raid0",)),
-    Entry(kind="layout", name="single", machine="host", lack=Lack.TOOL, needs=("x is not installed",)),
-]  # fmt: skip
+    MatrixEntry(
+        kind="file system", name="zfs", machine="host", lack=Lack.REFUSED, needs=("fslab builds no pools",)
+    ),
+    MatrixEntry(
+        kind="file system",
+        name="ext4",
+        machine="qemu",
+        lack=Lack.MACHINE,
+        needs=("no QEMU",),
+        remedies=("get it",),
+    ),
+    MatrixEntry(
+        kind="file system",
+        name="jfs",
+        machine="qemu",
+        lack=Lack.MACHINE,
+        needs=("no QEMU",),
+        remedies=("get it",),
+    ),
+    MatrixEntry(
+        kind="layout", name="md-raid0", machine="host", lack=Lack.KERNEL, needs=("Linux 6.18.4 has no raid0",)
+    ),
+    MatrixEntry(kind="layout", name="single", machine="host", lack=Lack.TOOL, needs=("x is not installed",)),
+]
 
 
 def test_each_missing_thing_is_said_once_with_all_that_wait_for_it() -> None:
@@ -39,7 +64,7 @@ def test_each_missing_thing_is_said_once_with_all_that_wait_for_it() -> None:
 def test_the_table_has_a_column_for_each_machine_and_a_word_for_each_pair() -> None:
     console = Console(file=io.StringIO(), width=80, highlight=False)
     every = [
-        Entry(kind="file system", name=name, machine=machine, lack=lack)
+        MatrixEntry(kind="file system", name=name, machine=machine, lack=lack)
         for name, machine, lack in (
             ("ext4", "host", Lack.NOTHING), ("ext4", "uml", Lack.MACHINE), ("zfs", "host", Lack.REFUSED),
             ("zfs", "uml", Lack.REFUSED),

@@ -10,10 +10,10 @@ import pytest
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain import ablation
 from fslab.explain.attribution import attribute
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.seen import Seen
 from fslab.explain.statement import Certainty
-from fslab.explain.statements import said, seen_of
+from fslab.explain.statements import evidence_of, statements_of
 from fslab.explain.switch import Switch, all_off
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -45,14 +45,14 @@ def trial(of: Cell, figures: dict[str, float], block: int = 0, **more: Any) -> T
     return TrialRecord(key=key, cell=of, started=datetime(2026, 11, 21, tzinfo=UTC), duration_s=1.0, **fields)
 
 
-def seen(of: Cell, figures: dict[str, float], traced: TrialRecord | None = None, **more: Any) -> Seen:
-    return Seen(
+def seen(of: Cell, figures: dict[str, float], traced: TrialRecord | None = None, **more: Any) -> Evidence:
+    return Evidence(
         cell=of, workload="w", stack=of.stack.name, trials=[trial(of, figures, **more)], traced=traced
     )
 
 
-def by_mechanism(found: Seen) -> dict[str, str]:
-    return {statement.mechanism: statement.text for statement in said(found)}
+def by_mechanism(found: Evidence) -> dict[str, str]:
+    return {statement.mechanism: statement.text for statement in statements_of(found)}
 
 
 EVERY = [
@@ -65,7 +65,7 @@ EVERY = [
 
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")
 def test_without_evidence_nothing_is_said(of: Cell) -> None:
-    assert said(seen(of, {})) == []
+    assert statements_of(seen(of, {})) == []
 
 
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")
@@ -100,7 +100,9 @@ def test_direct_writes_that_were_not() -> None:
         "device_written_bytes_flushed": 2.0 * 64 * MIB, "write_amplification": 2.0, "volume_dirtied_bytes": 64.0 * MIB,
     }  # fmt: skip
     of = cell("ext4", "data=journal", DIRECT)
-    (statement,) = [each for each in said(seen(of, figures)) if each.mechanism == "direct-not-honoured"]
+    (statement,) = [
+        each for each in statements_of(seen(of, figures)) if each.mechanism == "direct-not-honoured"
+    ]
     assert "(100 %)" in statement.text
     assert statement.certainty is Certainty.OBSERVED
     honest = {**figures, "volume_dirtied_bytes": 0.0}
@@ -159,7 +161,7 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
     of = cell()
     one = trial(of, {"device_flushes": 5.0})
     other = trial(of, {}, block=1)
-    assert Seen(cell=of, workload="w", stack="s", trials=[one, other]).figure("device_flushes") is None
+    assert Evidence(cell=of, workload="w", stack="s", trials=[one, other]).figure("device_flushes") is None
 
 
 def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
@@ -171,9 +173,9 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
         update={"medium": MediumSpec(name="m", type="directory", options={"path": "/x"})}
     )
     shared = alone.model_copy(update={"stack": here})
-    (barriers,) = [each for each in said(seen(alone, figures)) if each.mechanism == "barriers"]
+    (barriers,) = [each for each in statements_of(seen(alone, figures)) if each.mechanism == "barriers"]
     assert barriers.certainty is Certainty.OBSERVED
-    (barriers,) = [each for each in said(seen(shared, figures)) if each.mechanism == "barriers"]
+    (barriers,) = [each for each in statements_of(seen(shared, figures)) if each.mechanism == "barriers"]
     assert barriers.certainty is Certainty.COINCIDES
     assert barriers.figures[0].evidence.endswith("of the whole disk")
     busy = ValidityWarning(kind="foreign_load", severity=Severity.DOUBT, message="", data={})
@@ -192,7 +194,7 @@ def test_commits_coincide_with_slow_operations_beyond_chance(
         "traced_slow_in_commits": slow, "traced_chance_in_commits": chance, "traced_all_in_commits": 14.0,
         "traced_slow_operations": 41.0, "traced_slow_from": 2e6,
     }  # fmt: skip
-    found = said(seen(of, {}, traced=trial(of, figures, status=Status.TRACED)))
+    found = statements_of(seen(of, {}, traced=trial(of, figures, status=Status.TRACED)))
     assert [each.certainty for each in found if each.mechanism == "commit-stalls"] == [
         Certainty.COINCIDES
     ] * stated
@@ -202,9 +204,9 @@ def test_commits_coincide_with_slow_operations_beyond_chance(
 def test_traced_trials_are_evidence_and_no_trials() -> None:
     of = cell()
     traced = trial(of, {}, status=Status.TRACED)
-    assert seen_of([of], []) == []
-    assert [each.trials for each in seen_of([of], [traced])] == [[]]
-    (found,) = seen_of([of], [trial(of, {})], [traced])
+    assert evidence_of([of], []) == []
+    assert [each.trials for each in evidence_of([of], [traced])] == [[]]
+    (found,) = evidence_of([of], [trial(of, {})], [traced])
     assert found.traced == traced
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from fslab.errors import UsageError
 from fslab.machine import _facts_host, facts
-from fslab.machine._advice import advise
-from fslab.machine._fact import Weight
+from fslab.machine.advice import advise
+from fslab.machine.fact import Weight
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

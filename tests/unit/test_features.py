@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fslab.features import REGISTRY, Answer, Examination, Finding, in_order, no, refused, unknown, value, yes
+from fslab.features import (
+    REGISTRY,
+    Examination,
+    FeatureFinding,
+    Support,
+    in_order,
+    no,
+    refused,
+    unknown,
+    value,
+    yes,
+)
 from fslab.features._bisect import largest
 from fslab.features.checksums import flip
 from fslab.report import features as report
@@ -71,7 +82,7 @@ def test_every_copy_is_flipped_also_across_the_window_s_border(tmp_path: Path) -
         (value(1000, "ns"), "1 µs"), (value(10_000_000, "ns"), "10 ms"),
     ],
 )  # fmt: skip
-def test_a_finding_in_a_few_letters(finding: Finding, says: str) -> None:
+def test_a_finding_in_a_few_letters(finding: FeatureFinding, says: str) -> None:
     assert report.word(finding) == says
 
 
@@ -109,7 +120,7 @@ def test_answers_of_different_kernels_are_not_passed_off_as_one() -> None:
 
 def test_notes_say_why_once_for_all_that_share_it() -> None:
     findings = {
-        "encryption": Finding(answer=Answer.YES, switch="mkfs -O encrypt"),
+        "encryption": FeatureFinding(answer=Support.YES, switch="mkfs -O encrypt"),
         "dax": unknown("no memory"),
     }
     text = printed(
@@ -142,7 +153,7 @@ def test_what_the_kernel_lacks_is_not_passed_off_as_the_file_system_s() -> None:
     ],
 )  # fmt: skip
 def test_what_is_documented_against_what_is_found(
-    finding: Finding, said: dict[str, object], agree: bool | None
+    finding: FeatureFinding, said: dict[str, object], agree: bool | None
 ) -> None:
     assert report.agrees(finding, said) is agree
 

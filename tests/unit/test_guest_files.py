@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from fslab.campaign import guests
-from fslab.campaign.preflight import NoJournal
+from fslab.campaign.preflight import RefusingJournal
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.storage import Site, images
-from fslab.system import foreign
+from fslab.storage import Workspace, images
+from fslab.system import untrusted_files
 
 
 class Alive:
@@ -160,8 +160,8 @@ def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
     (directory / "link").symlink_to(kept)
     (directory / "closed/inner").mkdir(parents=True)
     (directory / "closed").chmod(0)
-    foreign.remove(directory)
-    foreign.remove(directory)
+    untrusted_files.remove(directory)
+    untrusted_files.remove(directory)
     assert not directory.exists()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o500
     kept.chmod(0o700)
@@ -169,10 +169,10 @@ def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
 
 def test_a_device_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no regular file") as raised:
-        foreign.read(Path("/dev/zero"), limit_bytes=10)
+        untrusted_files.read(Path("/dev/zero"), limit_bytes=10)
     assert raised.value.errno == errno.EINVAL
     (tmp_path / "small").write_bytes(b"0123456789")
-    assert foreign.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
+    assert untrusted_files.read(tmp_path / "small", limit_bytes=10) == b"0123456789"
 
 
 CELL = Cell(
@@ -222,13 +222,18 @@ def test_a_forged_bug_costs_the_trial_alone(
     forged = {"bug": "x" * 100_000 + "ZeroDivisionError: forged"}
     made, _ = guest
     monkeypatch.setattr(made, "ask", lambda *_, **__: forged)
-    site = Site(
-        campaign="c", runtime=tmp_path, images=tmp_path, journal=NoJournal(), wipe=frozenset(), tell=print
+    workspace = Workspace(
+        campaign="c",
+        runtime=tmp_path,
+        images=tmp_path,
+        journal=RefusingJournal(),
+        wipe=frozenset(),
+        tell=print,
     )
     cell = CELL.model_copy(
         update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
     )
-    several = guests.Guests(site=site, machine={}, _running={cell.stack.machine: made})
+    several = guests.Guests(workspace=workspace, machine={}, _running={cell.stack.machine: made})
     monkeypatch.setattr(several, "_plug", lambda *_: {})
     record = several.run(cell, KEY)
     assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)

@@ -17,7 +17,7 @@ from fslab.cli.history import history as verb
 from fslab.errors import StoreError, UsageError
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import history_terminal
-from fslab.report.contrast_lines import change_words
+from fslab.report.campaign_comparison_lines import change_words
 from fslab.report.history import history
 from fslab.report.history_model import History
 from fslab.report.model import Span

@@ -9,7 +9,7 @@ from tests.unit.test_history import LEVELS, night
 
 from fslab.cell import Cache, Cell, MediumSpec
 from fslab.plan.expand import expand
-from fslab.report.contrast import Results, contrast
+from fslab.report.campaign_comparison import Results, compare_results
 from fslab.report.history import history
 from fslab.study.load import load_text
 
@@ -96,7 +96,7 @@ def test_several_campaigns_are_one_side_whatever_each_calls_it() -> None:
         Results.of_trials("a2", trials(one, around(101.0), "a2")),
     ]
     right = Results.of_trials("b", trials(one, around(200.0), "b"))
-    (line,) = contrast(Results.of_several("a", parts), right, metrics_of=metrics_of).lines
+    (line,) = compare_results(Results.of_several("a", parts), right, metrics_of=metrics_of).lines
     assert len(line.a.values) == 2
 
 

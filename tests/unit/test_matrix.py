@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.cli.live import Live
+from fslab.cli.live import LiveView
 from fslab.record import Status, TrialRecord, Value
 from fslab.report.matrix import Matrix
 from fslab.stopping import Stopping
@@ -83,7 +83,7 @@ def test_a_resumed_campaign_begins_with_what_is_stored() -> None:
         for block in range(4)
         for cell, iops in ((planned[0], 110_000.0), (planned[1], 220_000.0))
     ]
-    view = Live(Console(width=120, height=40, color_system=None, file=io.StringIO()))
+    view = LiveView(Console(width=120, height=40, color_system=None, file=io.StringIO()))
     view.campaign_begins(campaign(planned), done=8, total=16, stored=stored)
     assert view.matrix is not None
     (row,) = [line for line in shown(view.matrix) if line.startswith("work0")]

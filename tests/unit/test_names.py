@@ -23,7 +23,7 @@ from fslab.store.campaign import Campaign
 from fslab.store.export import Format, render
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
-from fslab.study.model import Medium
+from fslab.study.model import StudyMedium
 
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
 CELL = Cell(
@@ -143,7 +143,7 @@ def test_figures_stay_in_their_directory(tmp_path: Path) -> None:
 
 
 def test_a_medium_that_varies_in_long_values_has_a_short_name() -> None:
-    medium = Medium(type="loop", options={"path": ["/" + "d" * 200 + end for end in "ab"]})
+    medium = StudyMedium(type="loop", options={"path": ["/" + "d" * 200 + end for end in "ab"]})
     names = {spec.name for spec in medium_specs("m", medium)}
     assert len(names) == 2
     assert all(map(is_word, names))

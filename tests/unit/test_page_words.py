@@ -229,12 +229,12 @@ def test_a_rate_without_a_course_has_no_panel(
     """A run of one interval is a point: its panel would be empty."""
     _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
 
-    def seen(label: str, _: object) -> observed.Seen:
+    def seen(label: str, _: object) -> observed.ObservedFigures:
         course = Course(stack=label, trial=0, interval_s=0.1, values=values)
-        return observed.Seen(latencies={}, courses={"write rate": (course,)})
+        return observed.ObservedFigures(latencies={}, courses={"write rate": (course,)})
 
     monkeypatch.setattr(observed, "seen", seen)
-    source = assemble.Source(campaign=campaign, trials=trials)
+    source = assemble.CampaignSource(campaign=campaign, trials=trials)
     figures = assemble.figures(assemble.page([source], known=lambda _: (IOPS,)))
     assert any(figure.id.endswith("over-time") for figure in figures) is drawn
 
@@ -249,7 +249,7 @@ def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) ->
         )
         for number, trial in enumerate(trials)
     ]
-    source = assemble.Source(campaign=campaign, trials=filled)
+    source = assemble.CampaignSource(campaign=campaign, trials=filled)
 
     def page() -> str:
         return render.html(assemble.page([source], known=lambda _: (IOPS,)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
+from fslab.probes import REGISTRY, Moment, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -52,7 +52,7 @@ def taken(tmp_path: Path, scenario: str) -> dict[Moment, Snapshot]:
     }
 
 
-def doubts(found: Finding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
+def doubts(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
     """What the rules say of it, and of nothing else."""
     done = WorkFacts(
         read_bytes=meanwhile.read_bytes, written_bytes=meanwhile.written_bytes, direct=meanwhile.direct
@@ -60,7 +60,7 @@ def doubts(found: Finding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
     return judge(TrialFacts(work=done, cold=meanwhile.cold, figures=found.values))
 
 
-def values(found: Finding) -> dict[str, float | None]:
+def values(found: ProbeFinding) -> dict[str, float | None]:
     return {name: value.value for name, value in found.values.items()}
 
 
@@ -180,7 +180,7 @@ def test_amplification_needs_to_know_what_the_application_did(tmp_path: Path) ->
 def test_without_devices_there_are_no_values() -> None:
     target = Target(devices=(), filesystem="nfs", directory=Path("/mnt/x"))
     snapshots = {moment: PROBE.snapshot(target) for moment in PROBE.moments}
-    assert PROBE.derive(snapshots, work(read=64 * MIB, direct=True)) == Finding(values={})
+    assert PROBE.derive(snapshots, work(read=64 * MIB, direct=True)) == ProbeFinding(values={})
 
 
 def test_a_kernel_that_does_not_count_is_an_error(tmp_path: Path) -> None:

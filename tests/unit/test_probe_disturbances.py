@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
+from fslab.probes import REGISTRY, Moment, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.system.proc import Usage
 from fslab.units import Unit
@@ -24,11 +24,11 @@ def target(root: Path) -> Target:
     return Target(devices=(), filesystem="ext4", directory=Path("/mnt/x"), sys=root, proc=root)
 
 
-def derive(name: str, before: Snapshot, end: Snapshot) -> Finding:
+def derive(name: str, before: Snapshot, end: Snapshot) -> ProbeFinding:
     return REGISTRY.get(name).derive({Moment.BEFORE: before, Moment.END: end}, WORK)
 
 
-def values(found: Finding) -> dict[str, float | None]:
+def values(found: ProbeFinding) -> dict[str, float | None]:
     return {name: value.value for name, value in found.values.items()}
 
 
@@ -135,7 +135,7 @@ def test_events_of_all_cores_and_of_their_package_once(tmp_path: Path) -> None:
 
 def test_a_processor_that_does_not_count_is_unknown(tmp_path: Path) -> None:
     taken = REGISTRY.get("throttle").snapshot(target(tmp_path))
-    assert derive("throttle", taken, taken) == Finding(values={})
+    assert derive("throttle", taken, taken) == ProbeFinding(values={})
 
 
 def process(
@@ -187,7 +187,7 @@ def test_a_number_that_was_given_to_another_process_counts_from_its_start() -> N
 
 
 def test_where_no_process_can_be_seen_the_load_is_unknown() -> None:
-    assert derive("foreign-cpu", programs(now_s=0.0), programs(now_s=1.0)) == Finding(values={})
+    assert derive("foreign-cpu", programs(now_s=0.0), programs(now_s=1.0)) == ProbeFinding(values={})
 
 
 def test_our_own_process_is_left_out(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fslab.probes import REGISTRY, Finding, Moment, Target, Work
+from fslab.probes import REGISTRY, Moment, ProbeFinding, Target, Work
 from fslab.probes.extents import _pieces
 from fslab.system.proc import Usage
 
@@ -40,7 +40,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def values(found: Finding) -> dict[str, float | None]:
+def values(found: ProbeFinding) -> dict[str, float | None]:
     return {name: value.value for name, value in found.values.items()}
 
 

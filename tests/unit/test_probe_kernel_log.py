@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Finding, Moment, Snapshot, Target, Work
+from fslab.probes import REGISTRY, Moment, ProbeFinding, Snapshot, Target, Work
 from fslab.probes.kernel_log import KernelLog
 from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
@@ -130,4 +130,4 @@ def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
     probe = KernelLog()  # a probe of its own: the registry's may have its log open
     taken = {moment: probe.snapshot(target) for moment in probe.moments}
     assert taken[Moment.BEFORE]["log"] is None
-    assert probe.derive(taken, WORK) == Finding(values={})
+    assert probe.derive(taken, WORK) == ProbeFinding(values={})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import REGISTRY, Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Severity, ValidityWarning, Value
 from fslab.system.proc import Usage
 from fslab.units import Unit
@@ -27,7 +27,7 @@ def snapshot(probe: Probe, root: Path, file: str, text: str) -> Snapshot:
     return probe.snapshot(Target(devices=(), filesystem="ext4", directory=Path("/mnt/x"), proc=root))
 
 
-def cpu(tmp_path: Path, before: str, end: str) -> Finding:
+def cpu(tmp_path: Path, before: str, end: str) -> ProbeFinding:
     probe = REGISTRY.get("cpu")
     taken = {
         Moment.BEFORE: snapshot(probe, tmp_path, "stat", before),
@@ -36,13 +36,13 @@ def cpu(tmp_path: Path, before: str, end: str) -> Finding:
     return probe.derive(taken, WORK)
 
 
-def doubts(found: Finding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
+def doubts(found: ProbeFinding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
     """What the rules say of it, and of nothing else."""
     done = WorkFacts(written_bytes=work.written_bytes, direct=work.direct)
     return judge(TrialFacts(work=done, cold=True, figures=found.values, texts=found.texts, cpus=2))
 
 
-def percent(found: Finding) -> dict[str, float | None]:
+def percent(found: ProbeFinding) -> dict[str, float | None]:
     assert {value.unit for value in found.values.values()} <= {Unit.PERCENT}
     return {name: value.value for name, value in found.values.items()}
 
@@ -95,7 +95,7 @@ def test_stolen_time_is_doubtful(tmp_path: Path) -> None:
 
 
 def test_no_time_between_the_snapshots_is_unknown(tmp_path: Path) -> None:
-    assert cpu(tmp_path, BEFORE, BEFORE) == Finding(values={})
+    assert cpu(tmp_path, BEFORE, BEFORE) == ProbeFinding(values={})
 
 
 def test_iowait_that_goes_back_is_no_time(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_counter_that_the_kernel_lacks_is_unknown(tmp_path: Path) -> None:
     assert found["major_faults"] == Value(value=None, unit=Unit.COUNT)
 
 
-def memory(tmp_path: Path, before: str, end: str, work: Work) -> Finding:
+def memory(tmp_path: Path, before: str, end: str, work: Work) -> ProbeFinding:
     probe = REGISTRY.get("vmstat")
     taken = {
         Moment.BEFORE: snapshot(probe, tmp_path, "vmstat", before),

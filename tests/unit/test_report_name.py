@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from fslab.cli.report import Format, check_name
+from fslab.cli.report import FigureFormat, check_name
 from fslab.errors import UsageError
 
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("r.html", Format.HTML), ("R.HTM", Format.HTML), ("r", Format.HTML), ("-", Format.HTML), ("t.md", Format.MARKDOWN),
-     ("t.tex", Format.LATEX)],
-)  # fmt: skip
-def test_fitting_names(name: str, form: Format) -> None:
+    [
+        ("r.html", FigureFormat.HTML),
+        ("R.HTM", FigureFormat.HTML),
+        ("r", FigureFormat.HTML),
+        ("-", FigureFormat.HTML),
+        ("t.md", FigureFormat.MARKDOWN),
+        ("t.tex", FigureFormat.LATEX),
+    ],
+)
+def test_fitting_names(name: str, form: FigureFormat) -> None:
     check_name(Path(name), form)
 
 

@@ -10,8 +10,8 @@ import pytest
 from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.analysis.pairs import RowPairs, Sample, row_pairs
 from fslab.cell import Cache, Cell, Fresh, Geometry, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.report.compare import Outcome, outcome_of
-from fslab.report.model import Mark, Verdict
+from fslab.report.compare import RowOutcome, outcome_of
+from fslab.report.model import ComparisonVerdict, Mark
 from fslab.report.words import listed, ranking_words, ratio_text, row_words
 from fslab.units import Direction
 
@@ -39,11 +39,11 @@ def pairs(better: Direction, machines: dict[str, str] | None = None, **values: t
     return row_pairs(samples, better, coverage=0.95, looks=None)
 
 
-def outcome(better: Direction, **values: tuple[float, ...]) -> Outcome:
+def outcome(better: Direction, **values: tuple[float, ...]) -> RowOutcome:
     return outcome_of(pairs(better, None, **values), {name: name for name in values})
 
 
-def words(found: Outcome, better: Direction, *missing: str) -> str:
+def words(found: RowOutcome, better: Direction, *missing: str) -> str:
     return row_words(found.leader, better, found.comparisons, missing=missing, apart=found.apart)
 
 
@@ -115,7 +115,7 @@ def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() ->
 def test_too_few_trials_mark_nothing_and_say_how_many_are_enough() -> None:
     found = outcome(HIGHER, ext4=(1.0, 1.1), xfs=(9.0, 9.1))
     assert set(found.marks.values()) == {NONE}
-    assert [item.verdict for item in found.comparisons] == [Verdict.TOO_FEW]
+    assert [item.verdict for item in found.comparisons] == [ComparisonVerdict.TOO_FEW]
     assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (2 complete blocks; 3 needed)"
 
 
@@ -161,7 +161,10 @@ def test_holm_is_told_where_it_changes_something() -> None:
     # 1.022: log 0.0218 over 0.00707 is t = 3.08 with 4 degrees of freedom, p = 0.037 alone; 1.022/0.999: t = 3.22,
     # p = 0.032. Holm doubles the smaller of the two, after that of ext4 and btrfs (ranks, 2/252): 0.064.
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=times(0.999))
-    assert [item.verdict for item in found.comparisons] == [Verdict.DIFFERS, Verdict.DIFFERS]
+    assert [item.verdict for item in found.comparisons] == [
+        ComparisonVerdict.DIFFERS,
+        ComparisonVerdict.DIFFERS,
+    ]
     assert not any(item.holds_together for item in found.comparisons)
     assert words(found, HIGHER).endswith("not significant after Holm correction; more trials can decide")
 

@@ -33,10 +33,10 @@ def test_sizes(written: str, factor: float, least: int, unit: int, value: str) -
 
 
 def test_counts_and_times() -> None:
-    assert scaling.count(102_400, 0.05) == scaling.Change(value=5120, share=0.05)
+    assert scaling.count(102_400, 0.05) == scaling.ScaledAmount(value=5120, share=0.05)
     assert scaling.count(102_400, 0.001, least=1024, unit=1024).value == 1024
     assert scaling.count(50, 0.001, least=100).value == 50
-    assert scaling.duration("30s", 0.05) == scaling.Change(value="1500ms", share=0.05)
+    assert scaling.duration("30s", 0.05) == scaling.ScaledAmount(value="1500ms", share=0.05)
     assert scaling.duration("1m", 0.5).value == "30s"
     assert scaling.duration("5s", 0.05).value == "1s"
     assert scaling.duration(30, 0.1, whole_s=True).value == 3

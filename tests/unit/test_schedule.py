@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import exp
 
 from fslab.analysis.groups import groups, metrics_of
-from fslab.analysis.look import Look, Question, questions
+from fslab.analysis.interim import InterimResult, Question, questions
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -157,7 +157,7 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
     records = [record(cell, block, faint(cell, block)) for block in range(12) for cell in CELLS]
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
 
-    def about(look: Look | None) -> Question:
+    def about(look: InterimResult | None) -> Question:
         assert look is not None
         return next(each for each in look.questions if {each.a, each.b} == {"ext4", "xfs"})
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.report.sources import Voices
+from fslab.report.sources import Annotations
 from fslab.serve import bounds, server
 from fslab.serve.app import application
 from fslab.serve.guard import Access
@@ -47,8 +47,8 @@ def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
             )
         )  # fmt: skip
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    voices = Voices(statements=lambda *_: (), claims=lambda *_: ())
-    app = application(url, Access.of("localhost"), lambda _: not released.is_set(), tmp_path, voices)
+    annotations = Annotations(statements=lambda *_: (), claims=lambda *_: ())
+    app = application(url, Access.of("localhost"), lambda _: not released.is_set(), tmp_path, annotations)
     with ExitStack() as undo:
         listening = undo.enter_context(
             closing(socket.create_server(("127.0.0.1", 0), backlog=server.BACKLOG))

@@ -8,11 +8,11 @@ from math import log
 import pytest
 
 from fslab.stats import Reason
-from fslab.stats.compare import Method, RatioEstimate
+from fslab.stats.compare import ComparisonMethod, RatioEstimate
 from fslab.stats.goal import (
     Compared,
+    ComparisonState,
     Goal,
-    State,
     cells_needing,
     expected_needed,
     is_precise,
@@ -26,7 +26,7 @@ from fslab.stats.sequential import Looks
 def estimate(low: float, high: float, *, p_value: float = 0.5, n: int = 10) -> RatioEstimate:
     return RatioEstimate(
         n_a=n, n_b=n, ratio=(low * high) ** 0.5, interval=Interval(low=low, high=high, coverage=0.95),
-        p_value=p_value, reason=None, needed=4, method=Method.PAIRED_T,
+        p_value=p_value, reason=None, needed=4, method=ComparisonMethod.PAIRED_T,
     )  # fmt: skip
 
 
@@ -37,27 +37,27 @@ def nothing(reason: Reason) -> RatioEstimate:
 @pytest.mark.parametrize(
     ("low", "high", "state"),
     [
-        (1.01, 1.30, State.A_LARGER),
-        (0.70, 0.99, State.B_LARGER),
-        (1.01, 1.02, State.A_LARGER),  # decided comes before equivalent
-        (0.97, 1.04, State.EQUIVALENT),
-        (0.953, 1.049, State.EQUIVALENT),  # 1/1.05 is 0.952
-        (0.99, 1.08, State.PRECISE),  # log(1.08/0.99)/2 is 0.0435, log 1.05 is 0.0488
-        (0.99, 1.10, State.OPEN),  # log(1.10/0.99)/2 is 0.0527
-        (1.0, 1.2, State.OPEN),  # 1 itself is not left out
+        (1.01, 1.30, ComparisonState.A_LARGER),
+        (0.70, 0.99, ComparisonState.B_LARGER),
+        (1.01, 1.02, ComparisonState.A_LARGER),  # decided comes before equivalent
+        (0.97, 1.04, ComparisonState.EQUIVALENT),
+        (0.953, 1.049, ComparisonState.EQUIVALENT),  # 1/1.05 is 0.952
+        (0.99, 1.08, ComparisonState.PRECISE),  # log(1.08/0.99)/2 is 0.0435, log 1.05 is 0.0488
+        (0.99, 1.10, ComparisonState.OPEN),  # log(1.10/0.99)/2 is 0.0527
+        (1.0, 1.2, ComparisonState.OPEN),  # 1 itself is not left out
     ],
 )
-def test_states(low: float, high: float, state: State) -> None:
+def test_states(low: float, high: float, state: ComparisonState) -> None:
     assert state_of(estimate(low, high), precision=0.05) is state
 
 
 def test_without_an_interval_it_is_open() -> None:
-    assert state_of(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is State.OPEN
+    assert state_of(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is ComparisonState.OPEN
     assert not is_precise(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05)
 
 
 def test_decided_is_one_side_or_the_other() -> None:
-    assert [state.decided for state in State] == [True, True, False, False, False]
+    assert [state.decided for state in ComparisonState] == [True, True, False, False, False]
 
 
 def test_a_difference_counts_when_it_holds_together_with_the_others() -> None:

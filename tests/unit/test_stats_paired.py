@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats import Reason
-from fslab.stats.compare import Method, compare_ratio
+from fslab.stats.compare import ComparisonMethod, compare_ratio
 from fslab.stats.paired import compare_blocks
 
 # Student 1908 (Cushny & Peebles): hours of sleep gained by ten patients with two drugs. Mean difference -1.58,
@@ -31,7 +31,7 @@ def test_published_example_of_student() -> None:
     found = compare_blocks(
         blocks(*(exp(value) for value in DEXTRO)), blocks(*(exp(value) for value in LAEVO)), coverage=0.99
     )
-    assert found.method is Method.PAIRED_T
+    assert found.method is ComparisonMethod.PAIRED_T
     assert found.ratio is not None
     assert found.interval is not None
     assert log(found.ratio) == pytest.approx(-1.58)
@@ -45,7 +45,7 @@ def test_ten_symmetric_blocks_make_signed_ranks() -> None:
     found = compare_blocks(
         blocks(*(exp(value) for value in (1, 2, 3, 4, 5, 5.5, 6.5, 7.5, 8.5, 9.5))), blocks(*[1.0] * 10)
     )
-    assert found.method is Method.SIGNED_RANK
+    assert found.method is ComparisonMethod.SIGNED_RANK
     assert found.interval is not None
     # 8 is the critical value of ten: P(T ≤ 8) is 25/1024
     assert found.interval.coverage == pytest.approx(1 - 50 / 1024)
@@ -57,7 +57,7 @@ def test_ten_uneven_blocks_are_no_narrower_than_t() -> None:
     found = compare_blocks(
         blocks(*(exp(value) for value in DEXTRO)), blocks(*(exp(value) for value in LAEVO))
     )
-    assert found.method is Method.ASYMMETRIC
+    assert found.method is ComparisonMethod.ASYMMETRIC
     assert found.ratio is not None
     assert found.interval is not None
     assert log(found.ratio) == pytest.approx(-1.58)
@@ -71,7 +71,7 @@ def test_only_blocks_that_both_have_count() -> None:
     a = {0: 2.0, 1: 2.2, 2: 2.1, 3: 2.3, 7: 900.0}
     b = {0: 1.0, 1: 1.1, 2: 1.0, 3: 1.2, 8: 0.001}
     found = compare_blocks(a, b)
-    assert (found.n_a, found.n_b, found.method) == (4, 4, Method.PAIRED_T)
+    assert (found.n_a, found.n_b, found.method) == (4, 4, ComparisonMethod.PAIRED_T)
     # quotients 2, 2, 2.1, 1.9167: the odd values of blocks 7 and 8 do not move it
     assert found.ratio == pytest.approx((2 * 2 * 2.1 * 2.3 / 1.2) ** 0.25)
 
@@ -82,7 +82,7 @@ def test_too_few_common_blocks_fall_back_on_the_unpaired() -> None:
         {block + 3: value for block, value in blocks(10, 11, 12, 13, 14).items()},
     )
     found = compare_blocks(a, b)
-    assert found.method is Method.RANK_SUM
+    assert found.method is ComparisonMethod.RANK_SUM
     assert found.interval == compare_ratio([*a.values()], [*b.values()]).interval
     assert (found.n_a, found.n_b, found.needed) == (5, 5, 3)
 
@@ -95,7 +95,7 @@ def test_two_blocks_are_too_few() -> None:
 def test_three_blocks_give_an_interval() -> None:
     """Differences −0.01, 0, 0.01: standard error 0.01/√3, times t(0.975; 2) = 4.3027 that is 0.02484."""
     found = compare_blocks({0: exp(-0.01), 1: 1.0, 2: exp(0.01)}, {0: 1.0, 1: 1.0, 2: 1.0})
-    assert found.method is Method.PAIRED_T
+    assert found.method is ComparisonMethod.PAIRED_T
     assert found.half_width == pytest.approx(0.02484, abs=1e-5)
 
 
@@ -108,11 +108,11 @@ def test_three_equal_quotients_are_too_few() -> None:
 def test_a_metric_coarser_than_its_noise_is_no_certainty() -> None:
     # five quotients of exactly 1: t would say 1.00 to 1.00
     five = compare_blocks(blocks(*[8.0] * 5), blocks(*[8.0] * 5))
-    assert five.method is Method.RANK_SUM
+    assert five.method is ComparisonMethod.RANK_SUM
     four = compare_blocks(blocks(*[8.0] * 4), blocks(*[8.0] * 4), coverage=0.98)
     assert (four.interval, four.needed) == (None, 5)  # 5 against 5 unpaired; signed ranks take 7
     eight = compare_blocks(blocks(*[8.0] * 8), blocks(*[8.0] * 8), coverage=0.98)
-    assert eight.method is Method.SIGNED_RANK
+    assert eight.method is ComparisonMethod.SIGNED_RANK
 
 
 @pytest.mark.parametrize(

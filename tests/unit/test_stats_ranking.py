@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fslab.stats.ranking import Place, describe, letters, rank
+from fslab.stats.ranking import RankPlace, describe, letters, rank
 from fslab.units import Direction
 
 VALUES = {"ext4": 80.0, "xfs": 120.0, "btrfs": 79.0}
@@ -35,7 +35,7 @@ def test_lower_is_better() -> None:
 def test_alike_is_not_transitive_and_that_is_said() -> None:
     winners = {("xfs", "ext4"): None, ("ext4", "btrfs"): None, ("xfs", "btrfs"): "xfs"}
     (place,) = rank(VALUES, winners, better=Direction.HIGHER)
-    assert place == Place(rank=1, labels=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))
+    assert place == RankPlace(rank=1, labels=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))
     assert letters(place.labels, winners) == {"xfs": "a", "ext4": "ab", "btrfs": "b"}
 
 

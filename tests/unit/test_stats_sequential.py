@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fslab.stats.compare import Method
+from fslab.stats.compare import ComparisonMethod
 from fslab.stats.goal import Compared, Goal, settled
 from fslab.stats.paired import compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
@@ -106,7 +106,7 @@ def test_a_look_is_a_comparison_at_its_level() -> None:
     b = dict(enumerate([1.0, 1.01, 1.0, 1.0, 1.02, 0.99]))
     found = compare_at_look(a, b, looks=LOOKS)
     plain = compare_blocks(a, b, coverage=LOOKS.coverage_at(6))
-    assert (found.method, found.interval, found.coverage) == (Method.PAIRED_T, plain.interval, 0.95)
+    assert (found.method, found.interval, found.coverage) == (ComparisonMethod.PAIRED_T, plain.interval, 0.95)
     assert found.p_value is not None
     assert plain.p_value is not None
     assert found.p_value > plain.p_value

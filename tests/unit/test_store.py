@@ -211,7 +211,7 @@ def test_database_refuses_to_change_a_trial(store: Store, path: Path, table: str
 
 
 def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:
-    from fslab.analysis.soundness import is_failed, is_invalid, is_sound
+    from fslab.analysis.usability import is_failed, is_invalid, is_sound
 
     store.create_campaign(campaign())
     traced = trial(status=Status.TRACED)

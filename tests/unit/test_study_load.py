@@ -12,7 +12,7 @@ from fslab.plan.expand import expand
 from fslab.stopping import Stopping, Until
 from fslab.study import shipped
 from fslab.study.load import load, load_text
-from fslab.study.model import Layout, Medium, Workload
+from fslab.study.model import StudyLayout, StudyMedium, StudyWorkload
 
 TEXT = """\
 title: all keys
@@ -58,11 +58,11 @@ def test_every_key_is_in_the_model() -> None:
         "all-keys", "all keys", "nobody, nowhere", "two lines",
     )  # fmt: skip
     assert study.stopping == Stopping(trials=7, precision=0.05, until=Until.PRECISE, max_trials=30)
-    assert study.media["fast"] == Medium(type="ram", options={"size": ("1g",)})
+    assert study.media["fast"] == StudyMedium(type="ram", options={"size": ("1g",)})
     stack = study.stacks["fs"]
     assert (stack.medium, stack.layout, stack.filesystem) == (
         ("fast",),
-        (Layout(type="single"),),
+        (StudyLayout(type="single"),),
         ("ext4", "btrfs"),
     )
     assert (stack.mkfs_options, stack.mount_options) == (("",), ("defaults", "noatime,nodiratime"))
@@ -74,7 +74,7 @@ def test_every_key_is_in_the_model() -> None:
 
 def test_a_workload_takes_over_what_it_extends() -> None:
     workloads = load_text(TEXT, "s.yaml").workloads
-    assert workloads["randread"] == Workload(
+    assert workloads["randread"] == StudyWorkload(
         tool="fio", extends="randwrite", cache=Cache.WARM, fresh=Fresh.CELL, time_limit_s=90.0,
         parameters={
             "rw": ("randread",), "bs": ("4k", "64k"), "iodepth": (32,), "direct": (1,), "size": ("256m",),

@@ -15,7 +15,7 @@ from fslab.cell import Scalar
 from fslab.plan.expand import expand
 from fslab.study import matrix
 from fslab.study.load import load_text
-from fslab.study.model import Layout, Medium, Stack, Workload
+from fslab.study.model import StudyLayout, StudyMedium, StudyStack, StudyWorkload
 
 KEYS = st.text("abcdefgh", min_size=1, max_size=3)
 VALUES = st.one_of(st.integers(0, 9), st.sampled_from(["4k", "64k", "1m"]))
@@ -61,7 +61,7 @@ def test_the_first_key_varies_slowest(axes: dict[str, tuple[Scalar, ...]]) -> No
 def test_names_tell_combinations_apart_and_mention_only_what_varies(
     axes: dict[str, tuple[Scalar, ...]],
 ) -> None:
-    specs = matrix.workload_specs("w", Workload(tool="fio", parameters=axes))
+    specs = matrix.workload_specs("w", StudyWorkload(tool="fio", parameters=axes))
     assert len({spec.name for spec in specs}) == len(specs)
     for key, values in axes.items():
         assert all(
@@ -72,7 +72,7 @@ def test_names_tell_combinations_apart_and_mention_only_what_varies(
 
 
 def test_names_of_workloads() -> None:
-    workload = Workload(
+    workload = StudyWorkload(
         tool="fio", parameters={"bs": ("4k", "64k"), "direct": (True, False), "size": ("1g",)}
     )
     assert [spec.name for spec in matrix.workload_specs("rw", workload)] == [
@@ -84,7 +84,7 @@ def test_names_of_workloads() -> None:
 
 
 def test_names_of_media_can_be_parts_of_file_names() -> None:
-    medium = Medium(type="loop", options={"size": ("1g", "2g"), "path": ("/a/b", "/c d")})
+    medium = StudyMedium(type="loop", options={"size": ("1g", "2g"), "path": ("/a/b", "/c d")})
     assert [spec.name for spec in matrix.medium_specs("disk", medium)] == [
         "disk.1g._a_b", "disk.1g._c_d", "disk.2g._a_b", "disk.2g._c_d",
     ]  # fmt: skip
@@ -126,19 +126,21 @@ def test_names_of_stacks(stacks: dict[str, Any], names: list[str]) -> None:
 
 def test_layouts_of_one_type_are_told_apart_by_their_values() -> None:
     layouts = (
-        Layout(type="stripe", options={"chunk": ("64k",)}),
-        Layout(type="stripe", options={"chunk": ("1m",)}),
-        Layout(type="single"),
+        StudyLayout(type="stripe", options={"chunk": ("64k",)}),
+        StudyLayout(type="stripe", options={"chunk": ("1m",)}),
+        StudyLayout(type="single"),
     )
-    stacks = {"s": Stack(medium=("m",), layout=layouts, filesystem=("xfs",))}
-    specs = matrix.stack_specs(stacks, {"m": Medium(type="ram")})
+    stacks = {"s": StudyStack(medium=("m",), layout=layouts, filesystem=("xfs",))}
+    specs = matrix.stack_specs(stacks, {"m": StudyMedium(type="ram")})
     assert [spec.name for _, spec in specs] == ["s stripe[chunk=64k]", "s stripe[chunk=1m]", "s single"]
     assert [spec.layout_options for _, spec in specs] == [{"chunk": "64k"}, {"chunk": "1m"}, {}]
 
 
 def test_an_axis_of_one_layout_is_named_by_its_value() -> None:
-    stacks = {"s": Stack(medium=("m",), layout=(Layout(type="stripe", options={"chunk": ("64k", "1m")}),))}
-    specs = matrix.stack_specs(stacks, {"m": Medium(type="ram")})
+    stacks = {
+        "s": StudyStack(medium=("m",), layout=(StudyLayout(type="stripe", options={"chunk": ("64k", "1m")}),))
+    }
+    specs = matrix.stack_specs(stacks, {"m": StudyMedium(type="ram")})
     assert [spec.name for _, spec in specs] == ["s chunk=64k", "s chunk=1m"]
 
 

@@ -17,8 +17,8 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import document, shipped
 from fslab.study.fields import keys_of
 from fslab.study.load import load_text
-from fslab.study.model import Stack, StudyFile
-from fslab.study.model import Workload as WorkloadKeys
+from fslab.study.model import StudyFile, StudyStack
+from fslab.study.model import StudyWorkload as WorkloadKeys
 from fslab.study.schema import schema
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -95,7 +95,7 @@ def test_the_document_is_current() -> None:
 
 
 def test_the_document_has_every_key_with_a_description() -> None:
-    models: list[type[BaseModel]] = [StudyFile, Stack, WorkloadKeys]
+    models: list[type[BaseModel]] = [StudyFile, StudyStack, WorkloadKeys]
     models += [entry.Options for registry in (MEDIA, LAYOUTS) for _, entry in registry]
     models += [entry.Parameters for _, entry in WORKLOADS]
     text = document.markdown()

@@ -164,7 +164,7 @@ class TestSignals:
     @pytest.fixture(autouse=True)
     def calm(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in (("shields", 0), ("noted", None), ("leaving", False)):
-            monkeypatch.setattr(signals._State, name, value)
+            monkeypatch.setattr(signals._SignalState, name, value)
         monkeypatch.setattr(os, "write", lambda *_: 0)
 
     def test_a_signal_raises_once(self) -> None:

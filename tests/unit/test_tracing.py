@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.tracing import Method, Sectors, Trace, Traffic, figures, kind_of, places
+from fslab.tracing import Sectors, Trace, TraceMethod, Traffic, figures, kind_of, ondisk_layout
 from fslab.tracing.hist import parse
 from fslab.tracing.ring import figures as of_ring
 
@@ -68,7 +68,7 @@ Totals:
 
 def trace(**changes: object) -> Trace:
     fields: dict[str, object] = {
-        "method": Method.EBPF, "split": {"W": Traffic(bytes=996, requests=1)},
+        "method": TraceMethod.EBPF, "split": {"W": Traffic(bytes=996, requests=1)},
         "stat": {"W": Traffic(bytes=1000, requests=1)}, "ring": None, "idle_bytes": 0, "idle_s": 2.0,
     }  # fmt: skip
     return Trace(**{**fields, **changes})  # type: ignore[arg-type]
@@ -91,4 +91,4 @@ def test_where_xfs_keeps_its_log(tmp_path: Path) -> None:
     head[120], head[124] = 12, 10
     image = tmp_path / "xfs"
     image.write_bytes(head)
-    assert places.of(image) == Sectors(journal=((16048, 16848),))
+    assert ondisk_layout.of(image) == Sectors(journal=((16048, 16848),))

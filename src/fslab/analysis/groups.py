@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from fslab.analysis import labels
-from fslab.analysis.soundness import is_sound
+from fslab.analysis.usability import is_sound
 from fslab.cell import Cell, WorkloadSpec
 from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord

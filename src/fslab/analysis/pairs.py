@@ -16,7 +16,7 @@ from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
 from fslab.stats.goal import Compared, Goal, settled
 from fslab.stats.paired import compare_blocks
-from fslab.stats.ranking import Place, rank
+from fslab.stats.ranking import RankPlace, rank
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stopping import Stopping
 from fslab.units import Direction
@@ -79,7 +79,7 @@ class RowPairs:
         larger, smaller = (pair.a, pair.b) if pair.estimate.ratio > 1 else (pair.b, pair.a)
         return larger if self.better is Direction.HIGHER else smaller
 
-    def ranking(self) -> tuple[Place, ...]:
+    def ranking(self) -> tuple[RankPlace, ...]:
         """Stacks in groups that cannot be told apart, the best first; empty where nothing can be ranked."""
         if self.better is Direction.NEITHER or not any(pair.estimate.interval for pair in self.pairs):
             return ()

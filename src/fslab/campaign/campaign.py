@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Protocol
 
-from fslab.analysis.look import Look
-from fslab.analysis.soundness import GIVE_UP_AFTER, is_invalid
-from fslab.campaign import impossible, kept, preflight, turn
-from fslab.campaign import site as sites
+from fslab.analysis.interim import InterimResult
+from fslab.analysis.usability import GIVE_UP_AFTER, is_invalid
+from fslab.campaign import impossible, machine_lock, preflight, unstored_trial
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
 from fslab.campaign.impossible import Reasons
 from fslab.campaign.schedule import Schedule
@@ -26,7 +26,7 @@ from fslab.errors import InterruptedBySignal, StoreError, StoreLostError, UsageE
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
 from fslab.record import Status, TrialRecord
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.units import format_duration
@@ -46,7 +46,7 @@ class Observer(Protocol):
     def trial_ended(self, record: TrialRecord) -> None:
         """After each trial, when it is stored."""
 
-    def looked(self, look: Look, *, total: int) -> None:
+    def looked(self, look: InterimResult, *, total: int) -> None:
         """After each look of a campaign that repeats until it is sure; ``total`` trials are planned by now."""
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
@@ -114,11 +114,11 @@ def conduct(
     status: CampaignStatus | None = None
     reasons = preflight.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
-        with sites.opened(campaign.id, wipe) as site, store.patient(campaign.id, observer.note):
+        with workspaces.opened(campaign.id, wipe) as workspace, store.patient(campaign.id, observer.note):
             status = CampaignStatus.FAILED
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
-            status = _run_trials(campaign, store, observer, site, budget_s, frozenset(reasons))
+            status = _run_trials(campaign, store, observer, workspace, budget_s, frozenset(reasons))
     except InterruptedBySignal:
         _leave(campaign, store, observer, CampaignStatus.INTERRUPTED)
         raise
@@ -153,11 +153,11 @@ def _run_trials(
     campaign: Campaign,
     store: Store,
     observer: Observer,
-    site: Site,
+    workspace: Workspace,
     budget_s: float | None,
     without: frozenset[str],
 ) -> CampaignStatus:
-    kept.take_up(campaign, store, observer.note)
+    unstored_trial.take_up(campaign, store, observer.note)
     ledger = Ledger()
     for record in store.trials(campaign.id):
         ledger.enter(record)
@@ -166,10 +166,17 @@ def _run_trials(
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
     )  # fmt: skip
     course = _Course(
-        campaign=campaign, store=store, observer=observer, site=site, ledger=ledger, schedule=schedule,
-        budget_s=budget_s, finished=store.finished(campaign.id), guests=Guests(site=site, machine=facts.gather()),
+        campaign=campaign,
+        store=store,
+        observer=observer,
+        workspace=workspace,
+        ledger=ledger,
+        schedule=schedule,
+        budget_s=budget_s,
+        finished=store.finished(campaign.id),
+        guests=Guests(workspace=workspace, machine=facts.gather()),
         begun=time.monotonic(),
-    )  # fmt: skip
+    )
     done = sum(cell not in without for cell, _ in course.finished)
     passed = schedule.catch_up(ledger.records)
     observer.campaign_begins(campaign, done=done, total=len(schedule.trials), stored=ledger.records)
@@ -201,7 +208,7 @@ class _Course:
     campaign: Campaign
     store: Store
     observer: Observer
-    site: Site
+    workspace: Workspace
     ledger: Ledger
     schedule: Schedule
     budget_s: float | None
@@ -225,13 +232,13 @@ class _Course:
     def _run(self, cell: Cell, block: int) -> None:
         self.observer.trial_begins(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
-        with turn.taken(self.site, self.observer) as waited_s:
+        with machine_lock.taken(self.workspace, self.observer) as waited_s:
             self.waited_s += waited_s
             record = self.guests.run(cell, key)
         try:
             self.store.add_trial(record)
         except StoreLostError as error:
-            raise kept.keep(record, error) from error
+            raise unstored_trial.keep(record, error) from error
         self.finished.add((cell.id, block))
         self.ledger.enter(record)
         self.observer.trial_ended(record)

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fslab.campaign import warden
+from fslab.campaign import watchdog
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
@@ -26,12 +26,12 @@ from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.plan.commands import disks_of, slot_of, slots_of
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import proc
 from fslab.system.signals import Teardown
 
-INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.inside")
+INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.guest_main")
 SLACK_S = 300.0
 COMMANDS = 4
 # A kernel that hangs takes BOOT_LIMIT_S each time; there may be a hundred cells of it.
@@ -43,10 +43,10 @@ BUG_LIMIT = 4096  # characters of a traceback, its end
 class Guests:
     """The guests of one campaign, one for each machine and kernel that it needs."""
 
-    site: Site
+    workspace: Workspace
     machine: Mapping[str, Any]
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
-    _warden: warden.Warden | None = None
+    _watchdog: watchdog.Watchdog | None = None
     _booted: int = 0
     _unbootable: dict[MachineSpec, int] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class Guests:
     def run(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """One trial, wherever its stack belongs. Raises what ``run_trial`` raises."""
         if not REGISTRY.get(cell.stack.machine.type).guest:
-            return run_trial(cell, key, self.site, machine=self.machine)
+            return run_trial(cell, key, self.workspace, machine=self.machine)
         started, clock = datetime.now(UTC), time.monotonic()
         try:
             return self._run_inside(cell, key)
@@ -69,7 +69,9 @@ class Guests:
             guest = self._running.get(cell.stack.machine)
             log = {"guest_kernel_log": guest.log_text()} if guest else {}
             self._drop_broken()
-            self.site.made.discard(slot_of(cell))  # what a dead guest left of a file system is not trusted
+            self.workspace.made.discard(
+                slot_of(cell)
+            )  # what a dead guest left of a file system is not trusted
             return TrialRecord(
                 key=key, cell=cell, status=_status(error), failure=error.failure.value, error=str(error),
                 started=started, duration_s=time.monotonic() - clock, raw=log,
@@ -85,9 +87,9 @@ class Guests:
             plugged = self._plug(guest, spec, slots_of(slot, disks), undo)
             asked = {
                 **request,
-                "campaign": self.site.campaign,
+                "campaign": self.workspace.campaign,
                 "disks": {name: disk.as_json() for name, disk in plugged.items()},
-                "made": sorted(self.site.made),
+                "made": sorted(self.workspace.made),
                 "facts": {**guest.facts, "host": dict(self.machine)},
             }
             reply = guest.ask(asked, timeout_s=timeout_s)
@@ -100,9 +102,9 @@ class Guests:
         while self._running:
             _, guest = self._running.popitem()
             guest.end()
-        if self._warden is not None:
-            self._warden.dismiss()
-            self._warden = None
+        if self._watchdog is not None:
+            self._watchdog.dismiss()
+            self._watchdog = None
 
     def _run_inside(self, cell: Cell, key: TrialKey) -> TrialRecord:
         guest = self._guest(cell.stack.machine)
@@ -112,7 +114,7 @@ class Guests:
         value = self.ask(cell.stack, slot_of(cell), request, timeout_s=limit_s, disks=disks_of(cell))
         self._drop_broken()
         reply = _believed(guest, value, cell, key)
-        self.site.made |= reply.made
+        self.workspace.made |= reply.made
         record = reply.record
         raw = {**record.raw, "guest_kernel_log": guest.log_text(since)}
         return record.model_copy(update={"raw": raw})
@@ -122,7 +124,7 @@ class Guests:
         options = medium.parse_options(spec.medium.options)
         plugged = {}
         for name in slots:
-            image = medium.image_file(options, self.site, name)
+            image = medium.image_file(options, self.workspace, name)
             disk = _plugged(guest, image)
             undo.callback(_unplug, guest, disk)
             plugged[name] = disk
@@ -135,15 +137,15 @@ class Guests:
                 hint="see the first trials that failed, and: fslab doctor",
             )  # fmt: skip
         if spec not in self._running:
-            if self._warden is None:
-                self._warden = warden.start(self.site.campaign)
-                self.site.exit.callback(self.end)
+            if self._watchdog is None:
+                self._watchdog = watchdog.start(self.workspace.campaign)
+                self.workspace.exit.callback(self.end)
             self._booted += 1
-            directory = self.site.runtime / f"guest-{self._booted}"
-            entry = self.site.journal.will_create("tree", str(directory))
+            directory = self.workspace.runtime / f"guest-{self._booted}"
+            entry = self.workspace.journal.will_create("tree", str(directory))
             directory.mkdir(mode=0o700)
-            boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.site.campaign), init=INIT)
-            self.site.exit.callback(self.site.journal.undone, entry)
+            boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.workspace.campaign), init=INIT)
+            self.workspace.exit.callback(self.workspace.journal.undone, entry)
             try:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
                 self._unbootable.pop(spec, None)

@@ -15,20 +15,20 @@ from fslab.machine import choose
 from fslab.machine.kinds import Need
 from fslab.plan import possible
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.storage import Site, stack
+from fslab.storage import Workspace, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 
 Reasons = Mapping[str, FslabError]
 """Why not, by the id of the cell."""
 
 
-def reasons(cells: Sequence[Cell], site: Site) -> Reasons:
+def reasons(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
     """The cells of stacks that this machine cannot build, or whose workload their file system cannot take.
 
     Raises what is wrong with a stack otherwise: no room, no root, a danger to data.
     """
     stacks: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
-    refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, site))}
+    refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, workspace))}
     found: dict[str, FslabError] = {}
     for cell in cells:
         why = refused.get(cell.stack.model_dump_json()) or _unfit(cell)
@@ -52,11 +52,11 @@ def foreseen(cell: Cell) -> FslabError | None:
     return _unbuildable(cell.stack) or _unfit(cell)
 
 
-def _refusal(spec: StackSpec, site: Site) -> UnsupportedError | None:
+def _refusal(spec: StackSpec, workspace: Workspace) -> UnsupportedError | None:
     if (error := _unbuildable(spec)) is not None:
         return error
     try:
-        stack.check(spec, site)
+        stack.check(spec, workspace)
     except UnsupportedError as error:
         return error
     return None

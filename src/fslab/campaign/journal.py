@@ -24,7 +24,7 @@ from fslab.system import paths, sysfs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class JournalEntry:
     """One thing that we were about to create and have not undone yet."""
 
     id: str
@@ -74,7 +74,7 @@ class CampaignJournal:
         """Record that the entry's object is gone."""
         self._append({"undone": entry})
 
-    def pending(self) -> list[Entry]:
+    def pending(self) -> list[JournalEntry]:
         """What is not undone, in the order it was created."""
         return parse(self._content().decode("utf-8", "replace"))
 
@@ -100,10 +100,10 @@ class CampaignJournal:
         return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
 
 
-def parse(text: str) -> list[Entry]:
+def parse(text: str) -> list[JournalEntry]:
     """Pending entries of a journal's text. A line that a power loss cut short or garbled is dropped: what it
     would have named was not created yet."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, JournalEntry] = {}
     for line in text.splitlines():
         try:
             item = texts.json_of(line)
@@ -113,7 +113,7 @@ def parse(text: str) -> list[Entry]:
             case {"undone": str(entry)}:
                 entries.pop(entry, None)
             case {"id": str(entry), "kind": str(kind), "target": str(target)}:
-                entries[entry] = Entry(id=entry, kind=kind, target=target, boot=item.get("boot"))
+                entries[entry] = JournalEntry(id=entry, kind=kind, target=target, boot=item.get("boot"))
     return list(entries.values())
 
 

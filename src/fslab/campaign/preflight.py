@@ -9,18 +9,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from fslab.campaign import impossible, room
+from fslab.campaign import impossible, resources
 from fslab.campaign.programs import programs_of
 from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UsageError
 from fslab.machine import capabilities, tuning
 from fslab.machine.kinds import REGISTRY
-from fslab.storage import Site, print_nothing
+from fslab.storage import Workspace, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
 
 
-class NoJournal:
+class RefusingJournal:
     """Nothing may be created while looking: any attempt is a bug."""
 
     def will_create(self, kind: str, target: str) -> str:
@@ -40,23 +40,23 @@ def check(
     Cells that are not possible here do not keep the others from being measured: they are returned with the
     reason, unless they are all that there is.
     """
-    site = Site(
+    workspace = Workspace(
         campaign=campaign,
         runtime=paths.runtime() / campaign,
         images=paths.images(),
-        journal=NoJournal(),
+        journal=RefusingJournal(),
         wipe=wipe,
         tell=tell,
     )
     _check_wipe(cells, wipe)
     for cell in {str(cell.tuning): cell for cell in cells}.values():
         tuning.check(cell.tuning)
-    reasons = impossible.reasons(cells, site)
+    reasons = impossible.reasons(cells, workspace)
     measured = [cell for cell in cells if cell.id not in reasons]
     if not measured and reasons:
         raise next(iter(reasons.values()))
     _check_programs(measured)
-    room.check(measured, site)
+    resources.check(measured, workspace)
     return reasons
 
 
@@ -90,15 +90,15 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
 
 def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
     """What is missing: programs, then room."""
-    site = Site(
-        campaign="CAMPAIGN", runtime=directory, images=directory, journal=NoJournal(), wipe=frozenset()
+    workspace = Workspace(
+        campaign="CAMPAIGN", runtime=directory, images=directory, journal=RefusingJournal(), wipe=frozenset()
     )
     try:
         _check_programs(cells)
     except ToolMissingError as error:
         yield error
     try:
-        room.check(cells, site)
+        resources.check(cells, workspace)
     except NoSpaceError as error:
         yield error
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis.groups import groups
-from fslab.analysis.look import Look, Watchman
+from fslab.analysis.interim import InterimAnalysis, InterimResult
 from fslab.analysis.pairs import looks_of
-from fslab.analysis.soundness import is_failed, is_invalid, is_sound, spent_cells
+from fslab.analysis.usability import is_failed, is_invalid, is_sound, spent_cells
 from fslab.cell import Cell
-from fslab.claims.ask import questions_of
-from fslab.claims.written import Claim
+from fslab.claims.pending import questions_of
+from fslab.claims.schema import Claim
 from fslab.plan.order import order_block
 from fslab.record import TrialRecord
 from fslab.stopping import Stopping, Until
@@ -38,17 +38,17 @@ class Schedule:
     without: frozenset[str] = frozenset()
     trials: list[tuple[int, Cell]] = field(default_factory=list)
     blocks: int = 0
-    watchman: Watchman = field(init=False)
+    analysis: InterimAnalysis = field(init=False)
 
     def __post_init__(self) -> None:
         ask = None
         possible = [cell for cell in self.cells if cell.id not in self.without]
         if self.stopping.until is Until.CLAIMS:
             ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
-        self.watchman = Watchman(cells=possible, stopping=self.stopping, ask=ask)
+        self.analysis = InterimAnalysis(cells=possible, stopping=self.stopping, ask=ask)
         self._plan(self.stopping.trials, frozenset(cell.id for cell in possible))
 
-    def look(self, records: Sequence[TrialRecord]) -> Look | None:
+    def look(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """To be asked when all planned trials are over: what is known now; more are planned if that is not enough.
 
         None in a campaign with a fixed number of trials, where invalid ones are replaced.
@@ -58,12 +58,12 @@ class Schedule:
             if self.blocks < 2 * self.stopping.trials:
                 self._plan(self.blocks + 1, self.to_replace(records))
             return None
-        seen = self.watchman.look(records, self.blocks)
+        seen = self.analysis.look(records, self.blocks)
         if seen.needing and self.blocks < self.stopping.most:
             self._plan(min(looks.next_after(self.blocks), self.stopping.most), seen.needing)
         return seen
 
-    def catch_up(self, records: Sequence[TrialRecord]) -> Look | None:
+    def catch_up(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """Go through the looks that these trials have been through, of a campaign that is resumed; returns the last."""
         stored = {(record.key.block, record.cell.id) for record in records}
         last = None
@@ -86,7 +86,7 @@ class Schedule:
         """
         counted = [record for record in records if record.key.block < self.blocks]
         wanted: set[str] = set()
-        for group in groups(self.watchman.cells, counted):
+        for group in groups(self.analysis.cells, counted):
             if any(self._lacks(own) for own in group.trials.values()):
                 wanted |= {
                     cell.id for stack, cell in group.cells.items() if any(map(is_sound, group.trials[stack]))
@@ -97,11 +97,11 @@ class Schedule:
         usable, invalid = sum(map(is_sound, own)), sum(map(is_invalid, own))
         return bool(usable and invalid) and usable + sum(map(is_failed, own)) < self.stopping.trials
 
-    def glance(self, records: Sequence[TrialRecord]) -> Look | None:
+    def glance(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """What is known so far, to be shown; plans nothing."""
         if self.stopping.precision is None:
             return None
-        return self.watchman.look(records, self.blocks)
+        return self.analysis.look(records, self.blocks)
 
     def _plan(self, until: int, wanted: frozenset[str]) -> None:
         if not wanted:

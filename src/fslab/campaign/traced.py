@@ -6,8 +6,8 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.campaign import preflight, turn
-from fslab.campaign import site as sites
+from fslab.campaign import machine_lock, preflight
+from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NeedsRootError, UnsupportedError
@@ -24,7 +24,7 @@ def trace(
     campaign: Campaign,
     cells: Sequence[Cell],
     store: Store,
-    waiter: turn.Waiter,
+    waiter: machine_lock.Waiter,
     *,
     wipe: frozenset[str] = frozenset(),
     note: Callable[[str], object] = print_nothing,
@@ -45,11 +45,11 @@ def trace(
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
     preflight.check(name, cells, wipe)
     machine = facts.gather()
-    with sites.opened(name, wipe) as site, store.patient(campaign.id, note):
+    with workspaces.opened(name, wipe) as workspace, store.patient(campaign.id, note):
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
-            with turn.taken(site, waiter):
-                record = run_trial(cell, key, site, machine=machine, traced=True)
+            with machine_lock.taken(workspace, waiter):
+                record = run_trial(cell, key, workspace, machine=machine, traced=True)
             store.add_traced(record)
             yield record
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fslab.campaign import outcome
+from fslab.campaign import tool_output
 from fslab.campaign.programs import programs_of
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
@@ -34,9 +34,9 @@ from fslab.plan import possible
 from fslab.plan.commands import slot_of
 from fslab.probes import Moment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
-from fslab.storage import Site, stack, tries
+from fslab.storage import Workspace, capability_checks, stack
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, foreign, proc, throttle, tools
+from fslab.system import cache, proc, throttle, tools, untrusted_files
 from fslab.system.signals import Teardown
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
@@ -50,7 +50,7 @@ BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
 
 
 @dataclass(kw_only=True, slots=True)
-class Evidence:
+class TrialState:
     """What a trial has yielded so far; what there is of it is stored also when the trial fails."""
 
     metrics: dict[str, Value] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Evidence:
 
 
 def run_trial(
-    cell: Cell, key: TrialKey, site: Site, *, machine: Mapping[str, Any], traced: bool = False
+    cell: Cell, key: TrialKey, workspace: Workspace, *, machine: Mapping[str, Any], traced: bool = False
 ) -> TrialRecord:
     """Run one trial of ``cell`` and return its record; ``machine`` are the facts stored with it.
 
@@ -73,11 +73,11 @@ def run_trial(
     Raises only what must end the campaign: an interruption, a danger to data, missing privileges.
     """
     started, clock = datetime.now(UTC), time.monotonic()
-    site.commands.clear()
-    evidence, failure = Evidence(traced=traced), None
+    workspace.commands.clear()
+    state, failure = TrialState(traced=traced), None
     try:
         with Teardown() as undo:
-            _measure(cell, key, site, undo, evidence, machine)
+            _measure(cell, key, workspace, undo, state, machine)
     except ABORT:
         raise
     except FslabError as error:
@@ -87,80 +87,80 @@ def run_trial(
     return TrialRecord(
         key=key,
         cell=cell,
-        status=_status(evidence, failure),
+        status=_status(state, failure),
         failure=failure.failure.value if failure else None,
         error=str(failure) if failure else None,
         started=started,
         duration_s=time.monotonic() - clock,
-        metrics=evidence.metrics,
-        probes=evidence.probes,
-        validity=tuple(evidence.warnings),
+        metrics=state.metrics,
+        probes=state.probes,
+        validity=tuple(state.warnings),
         provenance=Provenance(
-            commands=tuple(site.commands),
+            commands=tuple(workspace.commands),
             tools=_versions(cell),
             machine=dict(machine),
-            device=evidence.device,
-            observed=evidence.observed,
+            device=state.device,
+            observed=state.observed,
         ),
-        raw=evidence.raw,
+        raw=state.raw,
     )
 
 
 def _measure(
     cell: Cell,
     key: TrialKey,
-    site: Site,
+    workspace: Workspace,
     undo: ExitStack,
-    evidence: Evidence,
+    state: TrialState,
     machine: Mapping[str, Any],
 ) -> None:
     workload = WORKLOADS.get(cell.workload.tool)
     parameters = workload.parse_parameters(cell.workload.parameters)
     possible.check(cell)
-    undo.enter_context(tuning.tuned(cell.tuning, site.journal))
-    up = _build(cell, key, site, undo, evidence)
-    tries.check(up.target or up.work, workload.needs(parameters), up.filesystem)
-    undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, site.journal))
-    evidence.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
-    scratch = _emptied(site.runtime / SCRATCH / "tool")
+    undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
+    up = _build(cell, key, workspace, undo, state)
+    capability_checks.check(up.target or up.work, workload.needs(parameters), up.filesystem)
+    undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, workspace.journal))
+    state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
+    scratch = _emptied(workspace.runtime / SCRATCH / "tool")
     left = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     undo.callback(os.close, left)
     cold = cell.cache is Cache.COLD
-    job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=evidence.traced)
+    job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=state.traced)
     commands = workload.commands(parameters, job)
     _write_inputs(commands.inputs, scratch)
     for argv in commands.prepare:
-        site.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
-    evidence.caches_dropped = _settle(cell.cache, up)
+        workspace.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
+    state.caches_dropped = _prepare_cache(cell.cache, up)
     for tool in workload.tools_of(parameters):
         tools.page_in(tool)  # dropping the caches dropped the tool as well
-    undo.enter_context(_emulated(cell, site, evidence))
-    watch = Watch(up, traced=evidence.traced, scratch=left, log=commands.operations)
+    undo.enter_context(_emulated(cell, workspace, state))
+    watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
     watch.snapshot(Moment.BEFORE)
     limit_s, look = cell.time_limit_s, up.look
-    done = site.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
+    done = workspace.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
     watch.snapshot(Moment.END)
-    output = outcome.output(done, commands, left)
-    evidence.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
-    reading = outcome.reading(workload, parameters, done, output)
+    output = tool_output.output(done, commands, left)
+    state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
+    reading = tool_output.reading(workload, parameters, done, output)
     up.flush()
     watch.snapshot(Moment.SYNCED)
     remount = up.unmount()  # what the last snapshot sees is all that the run caused
     watch.snapshot(Moment.FLUSHED)
     findings = watch.derive(_work(cell.cache, done, reading))
-    evidence.metrics = {
+    state.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics(parameters)
     }
-    evidence.probes = findings.values
-    evidence.observed = findings.texts
-    evidence.warnings += judge(_facts(cell, up, reading, findings, evidence, machine))
+    state.probes = findings.values
+    state.observed = findings.texts
+    state.warnings += judge(_facts(cell, up, reading, findings, state, machine))
     if cell.fresh is not Fresh.TRIAL or up.target is None:
         if remount:
             up.mount()
         for argv in commands.cleanup:
-            site.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
+            workspace.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
 
 
 def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
@@ -169,41 +169,45 @@ def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
         if {"", ".", ".."} & set(name.split("/")):
             raise UnsafeError(f"the file '{name}' of the workload leads out of its directory")
         (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        foreign.write_new(scratch / name, text.encode())
+        untrusted_files.write_new(scratch / name, text.encode())
 
 
-def _build(cell: Cell, key: TrialKey, site: Site, undo: ExitStack, evidence: Evidence) -> stack.Stack:
+def _build(
+    cell: Cell, key: TrialKey, workspace: Workspace, undo: ExitStack, state: TrialState
+) -> stack.Stack:
     slot = slot_of(cell)
-    make = cell.fresh is Fresh.TRIAL or slot not in site.made
+    make = cell.fresh is Fresh.TRIAL or slot not in workspace.made
     keep = cell.fresh is not Fresh.TRIAL
-    up = stack.build(cell.stack, site, undo, slot=slot, make=make, keep=keep)
-    site.made.add(slot)
+    up = stack.build(cell.stack, workspace, undo, slot=slot, make=make, keep=keep)
+    workspace.made.add(slot)
     if cell.fresh is not Fresh.TRIAL:
         undo.callback(_forget_files, up)
-        evidence.remade = make and key.block > 0
+        state.remade = make and key.block > 0
     return up
 
 
 @contextmanager
-def _emulated(cell: Cell, site: Site, evidence: Evidence) -> Iterator[None]:
+def _emulated(cell: Cell, workspace: Workspace, state: TrialState) -> Iterator[None]:
     """The limits of the disk that the medium stands for, from here on: making a file system would take minutes."""
     medium = MEDIA.get(cell.stack.medium.type)
     options = medium.parse_options(cell.stack.medium.options)
     limit = medium.limit(options)
-    if limit is None or site.attached is None:
+    if limit is None or workspace.attached is None:
         yield
         return
-    evidence.device.update(medium.emulation(options))
-    with throttle.limited([disk.path for disk in site.attached.values()], limit, site.runtime / "blkio"):
+    state.device.update(medium.emulation(options))
+    with throttle.limited(
+        [disk.path for disk in workspace.attached.values()], limit, workspace.runtime / "blkio"
+    ):
         yield
 
 
 def _forget_files(up: stack.Stack) -> None:
     """On a file system that lives on, the next trial starts with an empty directory and a used disk."""
-    foreign.clear(up.work)
+    untrusted_files.clear(up.work)
 
 
-def _settle(wanted: Cache, up: stack.Stack) -> bool:
+def _prepare_cache(wanted: Cache, up: stack.Stack) -> bool:
     """Flush what preparing left, and bring the page cache to the declared state; whether it all could be."""
     up.flush()
     if wanted is Cache.WARM:
@@ -238,7 +242,7 @@ def _facts(
     up: stack.Stack,
     reading: Reading,
     findings: Findings,
-    evidence: Evidence,
+    state: TrialState,
     machine: Mapping[str, Any],
 ) -> TrialFacts:
     return TrialFacts(
@@ -249,8 +253,8 @@ def _facts(
         devices=up.devices,
         cpus=machine.get("cpus"),
         memory_bytes=machine.get("memory_bytes"),
-        caches_dropped=evidence.caches_dropped,
-        remade=evidence.remade,
+        caches_dropped=state.caches_dropped,
+        remade=state.remade,
         filesystem=up.filesystem,
         medium_buffered=up.buffered,
         volume_bytes=up.device.size_bytes if up.device else None,
@@ -258,15 +262,15 @@ def _facts(
         probe_failures=findings.failures,
         machine=machine.get("machine", "host"),
         accelerator=machine.get("accelerator"),
-        disk_limits={name: value for name, value in evidence.device.get("limits", {}).items() if value},
+        disk_limits={name: value for name, value in state.device.get("limits", {}).items() if value},
     )
 
 
-def _status(evidence: Evidence, failure: FslabError | None) -> Status:
+def _status(state: TrialState, failure: FslabError | None) -> Status:
     if failure is not None:
         return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
-    invalid = any(warning.severity is Severity.INVALID for warning in evidence.warnings)
-    if evidence.traced:
+    invalid = any(warning.severity is Severity.INVALID for warning in state.warnings)
+    if state.traced:
         return Status.TRACED
     return Status.INVALID if invalid else Status.OK
 
@@ -285,6 +289,6 @@ def _versions(cell: Cell) -> dict[str, str | None]:
 
 
 def _emptied(directory: Path) -> Path:
-    foreign.clear(directory)
+    untrusted_files.clear(directory)
     directory.mkdir(mode=0o700)
     return directory

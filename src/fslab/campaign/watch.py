@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from fslab.campaign import outcome
+from fslab.campaign import tool_output
 from fslab.errors import ToolOutputError
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Moment, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.storage.stack import Stack
-from fslab.tracing import Trace, figures, slow
+from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
 from fslab.validity.facts import ProbeFailure
 
@@ -88,14 +88,16 @@ class Watch:
             texts |= figures.texts(self.trace)
         return Findings(values=values, texts=texts, failures=tuple(self.failures))
 
-    def _operations(self, trace: Trace) -> slow.Operations | None:
+    def _operations(self, trace: Trace) -> slow_operations.Operations | None:
         """Of a journal that committed; None where the tool has logged nothing."""
         if self.log is None or self.scratch is None or trace.ring is None or not trace.ring.commits_s:
             return None
-        text = outcome.report(self.log, self.scratch, limit_bytes=LOG_LIMIT_BYTES)
+        text = tool_output.report(self.log, self.scratch, limit_bytes=LOG_LIMIT_BYTES)
         if text is None:
             return None
         try:
-            return slow.coincidence(trace.ring.commits_s, [*slow.logged(text.splitlines())])
+            return slow_operations.coincidence(
+                trace.ring.commits_s, [*slow_operations.logged(text.splitlines())]
+            )
         except ValueError as error:
             raise ToolOutputError("is no log of operations", where=self.log) from error

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
-from fslab.claims.judge import Judge
-from fslab.claims.meaning import Meaning
-from fslab.claims.model import Answer, Cast, Judged, Line, Table
+from fslab.claims.evaluate import Judge
+from fslab.claims.model import ClaimAnswer, Judged, PublishedTable, TableCell, TableLine
 from fslab.claims.parser import parse
-from fslab.claims.parts import Bounds, Figure, Part, quotient
+from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, Figures, Printed, is_variant
+from fslab.claims.resolve import Resolver
+from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.words import scope_words
-from fslab.claims.written import Claim, Published
 
 
 def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
@@ -29,7 +29,7 @@ def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list
     missing: list[str] = []
     meant: dict[int, Cell] = {}
     for text in claim.that:
-        meaning = Meaning(claim=claim, statement=parse(text), scope=scope)
+        meaning = Resolver(claim=claim, statement=parse(text), scope=scope)
         try:
             found += meaning.parts()
         except ValueError as error:  # a unit that the metric of another version has not
@@ -39,7 +39,9 @@ def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list
     return found, list(dict.fromkeys(missing)), list(meant.values())
 
 
-def _with_scope(answer: Answer, parts: Sequence[Part], meant: Sequence[Cell], scope: Scope) -> Answer:
+def _with_scope(
+    answer: ClaimAnswer, parts: Sequence[Part], meant: Sequence[Cell], scope: Scope
+) -> ClaimAnswer:
     """The answer with which stacks it is about, and which it leaves out."""
     specs = {cell.stack_id: cell.stack for cell in scope.cells}
     labels = dict(zip(specs, map(" ".join, stack_lines(list(specs.values()))), strict=True))
@@ -79,12 +81,12 @@ def judged(
     )
 
 
-def _published(claim: Claim, scope: Scope, printed: Figures) -> Answer:
+def _published(claim: Claim, scope: Scope, printed: Figures) -> ClaimAnswer:
     parts, missing, meant = _meaning_of(claim, scope)
     return _with_scope(printed.answer(parts, missing, claim.tables), parts, meant, scope)
 
 
-def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> Answer | None:
+def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> ClaimAnswer | None:
     if scope is None or judge is None:
         return None
     parts, missing, meant = _meaning_of(claim, scope)
@@ -93,14 +95,14 @@ def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> Answer 
 
 def tables(
     figures: Figures, published: Published, judge: Judge | None, ours: Figures | None
-) -> tuple[Table, ...]:
+) -> tuple[PublishedTable, ...]:
     """Each table of the publication as multiples of a reference; ``ours``: its figures among the campaign's cells."""
     return tuple(_table(name, figures, published.reference, judge, ours) for name in figures.tables)
 
 
 def _table(
     name: str, figures: Figures, wanted: str | None, judge: Judge | None, ours: Figures | None
-) -> Table:
+) -> PublishedTable:
     printed = [one for one in figures.printed if one.table == name]
     stacks = list(dict.fromkeys((one.filesystem, one.variant) for one in printed))
     reference = next((stack for stack in stacks if stack[0] == wanted), stacks[0])
@@ -121,45 +123,53 @@ def _table(
                 one or _beside(like, stack, judge) for one, stack in zip(measured, stacks, strict=True)
             ]
         under = measured[stacks.index(reference)]
-        casts = tuple(
-            _cast(one, base, figure, under, judge) for one, figure in zip(known, measured, strict=True)
+        cells = tuple(
+            _table_cell(one, base, figure, under, judge) for one, figure in zip(known, measured, strict=True)
         )
-        lines.append(Line(workload=workload, metric=label, casts=casts))
+        lines.append(TableLine(workload=workload, metric=label, cells=cells))
     labels = tuple(filesystem if plain else f"{filesystem} {variant}" for filesystem, variant in stacks)
-    return Table(name=name, stacks=labels, reference=labels[stacks.index(reference)], lines=tuple(lines))
+    return PublishedTable(
+        name=name, stacks=labels, reference=labels[stacks.index(reference)], lines=tuple(lines)
+    )
 
 
-def _cast(
-    one: Printed | None, base: Printed | None, over: Figure | None, under: Figure | None, judge: Judge | None
-) -> Cast:
+def _table_cell(
+    one: Printed | None,
+    base: Printed | None,
+    over: CellFigure | None,
+    under: CellFigure | None,
+    judge: Judge | None,
+) -> TableCell:
     """One field: ``one`` ÷ ``base`` as printed, ``over`` ÷ ``under`` as measured."""
     ratio = one.value / base.value if one and base else None
     unprinted = "not printed" if one is None else "the reference is not printed" if base is None else None
     if judge is None:
-        return Cast(printed=ratio, why=unprinted)
+        return TableCell(printed=ratio, why=unprinted)
     if over is None or under is None:
-        return Cast(printed=ratio, why=unprinted or "not measured here")
+        return TableCell(printed=ratio, why=unprinted or "not measured here")
     if over == under:
         why = judge.trials.why_none(over)
-        return Cast(printed=ratio, measured=None if why else 1.0, why=why)
+        return TableCell(printed=ratio, measured=None if why else 1.0, why=why)
     finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), 1)
-    return Cast(printed=ratio, measured=finding.value, low=finding.low, high=finding.high, why=finding.why)
+    return TableCell(
+        printed=ratio, measured=finding.value, low=finding.low, high=finding.high, why=finding.why
+    )
 
 
-def _beside(like: Figure, stack: tuple[str, str], judge: Judge) -> Figure | None:
+def _beside(like: CellFigure, stack: tuple[str, str], judge: Judge) -> CellFigure | None:
     """The same figure of another stack, which the publication does not print."""
     for records in judge.trials.by_cell.values():
         cell = records[0].cell
         if cell.workload == like.cell.workload and kind(cell) == stack[0] and is_variant(cell, stack[1]):
-            return Figure(cell=cell, metric=like.metric)
+            return CellFigure(cell=cell, metric=like.metric)
     return None
 
 
-def _same(one: Printed, ours: Figures) -> Figure | None:
+def _same(one: Printed, ours: Figures) -> CellFigure | None:
     """The campaign's figure of a printed one."""
     key = (one.table, one.workload, one.filesystem, one.variant, one.label)
     for other in ours.printed:
         found = (other.table, other.workload, other.filesystem, other.variant, other.label)
         if found == key and other.cells and other.metric is not None:
-            return Figure(cell=other.cells[0], metric=other.metric)
+            return CellFigure(cell=other.cells[0], metric=other.metric)
     return None

@@ -7,11 +7,11 @@ from difflib import get_close_matches
 
 from fslab.claims import figures
 from fslab.claims.language import EACH, Condition, Gains, Monotone, Statement, Term, Varies, names_in
-from fslab.claims.meaning import Meaning
 from fslab.claims.parser import parse
+from fslab.claims.resolve import Resolver
+from fslab.claims.schema import Claim
 from fslab.claims.scope import MEMORY, Scope, flags, measure, workload_is
 from fslab.claims.tokens import Misread
-from fslab.claims.written import Claim
 
 Found = Iterator[tuple[tuple[str, int] | tuple[str], str]]
 
@@ -42,7 +42,7 @@ def _of_statement(text: str, claim: Claim, scope: Scope) -> Iterator[str]:
     yield from found
     if found or not scope.on(claim.on):
         return
-    meaning = Meaning(claim=claim, statement=statement, scope=scope)
+    meaning = Resolver(claim=claim, statement=statement, scope=scope)
     try:
         parts = meaning.parts()
     except ValueError as error:

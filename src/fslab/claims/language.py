@@ -83,7 +83,7 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ratio:
+class RatioForm:
     """``xfs / ext4 >= 2``: of the figures as they are, whichever way is better."""
 
     over: Term
@@ -153,7 +153,7 @@ class Gains:
     end: tuple[Condition, ...]
 
 
-Form = Order | Ratio | Level | Tie | Extreme | Varies | Monotone | Gains
+Form = Order | RatioForm | Level | Tie | Extreme | Varies | Monotone | Gains
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,7 +176,7 @@ def names_in(statement: Statement) -> Sequence[Term]:
     match form:
         case Order():
             return [term for group in form.groups for term in group]
-        case Ratio():
+        case RatioForm():
             return [form.over, form.under]
         case Level():
             return [form.term]

@@ -8,7 +8,7 @@ from fslab.cell import Frozen
 from fslab.units import Unit
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """``in_part``: all that is known upholds it, and something is not known. ``unknown``: nothing is known."""
 
     HOLDS = "holds"
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Finding(Frozen):
+class PartFinding(Frozen):
     """What is found about one part of a claim.
 
     ``value`` is a ratio, or where ``unit`` is given a figure in it; ``low`` to ``high`` is its interval of
@@ -31,7 +31,7 @@ class Finding(Frozen):
     what: str
     where: str
     bound: str
-    verdict: Verdict
+    verdict: ClaimVerdict
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -45,17 +45,17 @@ class Finding(Frozen):
     rests_on_independence: bool = False
 
 
-class Answer(Frozen):
+class ClaimAnswer(Frozen):
     """A verdict, what it rests on, and that in words. ``parts`` is how many parts the claim has.
 
     ``compared`` are the stacks that these are about; ``left_out`` those that the words of the claim mean too and that
     are like no other in all that the claim leaves open.
     """
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     words: str
     parts: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PartFinding, ...] = ()
     compared: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -68,11 +68,11 @@ class Judged(Frozen):
     that: tuple[str, ...]
     on: tuple[str, ...] = ()
     note: str | None = None
-    published: Answer | None = None
-    measured: Answer | None = None
+    published: ClaimAnswer | None = None
+    measured: ClaimAnswer | None = None
 
 
-class Cast(Frozen):
+class TableCell(Frozen):
     """One field of a table: a figure as a multiple of the reference's, printed and measured.
 
     ``low`` to ``high`` is the interval of the measured one; ``why`` the reason why there is none.
@@ -85,21 +85,21 @@ class Cast(Frozen):
     why: str | None = None
 
 
-class Line(Frozen):
+class TableLine(Frozen):
     """One row of a table: a metric of a workload on each stack; ``reference`` stands for 1."""
 
     workload: str
     metric: str
-    casts: tuple[Cast, ...]
+    cells: tuple[TableCell, ...]
 
 
-class Table(Frozen):
+class PublishedTable(Frozen):
     """A table of the publication: stacks across, workloads down, each figure as a multiple of ``reference``'s."""
 
     name: str
     stacks: tuple[str, ...]
     reference: str
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
 
 
 class Verdicts(Frozen):
@@ -111,10 +111,10 @@ class Verdicts(Frozen):
     campaign: str | None = None
     conditions: str | None = None
     claims: tuple[Judged, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PublishedTable, ...] = ()
 
-    def counts(self, *, published: bool) -> dict[Verdict, int]:
+    def counts(self, *, published: bool) -> dict[ClaimVerdict, int]:
         """How many claims have each verdict."""
         answers = [claim.published if published else claim.measured for claim in self.claims]
         known = [answer.verdict for answer in answers if answer is not None]
-        return {verdict: known.count(verdict) for verdict in Verdict if verdict in known}
+        return {verdict: known.count(verdict) for verdict in ClaimVerdict if verdict in known}

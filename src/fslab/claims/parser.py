@@ -28,7 +28,7 @@ from fslab.claims.language import (
     Op,
     Order,
     Range,
-    Ratio,
+    RatioForm,
     Statement,
     Term,
     Tie,
@@ -88,7 +88,7 @@ class _Parser:
 
     def of_one(self, term: Term) -> Form:
         if self.took("/"):
-            return Ratio(over=term, under=self.term(), range=self.plain_range())
+            return RatioForm(over=term, under=self.term(), range=self.plain_range())
         if self.sees("~") and not self.figure_next():
             terms = [term]
             while self.took("~"):

@@ -15,7 +15,7 @@ from fslab.units import Direction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
+class CellFigure:
     """One metric of one cell."""
 
     cell: Cell
@@ -63,11 +63,11 @@ class Quotient:
     over: str
     under: str
     where: str
-    weights: tuple[tuple[Figure, float], ...]
+    weights: tuple[tuple[CellFigure, float], ...]
     bounds: Bounds
 
     @property
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> tuple[CellFigure, ...]:
         """Every figure that it takes."""
         return tuple(figure for figure, _ in self.weights)
 
@@ -87,13 +87,13 @@ class Spread:
     over: str
     under: str
     where: str
-    ones: tuple[Figure, ...]
-    others: tuple[Figure, ...]
+    ones: tuple[CellFigure, ...]
+    others: tuple[CellFigure, ...]
     more: bool
     than: float = 1.0
 
     @property
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> tuple[CellFigure, ...]:
         """Every figure that it takes."""
         return (*self.ones, *self.others)
 
@@ -113,14 +113,16 @@ class Spread:
 Part = Quotient | Spread
 
 
-def quotient(over: Figure, under: Figure, names: tuple[str, str], bounds: Bounds, where: str) -> Quotient:
+def quotient(
+    over: CellFigure, under: CellFigure, names: tuple[str, str], bounds: Bounds, where: str
+) -> Quotient:
     """One figure ÷ another."""
     return Quotient(
         over=names[0], under=names[1], where=where, weights=((over, 1.0), (under, -1.0)), bounds=bounds
     )
 
 
-def better(one: Figure, other: Figure, names: tuple[str, str], where: str) -> Quotient:
+def better(one: CellFigure, other: CellFigure, names: tuple[str, str], where: str) -> Quotient:
     """That one is better than the other; larger, where no direction is better."""
     bounds = WORSE if one.metric.better is Direction.LOWER else BETTER
     return quotient(one, other, names, bounds, where)
@@ -135,7 +137,7 @@ def mean_of(parts: Sequence[Quotient], where: str) -> Quotient:
     """The geometric mean of several quotients that say the same: all turned such that larger is better."""
     turned = [_turned(part) if part.bounds is WORSE else part for part in parts]
     share = 1 / len(turned)
-    weights: dict[tuple[str, str], tuple[Figure, float]] = {}
+    weights: dict[tuple[str, str], tuple[CellFigure, float]] = {}
     for part in turned:
         for figure, weight in part.weights:
             _, known = weights.get(figure.key, (figure, 0.0))

@@ -15,12 +15,12 @@ from math import log
 
 from fslab.cell import Cell
 from fslab.claims import figures
-from fslab.claims.judge import margin, together
-from fslab.claims.model import Answer, Finding, Verdict
-from fslab.claims.parts import Figure, Part, Quotient
+from fslab.claims.evaluate import margin, together
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
+from fslab.claims.parts import CellFigure, Part, Quotient
+from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
 from fslab.claims.words import answer_words
-from fslab.claims.written import Published
 from fslab.errors import StudyError
 from fslab.record import Metric
 
@@ -73,19 +73,19 @@ class Figures:
                 seen.setdefault(key, set()).add(value)
         return {key: next(iter(values)) for key, values in seen.items() if len(values) == 1}
 
-    def answer(self, parts: Sequence[Part], missing: Sequence[str], tables: Sequence[str]) -> Answer:
+    def answer(self, parts: Sequence[Part], missing: Sequence[str], tables: Sequence[str]) -> ClaimAnswer:
         """What the printed figures say of a claim with these parts, by those ``tables`` (all, where none is named)."""
         if not self.printed:
-            return Answer(verdict=Verdict.UNKNOWN, words="not printed", parts=len(parts))
+            return ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="not printed", parts=len(parts))
         chosen = [table for table in self.tables if not tables or table in tables]
         findings = [finding for part in parts for finding in self._findings(part, chosen)]
         verdict = together([finding.verdict for finding in findings], complete=not missing)
         words = answer_words(verdict, findings, missing, absent="not printed")
-        if verdict is Verdict.CONTRADICTED:
+        if verdict is ClaimVerdict.CONTRADICTED:
             words += self._upheld(findings)
-        return Answer(verdict=verdict, words=words, parts=len(parts), findings=tuple(findings))
+        return ClaimAnswer(verdict=verdict, words=words, parts=len(parts), findings=tuple(findings))
 
-    def _findings(self, part: Part, tables: Sequence[str]) -> list[Finding]:
+    def _findings(self, part: Part, tables: Sequence[str]) -> list[PartFinding]:
         """One for each table that has all figures; from several tables together where none has."""
         found = [_found(part, self.of(table), table) for table in tables]
         whole = [finding for finding in found if finding is not None]
@@ -98,15 +98,19 @@ class Figures:
         lacking = [one for one in part.figures if one.key not in known]
         why = _named(lacking[0]) if lacking else part.name
         return [
-            Finding(
-                what=part.name, where=part.where, bound=part.bounds.shown, verdict=Verdict.UNKNOWN, why=why
+            PartFinding(
+                what=part.name,
+                where=part.where,
+                bound=part.bounds.shown,
+                verdict=ClaimVerdict.UNKNOWN,
+                why=why,
             )
         ]
 
     @staticmethod
-    def _upheld(findings: Sequence[Finding]) -> str:
+    def _upheld(findings: Sequence[PartFinding]) -> str:
         """In which tables it does hold, where others contradict it."""
-        against = {one.table for one in findings if one.verdict is Verdict.CONTRADICTED}
+        against = {one.table for one in findings if one.verdict is ClaimVerdict.CONTRADICTED}
         held = dict.fromkeys(one.table for one in findings if one.table and one.table not in against)
         return f"; holds in table {', '.join(held)}" if held and None not in against else ""
 
@@ -154,13 +158,13 @@ def is_variant(cell: Cell, variant: str) -> bool:
     return sorted(mount.split(",")) == sorted(variant.split(",")) or cell.stack.name == variant
 
 
-def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) -> Finding | None:
+def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) -> PartFinding | None:
     if any(figure.key not in values for figure in part.figures):
         return None
     value = _value(part, values)
-    verdict = Verdict.HOLDS if part.bounds.hold(value, value) else Verdict.CONTRADICTED
+    verdict = ClaimVerdict.HOLDS if part.bounds.hold(value, value) else ClaimVerdict.CONTRADICTED
     alone = isinstance(part, Quotient) and len(part.weights) == 1
-    return Finding(
+    return PartFinding(
         what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, value=value, table=table,
         unit=part.figures[0].metric.unit if alone else None, margin=margin(part.bounds, value, value),
     )  # fmt: skip
@@ -182,5 +186,5 @@ def _range(values: Sequence[float]) -> float:
     return max(ratios, key=log, default=1.0)
 
 
-def _named(figure: Figure) -> str:
+def _named(figure: CellFigure) -> str:
     return f"{figure.metric.name} of {figure.cell.workload.name} on {figure.cell.stack.name}"

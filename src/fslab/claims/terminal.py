@@ -11,30 +11,41 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from fslab.claims.model import Answer, Cast, Judged, Line, Table, Verdict, Verdicts
+from fslab.claims.model import (
+    ClaimAnswer,
+    ClaimVerdict,
+    Judged,
+    PublishedTable,
+    TableCell,
+    TableLine,
+    Verdicts,
+)
 from fslab.claims.words import ratio_words
 
 WIDEST = 100
 NAMED = 6
 SIGN = {
-    Verdict.HOLDS: "✓",
-    Verdict.IN_PART: "✓",
-    Verdict.CONTRADICTED: "✗",
-    Verdict.UNDECIDED: "?",
-    Verdict.UNKNOWN: "–",
+    ClaimVerdict.HOLDS: "✓",
+    ClaimVerdict.IN_PART: "✓",
+    ClaimVerdict.CONTRADICTED: "✗",
+    ClaimVerdict.UNDECIDED: "?",
+    ClaimVerdict.UNKNOWN: "–",
 }
 STYLE = {
-    Verdict.HOLDS: "green", Verdict.IN_PART: "green", Verdict.CONTRADICTED: "bold red", Verdict.UNDECIDED: "yellow",
-    Verdict.UNKNOWN: "dim",
-}  # fmt: skip
+    ClaimVerdict.HOLDS: "green",
+    ClaimVerdict.IN_PART: "green",
+    ClaimVerdict.CONTRADICTED: "bold red",
+    ClaimVerdict.UNDECIDED: "yellow",
+    ClaimVerdict.UNKNOWN: "dim",
+}
 SAID = {
-    Verdict.HOLDS: "holds", Verdict.IN_PART: "holds in part", Verdict.CONTRADICTED: "contradicted",
-    Verdict.UNDECIDED: "undecided",
+    ClaimVerdict.HOLDS: "holds", ClaimVerdict.IN_PART: "holds in part", ClaimVerdict.CONTRADICTED: "contradicted",
+    ClaimVerdict.UNDECIDED: "undecided",
 }  # fmt: skip
 SUMMED = (
-    (Verdict.HOLDS, "holds", "hold"), (Verdict.IN_PART, "holds in part", "hold in part"),
-    (Verdict.CONTRADICTED, "is contradicted", "are contradicted"),
-    (Verdict.UNDECIDED, "is undecided", "are undecided"), (Verdict.UNKNOWN, "is unknown", "are unknown"),
+    (ClaimVerdict.HOLDS, "holds", "hold"), (ClaimVerdict.IN_PART, "holds in part", "hold in part"),
+    (ClaimVerdict.CONTRADICTED, "is contradicted", "are contradicted"),
+    (ClaimVerdict.UNDECIDED, "is undecided", "are undecided"), (ClaimVerdict.UNKNOWN, "is unknown", "are unknown"),
 )  # fmt: skip
 PRINTED, HERE = "printed", "here"
 BARE = "?"
@@ -98,7 +109,7 @@ def show_tables(verdicts: Verdicts, console: Console) -> None:
 
 
 def _is_open(claim: Judged) -> bool:
-    return claim.measured is not None and claim.measured.verdict is Verdict.UNDECIDED
+    return claim.measured is not None and claim.measured.verdict is ClaimVerdict.UNDECIDED
 
 
 def _claim(claim: Judged, console: Console, width: int) -> None:
@@ -114,7 +125,7 @@ def _claim(claim: Judged, console: Console, width: int) -> None:
         _lines(console, f"{' ' * len(lead)}read as: {claim.note}", width, " " * (len(lead) + 2), "dim")
 
 
-def _answer(name: str, answer: Answer, console: Console, width: int, indent: int) -> None:
+def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent: int) -> None:
     lead = f"{' ' * indent}{name:<8} {SIGN[answer.verdict]} "
     verdict = SAID.get(answer.verdict, "")
     body = f"{verdict}: {answer.words}" if verdict else answer.words
@@ -135,8 +146,12 @@ def summary(verdicts: Verdicts) -> str:
     where = "here" if measured else "by the published figures"
     told = []
     for verdict, one, many in SUMMED:
-        ids = [name for name, answer in answers if (answer.verdict if answer else Verdict.UNKNOWN) is verdict]
-        named = f" ({', '.join(ids)})" if verdict is Verdict.CONTRADICTED and len(ids) <= NAMED else ""
+        ids = [
+            name
+            for name, answer in answers
+            if (answer.verdict if answer else ClaimVerdict.UNKNOWN) is verdict
+        ]
+        named = f" ({', '.join(ids)})" if verdict is ClaimVerdict.CONTRADICTED and len(ids) <= NAMED else ""
         if ids:
             told.append(f"{len(ids)} {one if len(ids) == 1 else many}{named}")
     total = len(answers)
@@ -149,7 +164,7 @@ def _counts(verdicts: Verdicts, console: Console) -> None:
         for name in (PRINTED, HERE)
         if any(claim.published if name == PRINTED else claim.measured for claim in verdicts.claims)
     }
-    used = [verdict for verdict in Verdict if any(verdict in counts for counts in rows.values())]
+    used = [verdict for verdict in ClaimVerdict if any(verdict in counts for counts in rows.values())]
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     grid.add_column(f"{len(verdicts.claims)} claims")
     for verdict in used:
@@ -173,15 +188,15 @@ def _legend(verdicts: Verdicts, console: Console, width: int) -> None:
         _lines(console, line, width, "  ", "dim")
 
 
-def _grids(table: Table, *, measured: bool) -> Iterator[Grid]:
+def _grids(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
     """Stacks across."""
     yield _grid(
         ["", *table.stacks],
-        [(f"{line.workload}\n  {line.metric}", line.casts) for line in table.lines], measured=measured,
+        [(f"{line.workload}\n  {line.metric}", line.cells) for line in table.lines], measured=measured,
     )  # fmt: skip
 
 
-def _tall(table: Table, *, measured: bool) -> Iterator[Grid]:
+def _tall(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
     """Stacks down: a table for each workload, its metrics across."""
     for workload in dict.fromkeys(line.workload for line in table.lines):
         lines = [line for line in table.lines if line.workload == workload]
@@ -190,44 +205,44 @@ def _tall(table: Table, *, measured: bool) -> Iterator[Grid]:
         yield Grid(show_header=False, box=None)
 
 
-def _column(lines: Sequence[Line], number: int) -> list[Cast]:
-    return [line.casts[number] for line in lines]
+def _column(lines: Sequence[TableLine], number: int) -> list[TableCell]:
+    return [line.cells[number] for line in lines]
 
 
-def _grid(titles: Sequence[str], rows: Sequence[tuple[str, Sequence[Cast]]], *, measured: bool) -> Grid:
+def _grid(titles: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]], *, measured: bool) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     grid.add_column(Text(titles[0], style="bold"), overflow="fold")
     for title in titles[1:]:
         grid.add_column(title, justify="right", no_wrap=True)
-    for label, casts in rows:
-        grid.add_row(Text(label), *(_field(cast, measured=measured) for cast in casts))
+    for label, cells in rows:
+        grid.add_row(Text(label), *(_field(cell, measured=measured) for cell in cells))
     return grid
 
 
-def _field(cast: Cast, *, measured: bool) -> Text:
-    above = "–" if cast.printed is None else ratio_words(cast.printed)
+def _field(cell: TableCell, *, measured: bool) -> Text:
+    above = "–" if cell.printed is None else ratio_words(cell.printed)
     if not measured:
         return Text(above)
     return Text("\n").join(
-        (Text(above, style="dim"), Text(_measured(cast), style="" if cast.measured else "dim"))
+        (Text(above, style="dim"), Text(_measured(cell), style="" if cell.measured else "dim"))
     )
 
 
-def _measured(cast: Cast) -> str:
+def _measured(cell: TableCell) -> str:
     """``1.12 ±7%``: half the interval's width on logarithms; ``1.12 ?`` without one; ``1.12 ×÷2.3``: wide."""
-    if cast.measured is None:
-        impossible = bool(cast.why and cast.why.startswith("not possible"))
+    if cell.measured is None:
+        impossible = bool(cell.why and cell.why.startswith("not possible"))
         return "not possible" if impossible else "–"
-    if cast.low is None or cast.high is None:
-        reference = cast.measured == 1 and cast.printed in {None, 1} and cast.why is None
-        return ratio_words(cast.measured) + ("" if reference else f" {BARE}")
-    share = log(cast.high / cast.low) / 2 * 100
+    if cell.low is None or cell.high is None:
+        reference = cell.measured == 1 and cell.printed in {None, 1} and cell.why is None
+        return ratio_words(cell.measured) + ("" if reference else f" {BARE}")
+    share = log(cell.high / cell.low) / 2 * 100
     if share > WIDE:
-        return f"{ratio_words(cast.measured)} ×÷{exp(share / 100):.1f}"
+        return f"{ratio_words(cell.measured)} ×÷{exp(share / 100):.1f}"
     return (
-        f"{ratio_words(cast.measured)} ±{share:.1f}%"
+        f"{ratio_words(cell.measured)} ±{share:.1f}%"
         if share < 0.995
-        else f"{ratio_words(cast.measured)} ±{share:.0f}%"
+        else f"{ratio_words(cell.measured)} ±{share:.0f}%"
     )
 
 

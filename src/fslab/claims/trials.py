@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fslab.analysis.soundness import is_sound
-from fslab.claims.parts import Figure
+from fslab.analysis.usability import is_sound
+from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
 from fslab.record import Severity, Status, TrialRecord
 
@@ -23,7 +23,7 @@ class Trials:
         for record in self.records:
             self.by_cell.setdefault(record.cell.id, []).append(record)
 
-    def values(self, figure: Figure) -> dict[int, float]:
+    def values(self, figure: CellFigure) -> dict[int, float]:
         """The known values of a figure in sound trials, by block."""
         found: dict[int, float] = {}
         for record in self.by_cell.get(figure.cell.id, []):
@@ -42,7 +42,7 @@ class Trials:
                 found[f"{kernel}" if machine == HOST else f"{kernel} ({machine})"] = None
         return tuple(found)
 
-    def why_none(self, figure: Figure) -> str | None:
+    def why_none(self, figure: CellFigure) -> str | None:
         """Why a figure has no values; None if it has some."""
         if self.values(figure):
             return None

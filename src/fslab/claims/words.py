@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from fslab.claims.model import Finding, Verdict
+from fslab.claims.model import ClaimVerdict, PartFinding
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import format_value
 
@@ -15,20 +15,20 @@ STACKS = 3
 
 
 def answer_words(
-    verdict: Verdict, findings: Sequence[Finding], missing: Sequence[str], *, absent: str
+    verdict: ClaimVerdict, findings: Sequence[PartFinding], missing: Sequence[str], *, absent: str
 ) -> str:
     """``xfs / ext4 is 2.41 (2.30–2.52)``, with what is most telling of many parts first."""
-    unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
+    unknown = [finding for finding in findings if finding.verdict is ClaimVerdict.UNKNOWN]
     match verdict:
-        case Verdict.HOLDS:
+        case ClaimVerdict.HOLDS:
             return _closest(findings)
-        case Verdict.IN_PART:
-            known = [finding for finding in findings if finding.verdict is Verdict.HOLDS]
+        case ClaimVerdict.IN_PART:
+            known = [finding for finding in findings if finding.verdict is ClaimVerdict.HOLDS]
             lacks = _lacking(unknown, missing)
             return f"as far as known, {_closest(known)}" + (f"; {absent}: {lacks}" if lacks else "")
-        case Verdict.UNKNOWN:
+        case ClaimVerdict.UNKNOWN:
             return f"{absent}: {_lacking(unknown, missing) or 'nothing of it'}"
-        case Verdict.CONTRADICTED | Verdict.UNDECIDED:
+        case ClaimVerdict.CONTRADICTED | ClaimVerdict.UNDECIDED:
             return _against([finding for finding in findings if finding.verdict is verdict], findings)
 
 
@@ -43,11 +43,11 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:STACKS]) + (f" and {more} more (all: fslab claims --json)" if more > 0 else "")
 
 
-def finding_words(finding: Finding) -> str:
+def finding_words(finding: PartFinding) -> str:
     """``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
     said = f"{finding.what} {figure_words(finding)}"
-    if finding.verdict is not Verdict.HOLDS:
-        said += f", {'not' if finding.verdict is Verdict.CONTRADICTED else 'needs'} {finding.bound}"
+    if finding.verdict is not ClaimVerdict.HOLDS:
+        said += f", {'not' if finding.verdict is ClaimVerdict.CONTRADICTED else 'needs'} {finding.bound}"
     if finding.further is not None and finding.further < MANY:
         said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
     if finding.rests_on_independence:
@@ -58,7 +58,7 @@ def finding_words(finding: Finding) -> str:
     return f"{said} ({place})" if place else said
 
 
-def figure_words(finding: Finding) -> str:
+def figure_words(finding: PartFinding) -> str:
     """``is 2.41 (2.30–2.52)``, ``is 4.8 µs``, or why it is not known."""
     if finding.value is None or (finding.why and finding.low is None):
         return f"is unknown: not enough data ({finding.why})"
@@ -67,7 +67,7 @@ def figure_words(finding: Finding) -> str:
     return f"is {_one(finding, finding.value)} ({_one(finding, finding.low)}–{_one(finding, finding.high)})"
 
 
-def _one(finding: Finding, value: float) -> str:
+def _one(finding: PartFinding, value: float) -> str:
     if finding.unit is not None:
         return format_value(value, finding.unit)
     return ratio_words(value)
@@ -84,7 +84,7 @@ def ratio_words(value: float) -> str:
     return f"{value:#.3g}" if value < 1 else f"{value:.{2 if value < 9.995 else 1}f}"
 
 
-def _closest(findings: Sequence[Finding]) -> str:
+def _closest(findings: Sequence[PartFinding]) -> str:
     ranked = sorted(findings, key=lambda one: inf if one.margin is None else one.margin)
     if len(ranked) == 1:
         return finding_words(ranked[0])
@@ -92,7 +92,7 @@ def _closest(findings: Sequence[Finding]) -> str:
     return f"{every} parts; closest: {finding_words(ranked[0])}"
 
 
-def _against(chosen: Sequence[Finding], findings: Sequence[Finding]) -> str:
+def _against(chosen: Sequence[PartFinding], findings: Sequence[PartFinding]) -> str:
     ranked = sorted(chosen, key=lambda one: 0.0 if one.margin is None else one.margin)
     told = "; ".join(finding_words(one) for one in ranked[:SHOWN])
     more = f"; and {len(ranked) - SHOWN} more" if len(ranked) > SHOWN else ""
@@ -100,7 +100,7 @@ def _against(chosen: Sequence[Finding], findings: Sequence[Finding]) -> str:
     return f"{share}{told}{more}"
 
 
-def _lacking(unknown: Sequence[Finding], missing: Sequence[str]) -> str:
+def _lacking(unknown: Sequence[PartFinding], missing: Sequence[str]) -> str:
     reasons = dict.fromkeys([*(finding.why for finding in unknown if finding.why), *missing])
     listed = list(reasons)
     more = f"; and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""

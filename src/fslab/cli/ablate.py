@@ -15,13 +15,13 @@ from fslab.units import Direction
 
 if TYPE_CHECKING:
     from fslab.explain.attribution import Attribution
-    from fslab.explain.seen import Seen
+    from fslab.explain.evidence import Evidence
     from fslab.record import Metric
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
 
-def ordered(pair: list[Seen]) -> tuple[Seen, Seen, Metric]:
+def ordered(pair: list[Evidence]) -> tuple[Evidence, Evidence, Metric]:
     """The slower and the faster of two cells of one workload, and by which figure; the first against the best of the
     others where there are more. UsageError where they cannot be put in order."""
     from fslab.analysis.groups import headline_metrics
@@ -36,7 +36,7 @@ def ordered(pair: list[Seen]) -> tuple[Seen, Seen, Metric]:
         raise UsageError(f"{metric.name} has no preferred direction", where="--ablate")
     sign = 1 if metric.better is Direction.HIGHER else -1
 
-    def level(seen: Seen) -> float:
+    def level(seen: Evidence) -> float:
         figures = (trial.metrics.get(metric.name) for trial in seen.trials)
         values = [figure.value for figure in figures if figure is not None and figure.value is not None]
         return sign * statistics.median(values) if values else float("-inf")
@@ -47,7 +47,7 @@ def ordered(pair: list[Seen]) -> tuple[Seen, Seen, Metric]:
 
 
 def make(
-    campaign: Campaign, slow: Seen, fast: Seen, metric: Metric, only: list[str], trials: int | None
+    campaign: Campaign, slow: Evidence, fast: Evidence, metric: Metric, only: list[str], trials: int | None
 ) -> Campaign:
     """The campaign of the counterfactuals: both originals and the slower one with mechanisms off."""
     from fslab.campaign import campaign as campaigns
@@ -105,7 +105,7 @@ def run(campaign: Campaign, store: Store) -> None:
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
     """What the sound trials of an ablation say."""
     from fslab.analysis.pairs import looks_of
-    from fslab.analysis.soundness import is_sound
+    from fslab.analysis.usability import is_sound
 
     plan = Ablation.model_validate(campaign.settings["ablation"])
     values: dict[str, dict[int, float]] = {}

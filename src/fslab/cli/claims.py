@@ -11,7 +11,7 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from fslab.claims.judge import Judge
+    from fslab.claims.evaluate import Judge
     from fslab.claims.model import Verdicts
     from fslab.claims.published import Figures
     from fslab.claims.scope import Scope
@@ -123,8 +123,8 @@ def _of_campaign(campaign: Campaign) -> Study:
 def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | None) -> Verdicts:
     from fslab.claims import build
     from fslab.claims.model import Verdicts
+    from fslab.claims.schema import Published
     from fslab.claims.scope import Scope
-    from fslab.claims.written import Published
     from fslab.plan.expand import expand
     from fslab.units import parse_size
 
@@ -150,7 +150,7 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
 def _here(campaign: Campaign, store: Store) -> tuple[Scope, Judge]:
     """The cells of a campaign, and what judges by its trials."""
     from fslab.analysis.pairs import looks_of
-    from fslab.claims.judge import Judge
+    from fslab.claims.evaluate import Judge
     from fslab.claims.scope import Scope
     from fslab.claims.trials import Trials
     from fslab.plan.possible import why_not
@@ -196,7 +196,7 @@ def _printed(file: Path) -> str:
 
 
 def _conditions(campaign: Campaign, judge: Judge) -> str:
-    from fslab.analysis.soundness import is_sound
+    from fslab.analysis.usability import is_sound
 
     sound = sum(is_sound(record) for record in judge.trials.records)
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"

@@ -13,9 +13,9 @@ def clean(as_json: JsonOption = False) -> None:
     Touches only what fslab's own journals name. A campaign that is running is left alone. Results in the
     store stay; finish the campaign with: fslab run --resume.
     """
-    from fslab.campaign import undo
+    from fslab.campaign import cleanup
 
-    done, failures = undo.clean_all()
+    done, failures = cleanup.clean_all()
     if as_json:
         print_json(
             {

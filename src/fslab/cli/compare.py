@@ -11,9 +11,9 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import RegressionError, StoreError, UnlikeError, UnsureError, UsageError, nearest
 
 if TYPE_CHECKING:
-    from fslab.report.contrast import Results
-    from fslab.report.contrast_model import Contrast
-    from fslab.report.gate import Verdict
+    from fslab.report.campaign_comparison import Results
+    from fslab.report.campaign_comparison_model import CampaignComparison
+    from fslab.report.gate import GateVerdict
 
 SIDE = (
     "A campaign (id, the beginning of one, 'last', 'last~1'), a JSON file of fslab export, or several with commas: "
@@ -123,7 +123,7 @@ def compare(
             hint="give --fail-if-slower 5% or --fail-if-different",
         )
     facts.check_names(differing or [])
-    found = _contrast(a, b, stack or [], kernel or [], metric or [], differing or [], force, store)
+    found = _comparison(a, b, stack or [], kernel or [], metric or [], differing or [], force, store)
     _refuse(found)
     from fslab.report import gate
 
@@ -132,9 +132,9 @@ def compare(
         document = found.model_dump(mode="json")
         print_json({**document, "gate": judged.as_document() if judged else None})
     else:
-        from fslab.report import contrast_terminal
+        from fslab.report import campaign_comparison_terminal
 
-        contrast_terminal.show(found, console())
+        campaign_comparison_terminal.show(found, console())
     if judged is not None:
         _exit(judged, None if different else limit, unsure=unsure)
 
@@ -150,11 +150,11 @@ def fraction(text: str) -> float:
     return value / 100
 
 
-def _contrast(
+def _comparison(
     a: str | None, b: str | None, stacks: list[str], kernels: list[str], metrics: list[str],
     differing: list[str], force: bool, store: str | None,
-) -> Contrast:  # fmt: skip
-    from fslab.report import contrast
+) -> CampaignComparison:  # fmt: skip
+    from fslab.report import campaign_comparison
     from fslab.report.match import By
 
     within = len(stacks) == 2 or len(kernels) == 2
@@ -178,8 +178,14 @@ def _contrast(
     by = By.WORKLOAD if len(stacks) == 2 else By.MACHINE if len(kernels) == 2 else By.STACK
     _check_metrics(metrics, left, right)
     # Side by side in one campaign whatever differs belongs to what is compared.
-    allowed = [contrast.ALL] if force or same else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
-    found = contrast.contrast(left, right, by=by, paired=same, allowed=allowed, metrics=metrics)
+    allowed = (
+        [campaign_comparison.ALL]
+        if force or same
+        else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
+    )
+    found = campaign_comparison.compare_results(
+        left, right, by=by, paired=same, allowed=allowed, metrics=metrics
+    )
     if not found.lines:
         raise UsageError(
             "no matching results", where="fslab compare",
@@ -206,7 +212,7 @@ def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
 
 
 def _results(name: str, store: str | None) -> Results:
-    from fslab.report.contrast import Results
+    from fslab.report.campaign_comparison import Results
     from fslab.store import exported
     from fslab.store.store import Store
 
@@ -255,9 +261,9 @@ def _check_metrics(metrics: list[str], *sides: Results) -> None:
             raise UsageError(f"no figure is called '{name}'", where="--metric", hint=nearest(name, known))
 
 
-def _refuse(found: Contrast) -> None:
-    from fslab.report.contrast import refused
-    from fslab.report.contrast_terminal import difference_lines
+def _refuse(found: CampaignComparison) -> None:
+    from fslab.report.campaign_comparison import refused
+    from fslab.report.campaign_comparison_terminal import difference_lines
 
     if unlike := refused(found):
         groups = dict.fromkeys(each.group for each in unlike)
@@ -272,7 +278,7 @@ def _some(cells: tuple[str, ...]) -> str:
     return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing else"
 
 
-def _exit(judged: Verdict, limit: float | None, *, unsure: bool) -> None:
+def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
     """Leave with the gate's code, or say what it could not tell."""
     from fslab.report import gate
 

@@ -10,9 +10,9 @@ from fslab.cli import doctor_study
 from fslab.cli.common import JsonOption, console, print_json
 
 if TYPE_CHECKING:
-    from fslab.machine._advice import Advice
+    from fslab.machine.advice import Advice
     from fslab.machine.capabilities import Capability
-    from fslab.machine.matrix import Entry
+    from fslab.machine.matrix import MatrixEntry
     from fslab.system.tools import Tool
 
 
@@ -44,7 +44,7 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
     from dataclasses import asdict
 
     from fslab.machine import capabilities, facts, matrix
-    from fslab.machine._advice import advise
+    from fslab.machine.advice import advise
 
     machine = facts.gather()
     advice = advise(machine)
@@ -111,7 +111,7 @@ def _show_advice(advice: list[Advice]) -> None:
         screen.print(f"{each.what}{remedy}", markup=False)
 
 
-def _show(found: list[Capability], entries: list[Entry], programs: list[str]) -> None:
+def _show(found: list[Capability], entries: list[MatrixEntry], programs: list[str]) -> None:
     from rich.table import Table
 
     from fslab.cli import doctor_matrix

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fslab.machine.matrix import Entry
+    from fslab.machine.matrix import MatrixEntry
 
 HAS_NO = " has no "
 
 
-def show(entries: Sequence[Entry], versions: Mapping[str, str], screen: Console) -> None:
+def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Console) -> None:
     """Print the table, and below it what is missing where, with the command that gets it.
 
     ``versions`` are those of each one's programs, by name.
@@ -38,7 +38,7 @@ def show(entries: Sequence[Entry], versions: Mapping[str, str], screen: Console)
         screen.print(line, markup=False, soft_wrap=True)
 
 
-def lines(entries: Sequence[Entry]) -> Iterator[str]:
+def lines(entries: Sequence[MatrixEntry]) -> Iterator[str]:
     """What is missing, each thing once, and the commands for machines that are not ready."""
     from fslab.machine.matrix import Lack
 

@@ -14,7 +14,7 @@ from fslab.errors import UsageError, nearest
 if TYPE_CHECKING:
     from fslab.explain.ablation import Ablation
     from fslab.explain.attribution import Attribution
-    from fslab.explain.seen import Seen
+    from fslab.explain.evidence import Evidence
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -57,7 +57,7 @@ def explain(
     What is observed or coincides is no cause yet. --ablate shows causes: the same trials with one mechanism switched
     off, and the ratio of the two stacks shared out among them; what remains unexplained is always said.
     """
-    from fslab.cli import why
+    from fslab.cli import causes
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
@@ -65,21 +65,21 @@ def explain(
         if "ablation" in found.settings and not trace:
             _show_ablation(found, opened, as_json=as_json)
             return
-        everything = _chosen(why.seen_of(found, opened), workload, a, b)
+        everything = _chosen(causes.seen_of(found, opened), workload, a, b)
         if trace or ablate:
             consent.check([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
             _trace(found, everything, opened)
-            everything = _chosen(why.seen_of(found, opened), workload, a, b)
+            everything = _chosen(causes.seen_of(found, opened), workload, a, b)
         if ablate:
             _ablate(found, everything, opened, only or [], trials, as_json=as_json)
         elif as_json:
-            print_json({"campaign": found.id, "statements": why.as_document(everything)})
+            print_json({"campaign": found.id, "statements": causes.as_document(everything)})
         else:
-            why.show(everything)
+            causes.show(everything)
 
 
-def _chosen(everything: list[Seen], workload: str | None, a: str | None, b: str | None) -> list[Seen]:
+def _chosen(everything: list[Evidence], workload: str | None, a: str | None, b: str | None) -> list[Evidence]:
     """The cells that are meant; UsageError where there is none."""
     if workload is not None:
         names = {seen.workload for seen in everything}
@@ -95,7 +95,7 @@ def _chosen(everything: list[Seen], workload: str | None, a: str | None, b: str 
     return [one, *others]
 
 
-def _stack(everything: list[Seen], wanted: str) -> Seen:
+def _stack(everything: list[Evidence], wanted: str) -> Evidence:
     exact = [seen for seen in everything if wanted in {seen.stack, seen.cell.stack.name, seen.cell.id}]
     own = [seen for seen in everything if wanted == seen.filesystem or wanted in seen.stack.split()]
     found = exact or own
@@ -105,7 +105,7 @@ def _stack(everything: list[Seen], wanted: str) -> Seen:
     return found[0]
 
 
-def _trace(campaign: Campaign, everything: list[Seen], store: Store) -> None:
+def _trace(campaign: Campaign, everything: list[Evidence], store: Store) -> None:
     from fslab.campaign.traced import trace
     from fslab.cli.progress import Lines
 
@@ -117,7 +117,13 @@ def _trace(campaign: Campaign, everything: list[Seen], store: Store) -> None:
 
 
 def _ablate(
-    campaign: Campaign, pair: list[Seen], store: Store, only: list[str], trials: int | None, *, as_json: bool
+    campaign: Campaign,
+    pair: list[Evidence],
+    store: Store,
+    only: list[str],
+    trials: int | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Screen the mechanisms one by one where there are many, then measure together those that matter."""
     from fslab.cli import ablate

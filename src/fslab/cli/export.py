@@ -11,7 +11,7 @@ import typer
 from fslab.cli.common import CampaignArgument, StoreOption
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """Forms that trials can be exported in."""
 
     CSV = "csv"
@@ -22,7 +22,7 @@ class Format(StrEnum):
 def export(
     campaign: CampaignArgument = "last",
     form: Annotated[
-        Format | None,
+        ExportFormat | None,
         typer.Option(
             "--format", "-f", help="csv and parquet: one row per figure. Default: as --output ends, or json."
         ),
@@ -38,7 +38,7 @@ def export(
     from fslab.store.store import Store
 
     form = form or _format_of(output)
-    if form is Format.PARQUET and output is None:
+    if form is ExportFormat.PARQUET and output is None:
         raise UsageError(
             "Parquet needs --output FILE", where="fslab export", hint="name a file: --output trials.parquet"
         )
@@ -46,7 +46,7 @@ def export(
         exporting.export(opened, opened.campaign(campaign).id, form.value, output)
 
 
-def _format_of(output: Path | None) -> Format:
+def _format_of(output: Path | None) -> ExportFormat:
     """What the name of the output file says."""
     suffix = "" if output is None else output.suffix.removeprefix(".").lower()
-    return Format(suffix) if suffix in set(Format) else Format.JSON
+    return ExportFormat(suffix) if suffix in set(ExportFormat) else ExportFormat.JSON

@@ -18,7 +18,7 @@ from fslab.cli.common import (
 from fslab.errors import FslabError, InterruptedBySignal, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from fslab.campaign.examine import Request
+    from fslab.campaign.feature_tests import Request
     from fslab.campaign.guests import Guests
     from fslab.cell import MachineSpec
     from fslab.features import Examination
@@ -101,7 +101,7 @@ def _examined(machines: _Machines, request: Request) -> Examination:
 
 
 def _request(filesystem: str, medium: str, size: str, only: str | None) -> Request:
-    from fslab.campaign.examine import Request
+    from fslab.campaign.feature_tests import Request
     from fslab.features import REGISTRY as FEATURES
     from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
     from fslab.units import parse_size
@@ -137,28 +137,28 @@ class _Machines(ExitStack):
 
     def examine(self, request: Request) -> Examination:
         """Where the wish says; with auto, where the file system is."""
-        from fslab.campaign import examine, site
+        from fslab.campaign import feature_tests, workspace
         from fslab.campaign.campaign import new_id
         from fslab.cell import MediumSpec, StackSpec
         from fslab.machine import choose
 
-        medium = MediumSpec(name=examine.SLOT, type=request.medium)
+        medium = MediumSpec(name=feature_tests.SLOT, type=request.medium)
         stack = StackSpec(
             name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=self._wish
         )
         machine = choose.resolved(stack).machine
         if machine.type == "host":
-            with site.opened(new_id(), frozenset()) as opened:
-                return examine.examine(request, opened)
-        return examine.in_guest(request, machine, self._booted())
+            with workspace.opened(new_id(), frozenset()) as opened:
+                return feature_tests.examine(request, opened)
+        return feature_tests.in_guest(request, machine, self._booted())
 
     def _booted(self) -> Guests:
-        from fslab.campaign import site
+        from fslab.campaign import workspace
         from fslab.campaign.campaign import new_id
         from fslab.campaign.guests import Guests
         from fslab.machine import facts
 
         if self._guests is None:
-            opened = self.enter_context(site.opened(new_id(), frozenset()))
-            self._guests = Guests(site=opened, machine=facts.gather())
+            opened = self.enter_context(workspace.opened(new_id(), frozenset()))
+            self._guests = Guests(workspace=opened, machine=facts.gather())
         return self._guests

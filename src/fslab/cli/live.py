@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from rich.text import Text
 
-from fslab.analysis.look import Look
+from fslab.analysis.interim import InterimResult
 from fslab.cell import Cell
 from fslab.cli.progress import Lines, Quiet, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
@@ -30,10 +30,10 @@ def shown(console: Console, *, quiet: bool, silent: bool) -> Quiet:
     """Who shows the progress: the matrix on a terminal, a line per trial elsewhere, nobody beside JSON."""
     if silent:
         return Quiet()
-    return Live(console) if console.is_terminal and not quiet else Lines(console)
+    return LiveView(console) if console.is_terminal and not quiet else Lines(console)
 
 
-class Live(Quiet):
+class LiveView(Quiet):
     """The matrix, and below it a bar with the time that is left."""
 
     def __init__(self, console: Console) -> None:
@@ -79,7 +79,7 @@ class Live(Quiet):
         if record.status is not Status.OK and record.error:
             self.note(f"{record.cell.workload.name} on {record.cell.stack.name}: {record.error}")
 
-    def looked(self, look: Look, *, total: int) -> None:
+    def looked(self, look: InterimResult, *, total: int) -> None:
         """What is settled and what is still open, above the matrix; the bar grows by what is planned."""
         self.total = total
         for line in look_lines(look):

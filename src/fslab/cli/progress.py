@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from fslab.analysis.look import Look
+from fslab.analysis.interim import InterimResult
 from fslab.cell import Cell
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
@@ -35,7 +35,7 @@ def result_of(record: TrialRecord) -> str:
     return shown if record.status is Status.OK else f"{shown} (invalid)"
 
 
-def look_lines(look: Look) -> Iterator[str]:
+def look_lines(look: InterimResult) -> Iterator[str]:
     """``after 8 trials each: 2 of 3 comparisons settled``, then each open one with its interval as it is now."""
     settled = len(look.questions) - len(look.open)
     yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled{_claims(look)}"
@@ -73,7 +73,7 @@ def _figure(unit: Unit | None, *values: float) -> str:
     return " ".join(("{} ×", "({}–{})")).format(*ratio_text(*values))
 
 
-def _claims(look: Look) -> str:
+def _claims(look: InterimResult) -> str:
     """``, 2 of 9 claims open``, where trials are repeated for claims."""
     claims = {question.claim for question in look.questions if question.claim is not None}
     unsettled = {question.claim for question in look.open}
@@ -102,7 +102,7 @@ class Quiet:
     def trial_ended(self, record: TrialRecord) -> None:
         """Nothing."""
 
-    def looked(self, look: Look, *, total: int) -> None:
+    def looked(self, look: InterimResult, *, total: int) -> None:
         """Nothing."""
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
@@ -152,7 +152,7 @@ class Lines(Quiet):
         if record.error:
             self.console.print(f"    {record.error}", markup=False, soft_wrap=True)
 
-    def looked(self, look: Look, *, total: int) -> None:
+    def looked(self, look: InterimResult, *, total: int) -> None:
         """What is settled and what is still open."""
         self.total = total
         for line in look_lines(look):

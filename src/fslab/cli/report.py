@@ -33,7 +33,7 @@ Exit codes:
 """
 
 
-class Format(StrEnum):
+class FigureFormat(StrEnum):
     """What a report is written as."""
 
     HTML = "html"
@@ -57,8 +57,8 @@ def report(
         ),
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", "-f", help="A page, or only the tables for a paper.")
-    ] = Format.HTML,
+        FigureFormat, typer.Option("--format", "-f", help="A page, or only the tables for a paper.")
+    ] = FigureFormat.HTML,
     figures: Annotated[
         Path | None,
         typer.Option(metavar="DIRECTORY", help="Write every figure there too, as SVG and PNG."),
@@ -79,7 +79,7 @@ def report(
         chosen = [as_it_is(opened.campaign(name)) for name in names]
         if len({campaign.id for campaign in chosen}) < len(chosen):
             raise UsageError("one campaign is named twice", where=" ".join(names))
-        if form is not Format.HTML:
+        if form is not FigureFormat.HTML:
             if figures is not None:
                 write_figures(page_of(chosen, opened), figures)
             _put(_tables(chosen, opened, form), output)
@@ -91,13 +91,13 @@ def report(
 
 
 _ENDINGS = {
-    Format.HTML: (".html", ".htm", ".xhtml"),
-    Format.MARKDOWN: (".md", ".markdown"),
-    Format.LATEX: (".tex",),
+    FigureFormat.HTML: (".html", ".htm", ".xhtml"),
+    FigureFormat.MARKDOWN: (".md", ".markdown"),
+    FigureFormat.LATEX: (".tex",),
 }
 
 
-def check_name(file: Path | None, form: Format = Format.HTML) -> None:
+def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> None:
     """UsageError for a file whose name promises another format; a name without an ending promises nothing."""
     ending = "" if file is None else file.suffix.lower()
     if file is None or ending in {"", *_ENDINGS[form]}:
@@ -112,14 +112,16 @@ def check_name(file: Path | None, form: Format = Format.HTML) -> None:
 
 def page_of(campaigns: list[Campaign], store: Store) -> Page:
     """The page of campaigns: each of them, and each compared with the first."""
-    from fslab.cli import said
+    from fslab.cli import page_annotations
     from fslab.report import sources
 
     # Values by the hundred thousand, all of them in use: looking for cycles among them only costs time.
     gc.disable()
     try:
-        voices = sources.Voices(statements=said.statements, claims=said.claims)
-        return sources.page(campaigns, store, voices)
+        annotations = sources.Annotations(
+            statements=page_annotations.statements, claims=page_annotations.claims
+        )
+        return sources.page(campaigns, store, annotations)
     finally:
         gc.freeze()
         gc.enable()
@@ -163,11 +165,11 @@ def write_figures(page: Page, directory: Path) -> None:
     typer.echo(f"{len(written)} figures in {directory}", err=True)
 
 
-def _tables(campaigns: list[Campaign], store: Store, form: Format) -> str:
+def _tables(campaigns: list[Campaign], store: Store, form: FigureFormat) -> str:
     from fslab.report import paper
     from fslab.report.build import build
 
-    write = paper.markdown if form is Format.MARKDOWN else paper.latex
+    write = paper.markdown if form is FigureFormat.MARKDOWN else paper.latex
     return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
 
 

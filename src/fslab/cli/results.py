@@ -41,7 +41,7 @@ def results(
     With --all the whole table: each figure is the median of the usable trials with half their range. --notes and
     --baseline print it too.
     """
-    from fslab.cli import why as causes
+    from fslab.cli import causes
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:

@@ -184,14 +184,14 @@ def run(
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
     """Print the results and write the report; exit with 6 when there are none to speak of."""
-    from fslab.cli import results, why
+    from fslab.cli import causes, results
 
     document = results.as_document(campaign, store)
     if as_json:
-        print_json({**document, "why": why.as_document(why.seen_of(campaign, store))})
+        print_json({**document, "why": causes.as_document(causes.seen_of(campaign, store))})
     else:
         results.show(campaign, store)
-        why.show_briefly(campaign, store)
+        causes.show_briefly(campaign, store)
         typer.echo(f"stored in {store.path}")
     if report is not None or not as_json:
         reports.conclude(campaign, store, report, quiet=as_json)
@@ -245,9 +245,9 @@ def _named(study: str | None) -> str:
 
 
 def _undo_leftovers(*, quiet: bool) -> None:
-    from fslab.campaign import undo
+    from fslab.campaign import cleanup
 
-    done, failures = undo.clean_all()
+    done, failures = cleanup.clean_all()
     for error in failures:
         console(stderr=True).print(f"could not undo what an earlier run left behind: {error}", markup=False)
     if done and not quiet:

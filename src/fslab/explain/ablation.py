@@ -9,8 +9,8 @@ from typing import Any
 
 from fslab.cell import Cell, Frozen
 from fslab.explain.attribution import Attribution, Off, Share, attribute
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.seen import Seen
 from fslab.explain.switch import Switch, all_off
 
 MOST_TOGETHER = 3  # 8 cells; with four there would be 16
@@ -37,7 +37,7 @@ class Ablation(Frozen):
         return tuple(self.switches)
 
 
-def candidates(slow: Seen, fast: Seen, only: Sequence[str] = ()) -> dict[str, Switch]:
+def candidates(slow: Evidence, fast: Evidence, only: Sequence[str] = ()) -> dict[str, Switch]:
     """Mechanisms of the slower stack whose switch leaves the same question, in the order of what the evidence weighs;
     those that the faster one has too come last: they explain the least."""
     found = {}
@@ -58,7 +58,7 @@ def candidates(slow: Seen, fast: Seen, only: Sequence[str] = ()) -> dict[str, Sw
     return kept
 
 
-def cells(slow: Seen, fast: Seen, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
+def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
     """The slower cell with sets of mechanisms off, by their names joined with ``+``; whether these are all sets.
 
     All combinations of up to three; of more, each alone (then those that matter are measured together).

@@ -17,7 +17,7 @@ class Certainty(StrEnum):
     CAUSED = "caused"
 
 
-class Figure(Frozen):
+class EvidenceFigure(Frozen):
     """One figure: the median of ``n`` trials from ``low`` to ``high`` (their range), and where it was read.
     ``shared``: it may hold what others did, so that it only coincides."""
 
@@ -39,14 +39,14 @@ class Figure(Frozen):
         return f"{self.name} {format_value(self.value, self.unit)}{spread} [{self.evidence}]"
 
 
-class Statement(Frozen):
+class Explanation(Frozen):
     """``text`` is for everybody, ``figures`` for who knows the file system. ``refuted_by`` is a measurement."""
 
     mechanism: str
     workload: str
     stack: str
     text: str
-    figures: tuple[Figure, ...]
+    figures: tuple[EvidenceFigure, ...]
     certainty: Certainty
     refuted_by: str
     weight: float = 0.0

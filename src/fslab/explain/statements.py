@@ -6,23 +6,23 @@ from collections.abc import Iterator, Sequence
 
 from fslab.analysis.groups import groups
 from fslab.analysis.labels import stack_lines
-from fslab.analysis.soundness import is_sound
+from fslab.analysis.usability import is_sound
 from fslab.cell import Cell
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.record import TrialRecord
 
 
-def seen_of(
+def evidence_of(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], traced: Sequence[TrialRecord] = ()
-) -> list[Seen]:
+) -> list[Evidence]:
     """Every cell with a trial, in the order of the plan; of trials that are not sound nothing is used."""
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines([*specs.values()])), strict=True))
     newest = {record.cell.id: record for record in traced if record.error is None}
     return [
-        Seen(
+        Evidence(
             cell=cell, workload=group.label, stack=names[stack], traced=newest.get(cell.id),
             trials=[trial for trial in group.trials[stack] if is_sound(trial)],
         )
@@ -32,13 +32,15 @@ def seen_of(
     ]  # fmt: skip
 
 
-def said(seen: Seen) -> list[Statement]:
+def statements_of(evidence: Evidence) -> list[Explanation]:
     """What the evidence of one cell says, the weightiest first."""
-    found = [each for _, mechanism in REGISTRY if mechanism.applies(seen) for each in mechanism.state(seen)]
+    found = [
+        each for _, mechanism in REGISTRY if mechanism.applies(evidence) for each in mechanism.state(evidence)
+    ]
     return sorted(found, key=lambda statement: -statement.weight)
 
 
-def all_said(everything: Sequence[Seen]) -> Iterator[Statement]:
+def all_statements(everything: Sequence[Evidence]) -> Iterator[Explanation]:
     """Of each cell in turn."""
-    for seen in everything:
-        yield from said(seen)
+    for evidence in everything:
+        yield from statements_of(evidence)

@@ -19,7 +19,7 @@ from fslab.registry import Registry
 from fslab.system import proc
 
 
-class Answer(StrEnum):
+class Support(StrEnum):
     """What trying said."""
 
     YES = "yes"
@@ -28,14 +28,14 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Finding(Frozen):
+class FeatureFinding(Frozen):
     """One feature of one file system.
 
     ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the trying ended there, not
     the file system. ``detail`` says what was seen; ``switch`` the options without which the answer is no.
     """
 
-    answer: Answer
+    answer: Support
     value: int | float | str | None = None
     unit: str | None = None
     at_least: bool = False
@@ -54,42 +54,42 @@ class Examination(Frozen):
     machine: str = "host"
     kernel: str | None
     size_bytes: int
-    findings: dict[str, Finding] = {}
+    findings: dict[str, FeatureFinding] = {}
     not_possible: str | None = None
 
 
-def yes(detail: str | None = None) -> Finding:
+def yes(detail: str | None = None) -> FeatureFinding:
     """It can."""
-    return Finding(answer=Answer.YES, detail=detail)
+    return FeatureFinding(answer=Support.YES, detail=detail)
 
 
-def no(detail: str | None = None) -> Finding:
+def no(detail: str | None = None) -> FeatureFinding:
     """It cannot."""
-    return Finding(answer=Answer.NO, detail=detail)
+    return FeatureFinding(answer=Support.NO, detail=detail)
 
 
 # How a detail begins where the options that are said to bring a feature were tried, and did not.
 ALSO_NOT = "also not with"
 
 
-def refused(before: Finding, switch: str, why: str | None) -> Finding:
+def refused(before: FeatureFinding, switch: str, why: str | None) -> FeatureFinding:
     """It cannot, nor with the options that are said to bring it: rather the kernel's doing than the file system's."""
     return before.model_copy(update={"detail": f"{ALSO_NOT} {switch}: {why}"})
 
 
 def value(
     found: float | str, unit: str | None = None, *, at_least: bool = False, detail: str | None = None
-) -> Finding:
+) -> FeatureFinding:
     """How much, or which."""
-    return Finding(answer=Answer.VALUE, value=found, unit=unit, at_least=at_least, detail=detail)
+    return FeatureFinding(answer=Support.VALUE, value=found, unit=unit, at_least=at_least, detail=detail)
 
 
-def unknown(why: str) -> Finding:
+def unknown(why: str) -> FeatureFinding:
     """Trying did not tell."""
-    return Finding(answer=Answer.UNKNOWN, detail=why)
+    return FeatureFinding(answer=Support.UNKNOWN, detail=why)
 
 
-class Group(StrEnum):
+class FeatureGroup(StrEnum):
     """What a feature is about, in the order of the table."""
 
     DATA = "data"
@@ -112,7 +112,7 @@ class Volume(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class TestPlace:
     """Where a feature is tried: its own empty directory on a mounted scratch file system.
 
     ``unmount`` and ``mount`` take it away and bring it back; ``run`` runs a command and does not raise for its
@@ -144,11 +144,11 @@ class Feature(ABC):
     name: str
     title: ClassVar[str]
     summary: ClassVar[str]
-    group: ClassVar[Group]
+    group: ClassVar[FeatureGroup]
     volume: ClassVar[Volume] = Volume.SHARED
 
     @abstractmethod
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Try it. An OSError means unknown: what means "no" is caught where it is tried."""
 
 
@@ -157,7 +157,7 @@ REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature)
 
 def in_order() -> list[Feature]:
     """All features, as the table shows them."""
-    groups = list(Group)
+    groups = list(FeatureGroup)
     return sorted(
         (feature for _, feature in REGISTRY), key=lambda feature: (groups.index(feature.group), feature.title)
     )

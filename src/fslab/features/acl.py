@@ -7,7 +7,7 @@ import os
 import struct
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 
 ATTRIBUTE = "system.posix_acl_access"
 USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
@@ -26,9 +26,9 @@ class Acl(features.Feature):
 
     title = "access control lists"
     summary = "rights for further users and groups"
-    group = Group.NAMES
+    group = FeatureGroup.NAMES
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """As read back after a remount."""
         file = place.directory / "file"
         file.touch(0o640)

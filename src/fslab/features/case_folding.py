@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
 
 
@@ -15,9 +15,9 @@ class CaseFolding(features.Feature):
 
     title = "case folding"
     summary = "names that differ in case only are one name"
-    group = Group.NAMES
+    group = FeatureGroup.NAMES
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """By itself, or in a directory that was told to."""
         (place.directory / "File").touch()
         if (place.directory / "fILE").exists():

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import cache, mounts
 
 BYTES = 256 << 10
@@ -22,10 +22,10 @@ class Checksums(features.Feature):
 
     title = "flipped data detected"
     summary = "whether data that changed on the device is noticed when it is read"
-    group = Group.DATA
+    group = FeatureGroup.DATA
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """An I/O error is a yes; other bytes than those written are a no."""
         file, content = place.directory / "file", os.urandom(BYTES)
         file.write_bytes(content)

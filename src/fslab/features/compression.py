@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
 
 BYTES = 8 << 20
@@ -18,10 +18,10 @@ class Compression(features.Feature):
 
     title = "compression"
     summary = "files that the file system compresses by itself"
-    group = Group.DATA
+    group = FeatureGroup.DATA
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Compressed extents, or less than half of the room."""
         directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -58,6 +58,6 @@ def _encoded(descriptor: int) -> bool:
         return False
 
 
-def _free(place: Place) -> int:
+def _free(place: TestPlace) -> int:
     found = os.statvfs(place.directory)
     return found.f_bfree * found.f_frsize

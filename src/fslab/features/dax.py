@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls, sysfs
 
 
@@ -14,9 +14,9 @@ class Dax(features.Feature):
 
     title = "DAX"
     summary = "files mapped straight from persistent memory"
-    group = Group.CALLS
+    group = FeatureGroup.CALLS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Unknown on a device that has none."""
         queue = sysfs.queue_directory(sysfs.block_directory(place.device))
         if sysfs.number(queue / "dax") != 1:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from fslab import features
-from fslab.features import Finding, Group, Place, _direct
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, _direct
 from fslab.system import syscalls
 
 STEPS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
@@ -18,9 +18,9 @@ class DirectIo(features.Feature):
 
     title = "direct I/O, step"
     summary = "O_DIRECT: the smallest step, and whether the page cache is really passed by"
-    group = Group.CALLS
+    group = FeatureGroup.CALLS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """What was tried; what statx(2) says of it stands beside it."""
         file = place.directory / "file"
         file.write_bytes(os.urandom(_direct.BYTES))

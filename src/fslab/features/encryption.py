@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
 
 NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
@@ -20,10 +20,10 @@ class Encryption(features.Feature):
 
     title = "encryption"
     summary = "directories with a key of their own (fscrypt)"
-    group = Group.DATA
+    group = FeatureGroup.DATA
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """The text must not stand on the device."""
         directory = place.directory / "secret"
         directory.mkdir()
@@ -47,7 +47,7 @@ class Encryption(features.Feature):
         return features.no("the text stands on the device") if found else features.yes()
 
 
-def _on_device(place: Place, needle: bytes) -> bool:
+def _on_device(place: TestPlace, needle: bytes) -> bool:
     with place.device.open("rb", buffering=0) as device:
         tail = b""
         while block := device.read(WINDOW):

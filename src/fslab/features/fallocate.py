@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
 from fslab.system.syscalls import Fallocate
 
@@ -30,9 +30,9 @@ class FallocateModes(features.Feature):
 
     title = "fallocate modes"
     summary = f"of {', '.join(MODES)}"
-    group = Group.CALLS
+    group = FeatureGroup.CALLS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """How many, and in the detail which."""
         able = [name for name, mode in MODES.items() if _works(place, name, mode)]
         if not able:
@@ -40,7 +40,7 @@ class FallocateModes(features.Feature):
         return features.value(f"{len(able)} of {len(MODES)}", detail=", ".join(able))
 
 
-def _works(place: Place, name: str, mode: Fallocate) -> bool:
+def _works(place: TestPlace, name: str, mode: Fallocate) -> bool:
     file = place.directory / name
     file.write_bytes(b"x" * BYTES)
     descriptor = os.open(file, os.O_RDWR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 
 class Grow(features.Feature):
@@ -13,10 +13,10 @@ class Grow(features.Feature):
 
     title = "grow online"
     summary = "becomes larger while mounted"
-    group = Group.SPACE
+    group = FeatureGroup.SPACE
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Larger by at least half of what the device gained."""
         if place.grow_argv is None:
             return features.no("there is no command for it")
@@ -33,6 +33,6 @@ class Grow(features.Feature):
         return features.no(f"{place.grow_argv[0]}: {said[-1] if said else 'nothing changed'}")
 
 
-def _size(place: Place) -> int:
+def _size(place: TestPlace) -> int:
     found = os.statvfs(place.directory)
     return found.f_blocks * found.f_frsize

@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 BOUND = 66_000
 PER_DIRECTORY = 1000  # where directories are lists, one with all of them would take quadratic time
@@ -17,10 +17,10 @@ class HardLinks(features.Feature):
 
     title = "hard links to a file"
     summary = f"names that one file can have (tried up to {BOUND})"
-    group = Group.LIMITS
+    group = FeatureGroup.LIMITS
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """The count of names, the first one included."""
         file = place.directory / "file"
         file.touch()

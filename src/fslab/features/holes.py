@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import mounts
 
 BYTES = 16 << 20
@@ -18,9 +18,9 @@ class Holes(features.Feature):
 
     title = "holes, SEEK_HOLE"
     summary = "sparse files, and a call that finds the holes"
-    group = Group.CALLS
+    group = FeatureGroup.CALLS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Both are needed for a yes."""
         descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -7,7 +7,7 @@ import os
 import time
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 BOUND = 40_000
 LIMIT_S = 20.0
@@ -20,10 +20,10 @@ class Inodes(features.Feature):
 
     title = "inodes"
     summary = "a fixed number of files, or as many as there is room for"
-    group = Group.LIMITS
+    group = FeatureGroup.LIMITS
     volume = Volume.SMALL
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """ "fixed" when it is full of files and not of data."""
         ends = time.monotonic() + LIMIT_S
         for count in range(BOUND):
@@ -40,7 +40,7 @@ class Inodes(features.Feature):
         return _never_full(place)
 
 
-def _full(place: Place, count: int) -> Finding:
+def _full(place: TestPlace, count: int) -> FeatureFinding:
     found = os.statvfs(place.directory)
     left = found.f_bfree / found.f_blocks
     per = place.size_bytes // max(count, 1)
@@ -51,7 +51,7 @@ def _full(place: Place, count: int) -> Finding:
     return features.value("dynamic", detail=f"{count} files, then no room was left")
 
 
-def _never_full(place: Place) -> Finding:
+def _never_full(place: TestPlace) -> FeatureFinding:
     found = os.statvfs(place.directory)
     if found.f_files and found.f_files - found.f_ffree >= BOUND:
         return features.value(

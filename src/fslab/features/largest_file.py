@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.features._bisect import largest
 
 MOST = (1 << 63) - 1
@@ -18,10 +18,10 @@ class LargestFile(features.Feature):
 
     title = "largest file"
     summary = "bytes that one file can have"
-    group = Group.LIMITS
+    group = FeatureGroup.LIMITS
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """The size that was given; where that is full of blocks, how far one may seek."""
         descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
         try:

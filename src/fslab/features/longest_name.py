@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.features._bisect import largest
 
 MOST = 4000
@@ -17,9 +17,9 @@ class LongestName(features.Feature):
 
     title = "longest name"
     summary = "bytes in the name of a file"
-    group = Group.LIMITS
+    group = FeatureGroup.LIMITS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Longest of both kinds; the name must be found again in the directory."""
         plain, wide = _longest(place, "x"), _longest(place, "é")
         if plain is None:
@@ -29,7 +29,7 @@ class LongestName(features.Feature):
         return features.value(plain, "B")
 
 
-def _made(place: Place, name: str) -> bool:
+def _made(place: TestPlace, name: str) -> bool:
     file = place.directory / name
     try:
         file.touch()
@@ -42,5 +42,5 @@ def _made(place: Place, name: str) -> bool:
     return name in listed
 
 
-def _longest(place: Place, letter: str) -> int | None:
+def _longest(place: TestPlace, letter: str) -> int | None:
     return largest(lambda count: _made(place, letter * count), low=1, high=MOST)

@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 
 NAME = "d" * 200
 DEPTH = 200
@@ -18,9 +18,9 @@ class LongestPath(features.Feature):
 
     title = "longest path"
     summary = f"bytes of the deepest path (tried up to {DEPTH * (len(NAME) + 1)})"
-    group = Group.LIMITS
+    group = FeatureGroup.LIMITS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Depth reached, times the length of a name."""
         at = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

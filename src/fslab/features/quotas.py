@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
 
 USER = 54321
@@ -19,10 +19,10 @@ class Quotas(features.Feature):
 
     title = "quotas"
     summary = "space accounted by user, or by subvolume"
-    group = Group.SPACE
+    group = FeatureGroup.SPACE
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Accounted by user, or else by btrfs's quota groups."""
         file = place.directory / "file"
         file.write_bytes(os.urandom(BYTES))
@@ -42,7 +42,7 @@ class Quotas(features.Feature):
         return features.no(f"the user is said to hold {held} bytes of {BYTES}")
 
 
-def _groups(place: Place, why: OSError) -> Finding:
+def _groups(place: TestPlace, why: OSError) -> FeatureFinding:
     directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         syscalls.enable_qgroups(directory)

@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
 
 BYTES = 8 << 20
@@ -17,10 +17,10 @@ class Reflink(features.Feature):
 
     title = "reflink"
     summary = "copies that share blocks until one is changed (FICLONE)"
-    group = Group.DATA
+    group = FeatureGroup.DATA
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Room before and after tells a clone from a copy."""
         original, copy = place.directory / "original", place.directory / "copy"
         content = os.urandom(BYTES)
@@ -45,6 +45,6 @@ class Reflink(features.Feature):
         return features.yes()
 
 
-def _free(place: Place) -> int:
+def _free(place: TestPlace) -> int:
     found = os.statvfs(place.directory)
     return found.f_bfree * found.f_frsize

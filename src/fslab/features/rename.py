@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
 from fslab.system.syscalls import Rename
 
@@ -17,9 +17,9 @@ class AtomicRename(features.Feature):
 
     title = "atomic rename"
     summary = "of exchange, noreplace and whiteout"
-    group = Group.CALLS
+    group = FeatureGroup.CALLS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Which flags work."""
         able = [name for name, works in TRIES.items() if works(place)]
         if len(able) == len(TRIES):
@@ -29,7 +29,7 @@ class AtomicRename(features.Feature):
         return features.value(f"{len(able)} of {len(TRIES)}", detail=", ".join(able))
 
 
-def _pair(place: Place, name: str, flag: Rename) -> tuple[bool, bytes, bytes]:
+def _pair(place: TestPlace, name: str, flag: Rename) -> tuple[bool, bytes, bytes]:
     old, new = place.directory / f"{name}-old", place.directory / f"{name}-new"
     old.write_bytes(b"old")
     new.write_bytes(b"new")
@@ -43,15 +43,15 @@ def _pair(place: Place, name: str, flag: Rename) -> tuple[bool, bytes, bytes]:
     return True, old.read_bytes() if old.is_file() else b"", new.read_bytes()
 
 
-def _exchange(place: Place) -> bool:
+def _exchange(place: TestPlace) -> bool:
     return _pair(place, "exchange", Rename.EXCHANGE) == (True, b"new", b"old")
 
 
-def _noreplace(place: Place) -> bool:
+def _noreplace(place: TestPlace) -> bool:
     return _pair(place, "noreplace", Rename.NOREPLACE) == (True, b"old", b"new")
 
 
-def _whiteout(place: Place) -> bool:
+def _whiteout(place: TestPlace) -> bool:
     done, _, new = _pair(place, "whiteout", Rename.WHITEOUT)
     old = place.directory / "whiteout-old"
     return done and new == b"old" and old.is_char_device()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 LESS_BYTES = 64 << 20
 
@@ -15,10 +15,10 @@ class Shrink(features.Feature):
 
     title = "shrink online"
     summary = "becomes smaller while mounted"
-    group = Group.SPACE
+    group = FeatureGroup.SPACE
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Smaller by at least half of what was asked for."""
         argv = place.shrink_argv(place.size_bytes - LESS_BYTES)
         if argv is None:
@@ -33,6 +33,6 @@ class Shrink(features.Feature):
         return features.no(f"{argv[0]}: {said[-1] if said else 'nothing changed'}")
 
 
-def _size(place: Place) -> int:
+def _size(place: TestPlace) -> int:
     found = os.statvfs(place.directory)
     return found.f_blocks * found.f_frsize

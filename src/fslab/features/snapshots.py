@@ -9,7 +9,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
 
 NOT_THERE = {errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
@@ -21,10 +21,10 @@ class Snapshots(features.Feature):
 
     title = "snapshots"
     summary = "an earlier state of all files, kept and readable"
-    group = Group.DATA
+    group = FeatureGroup.DATA
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """The first interface that the kernel answers on this file system counts."""
         descriptor = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -39,7 +39,7 @@ class Snapshots(features.Feature):
         return features.no("neither btrfs's subvolumes nor NILFS2's checkpoints")
 
 
-def _subvolume(place: Place, directory: int) -> Finding:
+def _subvolume(place: TestPlace, directory: int) -> FeatureFinding:
     syscalls.create_subvolume(directory, "volume")
     file = place.directory / "volume" / "file"
     file.write_bytes(OLD)
@@ -53,7 +53,7 @@ def _subvolume(place: Place, directory: int) -> Finding:
     return features.yes("subvolumes, writable") if kept else features.no("the snapshot changed as well")
 
 
-def _checkpoint(place: Place, directory: int) -> Finding:
+def _checkpoint(place: TestPlace, directory: int) -> FeatureFinding:
     file = place.directory / "file"
     file.write_bytes(OLD)
     mounts.flush(place.directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place, Volume
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 
 class Space(features.Feature):
@@ -13,10 +13,10 @@ class Space(features.Feature):
 
     title = "room for data"
     summary = "share of an empty device that files can take"
-    group = Group.SPACE
+    group = FeatureGroup.SPACE
     volume = Volume.OWN
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """As the file system says; reserves for root are not counted."""
         found = os.statvfs(place.directory)
         free = found.f_bavail * found.f_frsize

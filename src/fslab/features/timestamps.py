@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 
 STEPS_NS = (
     1,
@@ -28,9 +28,9 @@ class Timestamps(features.Feature):
 
     title = "timestamp step"
     summary = "the smallest difference between two times of files"
-    group = Group.LIMITS
+    group = FeatureGroup.LIMITS
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Read back from the device."""
         for step in STEPS_NS:
             file = place.directory / str(step)

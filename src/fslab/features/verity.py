@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
 
 NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
@@ -17,9 +17,9 @@ class Verity(features.Feature):
 
     title = "fs-verity"
     summary = "read-only files checked against a hash (Documentation/filesystems/fsverity.rst)"
-    group = Group.DATA
+    group = FeatureGroup.DATA
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """Afterwards writing is forbidden and reading goes on."""
         file = place.directory / "file"
         file.write_bytes(b"x" * 100_000)

@@ -6,7 +6,7 @@ import errno
 import os
 
 from fslab import features
-from fslab.features import Finding, Group, Place
+from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.features._bisect import largest
 
 MOST_BYTES = 65536  # XATTR_SIZE_MAX, the kernel's own limit
@@ -18,9 +18,9 @@ class Xattr(features.Feature):
 
     title = "extended attribute"
     summary = "the largest value of one extended attribute"
-    group = Group.NAMES
+    group = FeatureGroup.NAMES
 
-    def probe(self, place: Place) -> Finding:
+    def probe(self, place: TestPlace) -> FeatureFinding:
         """The largest that is read back as it was set."""
         attempt = 0
 

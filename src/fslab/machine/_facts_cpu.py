@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fslab.machine._fact import Fact, Group, Value, Weight, field_of, flag_of, number_of, text_of
+from fslab.machine.fact import Fact, FactGroup, Value, Weight, field_of, flag_of, number_of, text_of
 from fslab.system import sysfs
 
 CPUS = "sys/devices/system/cpu"
@@ -39,25 +39,25 @@ def nodes(root: Path) -> Value:
 
 
 FACTS = (
-    Fact(name="cpu", group=Group.CPU, read=model),
-    Fact(name="cpus", group=Group.CPU, read=lambda _: os.cpu_count()),
-    Fact(name="cpus_usable", group=Group.CPU, read=lambda _: len(os.sched_getaffinity(0))),
-    Fact(name="microcode", group=Group.CPU, read=lambda root: field_of(root / "proc/cpuinfo", "microcode")),
-    Fact(name="numa_nodes", group=Group.CPU, read=nodes),
-    Fact(name="cpu_max_khz", group=Group.CPU, read=number_of(f"{CPUS}/cpu0/cpufreq/cpuinfo_max_freq")),
-    Fact(name="smt", group=Group.SETTINGS, read=flag_of(f"{CPUS}/smt/active"), tuned_by="cpu_smt"),
-    Fact(name="turbo", group=Group.SETTINGS, read=turbo, tuned_by="cpu_turbo"),
+    Fact(name="cpu", group=FactGroup.CPU, read=model),
+    Fact(name="cpus", group=FactGroup.CPU, read=lambda _: os.cpu_count()),
+    Fact(name="cpus_usable", group=FactGroup.CPU, read=lambda _: len(os.sched_getaffinity(0))),
+    Fact(name="microcode", group=FactGroup.CPU, read=lambda root: field_of(root / "proc/cpuinfo", "microcode")),
+    Fact(name="numa_nodes", group=FactGroup.CPU, read=nodes),
+    Fact(name="cpu_max_khz", group=FactGroup.CPU, read=number_of(f"{CPUS}/cpu0/cpufreq/cpuinfo_max_freq")),
+    Fact(name="smt", group=FactGroup.SETTINGS, read=flag_of(f"{CPUS}/smt/active"), tuned_by="cpu_smt"),
+    Fact(name="turbo", group=FactGroup.SETTINGS, read=turbo, tuned_by="cpu_turbo"),
     Fact(
-        name="governor", group=Group.SETTINGS, tuned_by="cpu_governor",
+        name="governor", group=FactGroup.SETTINGS, tuned_by="cpu_governor",
         read=lambda root: each_cpu("scaling_governor", root),
     ),
     Fact(
-        name="energy_preference", group=Group.SETTINGS,
+        name="energy_preference", group=FactGroup.SETTINGS,
         read=lambda root: each_cpu("energy_performance_preference", root),
     ),
-    Fact(name="cpufreq_driver", group=Group.SETTINGS, read=text_of(f"{CPUS}/cpu0/cpufreq/scaling_driver")),
+    Fact(name="cpufreq_driver", group=FactGroup.SETTINGS, read=text_of(f"{CPUS}/cpu0/cpufreq/scaling_driver")),
     Fact(
-        name="idle_driver", group=Group.SETTINGS, weight=Weight.SHOWN,
+        name="idle_driver", group=FactGroup.SETTINGS, weight=Weight.SHOWN,
         read=text_of(f"{CPUS}/cpuidle/current_driver"),
     ),
 )  # fmt: skip

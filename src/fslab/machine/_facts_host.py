@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 
 from fslab import __version__
-from fslab.machine._fact import Fact, Group, Value, Weight, field_of, is_real, text_of
+from fslab.machine.fact import Fact, FactGroup, Value, Weight, field_of, is_real, text_of
 from fslab.system import mounts, paths, sysfs
 
 DMI = "sys/class/dmi/id"
@@ -85,22 +85,22 @@ def _hostname(_: Path) -> Value:
 
 
 FACTS = (
-    Fact(name="hostname", group=Group.HOST, weight=Weight.SHOWN, read=_hostname),
-    Fact(name="architecture", group=Group.HOST, read=lambda _: os.uname().machine),
-    Fact(name="hypervisor", group=Group.HOST, read=hypervisor),
-    Fact(name="virtualisation", group=Group.HOST, read=virtualisation),
-    Fact(name="container", group=Group.HOST, read=container),
-    Fact(name="vendor", group=Group.HOST, read=text_of(f"{DMI}/sys_vendor")),
-    Fact(name="product", group=Group.HOST, read=text_of(f"{DMI}/product_name", "proc/device-tree/model")),
-    Fact(name="firmware", group=Group.HOST, read=text_of(f"{DMI}/bios_version")),
-    Fact(name="distribution", group=Group.HOST, weight=Weight.SHOWN, read=distribution),
-    Fact(name="init", group=Group.HOST, weight=Weight.PASSING, read=text_of("proc/1/comm")),
-    Fact(name="fslab", group=Group.TOOLS, weight=Weight.SHOWN, read=lambda _: __version__),
-    Fact(name="images_filesystem", group=Group.IMAGES, read=images_filesystem, medium="loop"),
-    Fact(name="images_mount_options", group=Group.IMAGES, read=images_mount_options, medium="loop"),
+    Fact(name="hostname", group=FactGroup.HOST, weight=Weight.SHOWN, read=_hostname),
+    Fact(name="architecture", group=FactGroup.HOST, read=lambda _: os.uname().machine),
+    Fact(name="hypervisor", group=FactGroup.HOST, read=hypervisor),
+    Fact(name="virtualisation", group=FactGroup.HOST, read=virtualisation),
+    Fact(name="container", group=FactGroup.HOST, read=container),
+    Fact(name="vendor", group=FactGroup.HOST, read=text_of(f"{DMI}/sys_vendor")),
+    Fact(name="product", group=FactGroup.HOST, read=text_of(f"{DMI}/product_name", "proc/device-tree/model")),
+    Fact(name="firmware", group=FactGroup.HOST, read=text_of(f"{DMI}/bios_version")),
+    Fact(name="distribution", group=FactGroup.HOST, weight=Weight.SHOWN, read=distribution),
+    Fact(name="init", group=FactGroup.HOST, weight=Weight.PASSING, read=text_of("proc/1/comm")),
+    Fact(name="fslab", group=FactGroup.TOOLS, weight=Weight.SHOWN, read=lambda _: __version__),
+    Fact(name="images_filesystem", group=FactGroup.IMAGES, read=images_filesystem, medium="loop"),
+    Fact(name="images_mount_options", group=FactGroup.IMAGES, read=images_mount_options, medium="loop"),
     Fact(
-        name="boot_id", group=Group.HOST, weight=Weight.PASSING,
+        name="boot_id", group=FactGroup.HOST, weight=Weight.PASSING,
         read=text_of("proc/sys/kernel/random/boot_id"),
     ),
-    Fact(name="load_1min", group=Group.HOST, weight=Weight.PASSING, read=lambda _: os.getloadavg()[0]),
+    Fact(name="load_1min", group=FactGroup.HOST, weight=Weight.PASSING, read=lambda _: os.getloadavg()[0]),
 )  # fmt: skip

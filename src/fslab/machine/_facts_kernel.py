@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from fslab.machine._fact import Fact, Group, Value, Weight, text_of
+from fslab.machine.fact import Fact, FactGroup, Value, Weight, text_of
 from fslab.system import sysfs
 
 VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
@@ -36,16 +36,16 @@ def command_line(value: object) -> str:
 
 
 FACTS = (
-    Fact(name="kernel", group=Group.KERNEL, read=lambda _: os.uname().release),
-    Fact(name="kernel_build", group=Group.KERNEL, read=lambda _: os.uname().version),
-    Fact(name="preempt_model", group=Group.KERNEL, read=preemption),
-    Fact(name="mitigations", group=Group.KERNEL, read=mitigations),
-    Fact(name="kernel_taint", group=Group.KERNEL, weight=Weight.SHOWN, read=text_of("proc/sys/kernel/tainted")),
+    Fact(name="kernel", group=FactGroup.KERNEL, read=lambda _: os.uname().release),
+    Fact(name="kernel_build", group=FactGroup.KERNEL, read=lambda _: os.uname().version),
+    Fact(name="preempt_model", group=FactGroup.KERNEL, read=preemption),
+    Fact(name="mitigations", group=FactGroup.KERNEL, read=mitigations),
+    Fact(name="kernel_taint", group=FactGroup.KERNEL, weight=Weight.SHOWN, read=text_of("proc/sys/kernel/tainted")),
     Fact(
-        name="kernel_command_line", group=Group.SETTINGS, read=text_of("proc/cmdline"), canonical=command_line
+        name="kernel_command_line", group=FactGroup.SETTINGS, read=text_of("proc/cmdline"), canonical=command_line
     ),
     Fact(
-        name="clocksource", group=Group.SETTINGS,
+        name="clocksource", group=FactGroup.SETTINGS,
         read=text_of("sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ),
 )  # fmt: skip

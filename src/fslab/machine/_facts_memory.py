@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fslab.machine._fact import Fact, Group, Value, flag_of, memory_of, number_of, selected_of
+from fslab.machine.fact import Fact, FactGroup, Value, flag_of, memory_of, number_of, selected_of
 
 HUGE = "sys/kernel/mm/transparent_hugepage"
 # Of sysctl/vm.rst: those that decide when and how much dirty data is written back, and what is evicted first.
@@ -27,16 +27,26 @@ def rounded(value: int) -> Value:
 
 
 FACTS = (
-    Fact(name="memory_bytes", group=Group.MEMORY, read=memory_of("MemTotal"), canonical=rounded, tolerance=TOLERANCE),
-    Fact(name="swap_bytes", group=Group.MEMORY, read=memory_of("SwapTotal")),
     Fact(
-        name="transparent_hugepage", group=Group.SETTINGS, read=selected_of(f"{HUGE}/enabled"),
+        name="memory_bytes",
+        group=FactGroup.MEMORY,
+        read=memory_of("MemTotal"),
+        canonical=rounded,
+        tolerance=TOLERANCE,
+    ),
+    Fact(name="swap_bytes", group=FactGroup.MEMORY, read=memory_of("SwapTotal")),
+    Fact(
+        name="transparent_hugepage",
+        group=FactGroup.SETTINGS,
+        read=selected_of(f"{HUGE}/enabled"),
         tuned_by="transparent_hugepage",
     ),
-    Fact(name="transparent_hugepage_defrag", group=Group.SETTINGS, read=selected_of(f"{HUGE}/defrag")),
-    Fact(name="zswap", group=Group.SETTINGS, read=flag_of("sys/module/zswap/parameters/enabled")),
+    Fact(name="transparent_hugepage_defrag", group=FactGroup.SETTINGS, read=selected_of(f"{HUGE}/defrag")),
+    Fact(name="zswap", group=FactGroup.SETTINGS, read=flag_of("sys/module/zswap/parameters/enabled")),
     *(
-        Fact(name=name, group=Group.SETTINGS, read=number_of(f"proc/sys/vm/{name}"), tuned_by=f"vm.{name}")
+        Fact(
+            name=name, group=FactGroup.SETTINGS, read=number_of(f"proc/sys/vm/{name}"), tuned_by=f"vm.{name}"
+        )
         for name in VM
     ),
-)  # fmt: skip
+)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine import tunables
-from fslab.machine._differences import PAIRS
+from fslab.machine.differences import PAIRS
 from fslab.system import memory, sysfs
 
 SYSCTL = Path("/proc/sys")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fslab.errors import ToolFailedError, UnsupportedError, UsageError
 from fslab.machine import tunables
-from fslab.storage import Journal
+from fslab.storage import UndoJournal
 from fslab.system import proc
 
 KIND = "timer"
@@ -54,7 +54,7 @@ def start_argv(name: str) -> list[str]:
 
 
 @contextmanager
-def stopped(names: Sequence[str], journal: Journal) -> Iterator[None]:
+def stopped(names: Sequence[str], journal: UndoJournal) -> Iterator[None]:
     """Stop those that are active; on leaving start these again, in reverse order."""
     if names:
         check()
@@ -78,6 +78,6 @@ def _is_active(name: str) -> bool:
     return proc.run(is_active_argv(name), check=False, timeout_s=TIMEOUT_S).returncode == 0
 
 
-def _start_again(name: str, journal: Journal, entry: str) -> None:
+def _start_again(name: str, journal: UndoJournal, entry: str) -> None:
     start(name)
     journal.undone(entry)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import UsageError, nearest
-from fslab.machine import _differences, _facts_cpu, _facts_host, _facts_kernel, _facts_memory
-from fslab.machine._differences import Circumstances, Difference
-from fslab.machine._fact import Fact, Weight, alike
+from fslab.machine import _facts_cpu, _facts_host, _facts_kernel, _facts_memory, differences
+from fslab.machine.differences import Circumstances, Difference
+from fslab.machine.fact import Fact, Weight, alike
 
 DIGEST = "digest"
 # Beginnings of the names of facts that no catalogue lists: of devices, of the cells of a study.
@@ -65,7 +65,7 @@ def unlike(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
 
 def differing(a: Circumstances, b: Circumstances) -> list[Difference]:
     """What differs between two sets of results, decisive facts first; see ``_differences``."""
-    return _differences.differences(list(CATALOGUE.values()), a, b)
+    return differences.differences(list(CATALOGUE.values()), a, b)
 
 
 def tuned_by() -> set[str]:
@@ -75,7 +75,7 @@ def tuned_by() -> set[str]:
 
 def check_names(names: Collection[str]) -> None:
     """UsageError for a name that is neither a fact nor a group of facts."""
-    known = _differences.names(CATALOGUE.values())
+    known = differences.names(CATALOGUE.values())
     for name in names:
         if name not in known and not name.startswith(PARTS):
             raise UsageError(

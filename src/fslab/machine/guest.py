@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from fslab import texts
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
 from fslab.storage import images
-from fslab.system import foreign
+from fslab.system import untrusted_files
 from fslab.system.proc import Child
 from fslab.units import format_size
 
@@ -90,7 +90,7 @@ class Guest(ABC):
         self.count += 1
         path = self.directory / f"request-{self.count}.json"
         try:
-            foreign.write_new(path, json.dumps(request).encode())
+            untrusted_files.write_new(path, json.dumps(request).encode())
         except FileExistsError as error:
             raise self._broke(
                 GuestError("the guest made a file of the host's name", where=str(path))
@@ -102,7 +102,7 @@ class Guest(ABC):
         self._expect(f"done {self.count}", time.monotonic() + timeout_s)
         answer = self.directory / f"reply-{self.count}.json"
         try:
-            reply = texts.json_of(foreign.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
+            reply = texts.json_of(untrusted_files.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
         except (OSError, ValueError) as error:
             raise self._broke(GuestError(f"the guest's reply cannot be read: {error}")) from error
         if not isinstance(reply, dict):
@@ -121,12 +121,12 @@ class Guest(ABC):
     def log_text(self, since: int = 0) -> str:
         """The kernel log from a place on, its end where it is long; empty when it is gone, or a log no more."""
         try:
-            descriptor = foreign.open_regular(self.directory / CONSOLE)
+            descriptor = untrusted_files.open_regular(self.directory / CONSOLE)
         except OSError:
             return ""
         try:
             start = max(since, os.fstat(descriptor).st_size - LOG_LIMIT_BYTES)
-            said = foreign.read_at(descriptor, start, LOG_LIMIT_BYTES)
+            said = untrusted_files.read_at(descriptor, start, LOG_LIMIT_BYTES)
         finally:
             os.close(descriptor)
         return said.decode("utf-8", "replace").replace("\r\n", "\n")
@@ -135,7 +135,7 @@ class Guest(ABC):
         """End it at once, whatever it does, and remove what it had. Can be called twice."""
         self.child.end()
         self.line.close()
-        foreign.remove(self.directory)
+        untrusted_files.remove(self.directory)
 
     def _expect(self, wanted: str, deadline: float) -> None:
         """Wait for a line; lines of earlier requests are passed over."""

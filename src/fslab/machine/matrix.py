@@ -32,7 +32,7 @@ class Lack(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class MatrixEntry:
     """One file system or layout (``kind``) on one machine.
 
     ``needs`` is all that is missing, what ``lack`` means first; ``remedies`` are the commands that get that.
@@ -46,7 +46,7 @@ class Entry:
     remedies: tuple[str, ...] = ()
 
 
-def entries() -> list[Entry]:
+def entries() -> list[MatrixEntry]:
     """Every file system and every layout on every machine."""
     found = []
     for machine_name, machine in MACHINES:
@@ -74,7 +74,7 @@ def _kernel(absent: Sequence[Need], needs: Sequence[Need]) -> Lacks:
 
 def _entry(
     kind: str, name: str, machine: Machine, absent: Sequence[Need], lacks: Lacks, needed: Sequence[Tool]
-) -> Entry:
+) -> MatrixEntry:
     found = [*lacks, *((Lack.MACHINE, need) for need in absent)]
     refused = any(lack is Lack.REFUSED for lack, _ in found)
     for tool in () if refused else needed:  # nothing that can be installed would change it
@@ -85,7 +85,7 @@ def _entry(
         found.append((Lack.ROOT, Need(what="making it needs root", remedy="run fslab with sudo")))
     order = list(Lack)
     first = min((lack for lack, _ in found), key=order.index, default=Lack.NOTHING)
-    return Entry(
+    return MatrixEntry(
         kind=kind,
         name=name,
         machine=machine.name,

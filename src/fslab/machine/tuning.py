@@ -17,7 +17,7 @@ from fslab.errors import BusyError, NeedsRootError, UnsupportedError
 from fslab.machine import _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import TIMER_NAME, TIMERS
-from fslab.storage import Journal
+from fslab.storage import UndoJournal
 from fslab.system import sysfs
 
 __all__ = [
@@ -47,7 +47,7 @@ def check(settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def tuned(settings: Mapping[str, str], journal: Journal) -> Iterator[None]:
+def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
     """Make the settings of the machine; on leaving put back what was there, in reverse order.
 
     BusyError while another campaign has settings of its own: it would put back ours, or we its.
@@ -62,7 +62,9 @@ def tuned(settings: Mapping[str, str], journal: Journal) -> Iterator[None]:
 
 
 @contextmanager
-def tuned_devices(settings: Mapping[str, str], devices: Sequence[str], journal: Journal) -> Iterator[None]:
+def tuned_devices(
+    settings: Mapping[str, str], devices: Sequence[str], journal: UndoJournal
+) -> Iterator[None]:
     """The same for the settings of block devices, by kernel name (``sda``), and of all that they are made of."""
     with ExitStack() as undo:
         for name in OF_DEVICES:
@@ -108,7 +110,7 @@ def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in {*OF_DEVICES, TIMERS}}
 
 
-def _make(writes: Sequence[Write], journal: Journal, undo: ExitStack) -> None:
+def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> None:
     for write in writes:
         restore, found = in_force(write.path)
         entry = journal.will_create("tuning", f"{restore}={found}")
@@ -139,7 +141,7 @@ def _equal_numbers(one: str, other: str) -> bool:
     return one.isdigit() and other.isdigit() and int(one) == int(other)
 
 
-def _restore(path: Path, found: str, journal: Journal, entry: str) -> None:
+def _restore(path: Path, found: str, journal: UndoJournal, entry: str) -> None:
     if path.exists():  # a processor may be gone, and its settings with it
         put_back(path, found)
     journal.undone(entry)

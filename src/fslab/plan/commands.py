@@ -11,7 +11,7 @@ from pathlib import Path
 from fslab.cell import Cache, Cell, Fresh
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
-from fslab.storage import making
+from fslab.storage import commands
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
@@ -92,10 +92,10 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
         for stage, argv in planned.commands
     ]
     devices = _devices(cell, planned, paths)
-    plan = making.layout_plan(spec, devices, "CAMPAIGN")
+    plan = commands.layout_plan(spec, devices, "CAMPAIGN")
     discard = not MEDIA.get(spec.medium.type).image
-    mkfs = making.mkfs_argv(spec, plan, plan.device, discard=discard)
-    mount = making.mount_argv(spec, plan, plan.device, str(paths.target))
+    mkfs = commands.mkfs_argv(spec, plan, plan.device, discard=discard)
+    mount = commands.mount_argv(spec, plan, plan.device, str(paths.target))
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
         *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
@@ -106,7 +106,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
 
 def _detach(cell: Cell, planned: MediumPlan, paths: Paths) -> tuple[PlannedCommand, ...]:
     """How the layout is taken apart when the trial ends; kept, where later trials use it again."""
-    plan = making.layout_plan(cell.stack, _devices(cell, planned, paths), "CAMPAIGN")
+    plan = commands.layout_plan(cell.stack, _devices(cell, planned, paths), "CAMPAIGN")
     argvs = plan.remove if cell.fresh is Fresh.TRIAL else plan.deactivate
     return tuple(PlannedCommand(stage=Stage.DETACH, argv=argv) for argv in argvs)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.study import matrix
-from fslab.study.model import Stack, Study
+from fslab.study.model import Study, StudyStack
 from fslab.workloads import REGISTRY as WORKLOADS
 
 # A guess at a duration is easily wrong by this factor.
@@ -46,5 +46,5 @@ def _time_limit_s(study: Study, spec: WorkloadSpec) -> float:
     return max(study.time_limit_s, round(_PATIENCE * expected_s))
 
 
-def _runs_on(stack: Stack, workload: str) -> bool:
+def _runs_on(stack: StudyStack, workload: str) -> bool:
     return stack.workloads is None or workload in stack.workloads

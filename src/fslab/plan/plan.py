@@ -8,11 +8,11 @@ from pathlib import Path
 from fslab.cell import Cell, StackSpec
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.commands import Paths, commands_of
-from fslab.plan.costs import costs
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
 from fslab.plan.possible import why_not
+from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.space import media_of, space_of
 from fslab.study.model import Study
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -73,7 +73,7 @@ def make_plan(
         budget_s=study.limit_s,
         scale=study.scale,
         scaled=study.scaled,
-        costs=costs(cells, study.scaled, memory_bytes),
+        costs=scale_warnings(cells, study.scaled, memory_bytes),
     )
 
 

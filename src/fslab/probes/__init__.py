@@ -66,7 +66,7 @@ Snapshot = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class ProbeFinding:
     """Derived values with units; ``texts`` are lines or names that the source gave, for the rules of ``validity``
     to judge: a probe itself judges nothing."""
 
@@ -90,7 +90,7 @@ class Probe(ABC):
         """
 
     @abstractmethod
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:
         """What the difference between the snapshots means. Pure."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -39,16 +39,16 @@ class BlockDevice(Probe):
         """Counters by device; ValueError where the kernel was told not to count."""
         return {name: _counters(target.sys / "class/block" / name) for name in target.devices}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:
         """Differences and amplification."""
         before, end, flushed = (taken[moment] for moment in self.moments)
         if not before:
-            return Finding(values={})
+            return ProbeFinding(values={})
         run = {name: _difference(before, end, name) for name in FIELDS}
         read_bytes = _bytes(run["read_sectors"])
         written_bytes = _bytes(run["write_sectors"])
         flushed_bytes = _bytes(_difference(before, flushed, "write_sectors"))
-        return Finding(
+        return ProbeFinding(
             values={
                 "device_read_bytes": Value(value=read_bytes, unit=Unit.BYTES),
                 "device_written_bytes": Value(value=written_bytes, unit=Unit.BYTES),

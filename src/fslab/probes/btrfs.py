@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -17,7 +17,7 @@ from fslab.units import Unit
 _SPACE = ("bytes_used", "disk_used", "total_bytes", "bytes_may_use")
 
 
-class Btrfs(Probe):
+class BtrfsCounters(Probe):
     """Commits are of transactions: an fsync writes a log tree, which is none. The figures of space are space, not
     traffic. ``btrfs_metadata_reserved`` beyond ``btrfs_metadata_total`` makes btrfs flush while it would rather
     collect: a matter of small volumes. ``btrfs_metadata_copies`` is 2 for DUP."""
@@ -36,13 +36,13 @@ class Btrfs(Probe):
             found[name] = int((own / "allocation/metadata" / name).read_text())
         return found
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Commits until all was synced; space as it was when the tool ended."""
         before, end, synced = (taken[moment] for moment in self.moments)
         if not before or not end or not synced:
-            return Finding(values={})
+            return ProbeFinding(values={})
         copies = end["disk_used"] / end["bytes_used"] if end["bytes_used"] else None
-        return Finding(
+        return ProbeFinding(
             values={
                 "btrfs_commits": grown(before, end, "commits"),
                 "btrfs_commits_synced": grown(before, synced, "commits"),

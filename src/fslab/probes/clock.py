@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -35,12 +35,12 @@ class Clock(Probe):
             "source": source.read_text().strip() if source.exists() else None,
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Seconds between the snapshots, by which the clocks went apart."""
         before, end = (taken[moment] for moment in self.moments)
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
         sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
-        return Finding(
+        return ProbeFinding(
             values={
                 "clock_window": _seconds(went["monotonic_ns"]),
                 "clock_step": _seconds(went["real_ns"] - went["boot_ns"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -34,14 +34,14 @@ class Cpu(Probe):
         cpus = sum(line.startswith("cpu") for line in lines) - 1
         return {**dict(zip(FIELDS, ticks, strict=False)), "cpus": cpus}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:
         """Shares of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         # A state may go back a little (iowait is known for it): that is no time at all.
         spent = {name: max(0, end[name] - before[name]) for name in FIELDS}
         whole = sum(spent.values())
         if not whole:
-            return Finding(values={})
+            return ProbeFinding(values={})
         shares = {
             "machine_cpu_user": spent["user"] + spent["nice"],
             "machine_cpu_system": spent["system"],
@@ -53,7 +53,7 @@ class Cpu(Probe):
         percent = {name: 100 * ticks / whole for name, ticks in shares.items()}
         busy = _busy_while_measuring(whole, spent["idle"] + spent["iowait"], end["cpus"], work)
         percent["machine_cpu_busy_measured"] = busy
-        return Finding(
+        return ProbeFinding(
             values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()}
         )
 

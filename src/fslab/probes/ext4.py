@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -18,7 +18,7 @@ from fslab.units import Unit
 _FAST = re.compile(r"^(\d+) (commits|ineligible|numblks)$", re.MULTILINE)
 
 
-class Ext4(Probe):
+class Ext4Counters(Probe):
     """``session_write_kbytes`` is left out: it is the block device's own count again."""
 
     summary = "ext4: fast commits, delayed allocation"
@@ -36,13 +36,13 @@ class Ext4(Probe):
             found |= {f"fast_{name}": int(number) for number, name in _FAST.findall(info.read_text())}
         return found
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Growth between the snapshots; of delayed allocation what there was at the end."""
         before, end = (taken[moment] for moment in self.moments)
         if not before or not end:
-            return Finding(values={})
+            return ProbeFinding(values={})
         delayed = end["delayed"] * end["block_bytes"]
-        return Finding(
+        return ProbeFinding(
             values={
                 "delayed_allocation_bytes": Value(value=delayed, unit=Unit.BYTES),
                 "fast_commits": grown(before, end, "fast_commits"),

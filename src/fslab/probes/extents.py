@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -54,16 +54,16 @@ class Extents(Probe):
             whole = whole and complete
         return {"files": len(files), "extents": extents, "pieces": pieces, "whole": whole} if files else {}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """As they were, and as they are; of files that are new nothing was there before."""
         before, after = (taken[moment] for moment in self.moments)
         if not after:
-            return Finding(values={})
+            return ProbeFinding(values={})
         values = _counted(after, "")
         values["file_extents_at_least"] = Value(value=after["extents"], unit=Unit.COUNT)
         if before.get("files") == after["files"]:
             values |= _counted(before, "_before")
-        return Finding(values=values)
+        return ProbeFinding(values=values)
 
 
 def _counted(snapshot: Snapshot, suffix: str) -> dict[str, Value]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -46,17 +46,17 @@ class ForeignCpu(Probe):
             "cpus": os.cpu_count() or 1,
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Percent of all CPUs, and the names of the heaviest."""
         before, end = (taken[moment] for moment in self.moments)
         first, last = _programs(before["lines"]), _programs(end["lines"])
         kernel_ticks = _kernel_ticks(end["lines"]) - _kernel_ticks(before["lines"])
         capacity_s = (end["now_s"] - before["now_s"]) * end["cpus"]
         if not first or capacity_s <= 0:
-            return Finding(values={})
+            return ProbeFinding(values={})
         ticks = sum(each.ticks for each in last.values()) - sum(each.ticks for each in first.values())
         percent = min(100.0, 100 * max(0, ticks) * end["tick_s"] / capacity_s)
-        return Finding(
+        return ProbeFinding(
             values={
                 "foreign_cpu": Value(value=percent, unit=Unit.PERCENT),
                 "kernel_threads_cpu": Value(value=max(0, kernel_ticks) * end["tick_s"], unit=Unit.SECONDS),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -41,16 +41,16 @@ class Jbd2(Probe):
         numbers = {name: int(match[1]) for name, match in found.items() if match}
         return {**numbers, "block_bytes": os.statvfs(target.directory).f_bsize}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Sums between the snapshots."""
         before, after = (_sums(taken[moment]) for moment in self.moments)
         if not before or not after:
-            return Finding(values={})
+            return ProbeFinding(values={})
         commits = grown(before, after, "commits").value
         commit_us = grown(before, after, "commit_us").value
         mean = commit_us * 1000 / commits if commits and commit_us is not None else None
         error = (before["commits"] + after["commits"]) / 2 * after["block_bytes"]
-        return Finding(
+        return ProbeFinding(
             values={
                 "journal_commits": Value(value=commits, unit=Unit.COUNT),
                 "journal_commits_requested": grown(before, after, "requested"),

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 
 _RECORD = re.compile(r"^\d+,(\d+),\d+,[^;]*;(.*)$")
 _RECORD_BYTES = 8192  # longest record: PRINTKRB_RECORD_MAX is 1024 before 6.5, PRINTK_MESSAGE_MAX 2048 since
@@ -44,13 +44,13 @@ class KernelLog(Probe):
             weakref.finalize(self, os.close, self._descriptor)
         return {"log": b"".join(_chunks(self._descriptor))}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """The texts of new records; no text at all is not the same as a log that may not be read."""
         before, after = (taken[moment]["log"] for moment in self.moments)
         if before is None or after is None:
-            return Finding(values={})
+            return ProbeFinding(values={})
         last = max((number for number, _ in _records(before)), default=-1)
-        return Finding(
+        return ProbeFinding(
             values={}, texts={"kernel_log": tuple(text for number, text in _records(after) if number > last)}
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.system import sysfs
 from fslab.units import Unit
@@ -27,9 +27,9 @@ class LoopDevice(Probe):
         }
         return {name: direct for name, direct in found.items() if direct is not None}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """One figure for all of them."""
         found = taken[Moment.END]
         if not found:
-            return Finding(values={})
-        return Finding(values={"loop_direct": Value(value=min(found.values()), unit=Unit.COUNT)})
+            return ProbeFinding(values={})
+        return ProbeFinding(values={"loop_direct": Value(value=min(found.values()), unit=Unit.COUNT)})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.system import mounts
 
 
@@ -26,6 +26,6 @@ class MountOptions(Probe):
         listed = own.read_text().split() if target.volume and own.is_file() else []
         return {"options": [*dict.fromkeys((*shown, *listed))]}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """One text for each option."""
-        return Finding(values={}, texts={"mount_options": tuple(taken[Moment.BEFORE]["options"])})
+        return ProbeFinding(values={}, texts={"mount_options": tuple(taken[Moment.BEFORE]["options"])})

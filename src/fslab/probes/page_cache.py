@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.probes._figures import grown
 from fslab.system import detached
 from fslab.units import Unit
@@ -19,7 +19,7 @@ from fslab.units import Unit
 _LINE = re.compile(r"^(BdiDirtied|BdiWritten):\s+(\d+) kB", re.MULTILINE)
 
 
-class PageCache(Probe):
+class PageCacheCounters(Probe):
     """Direct writes that really were direct dirty nothing here. Unlike /proc/vmstat it is of one file system, but
     only root can read it: for other users there are no figures."""
 
@@ -34,12 +34,12 @@ class PageCache(Probe):
             return {}
         return {name: int(number) for name, number in found}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Bytes between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         if not before or not end:
-            return Finding(values={})
-        return Finding(
+            return ProbeFinding(values={})
+        return ProbeFinding(
             values={
                 "volume_dirtied_bytes": grown(before, end, "BdiDirtied", Unit.BYTES, scale=1024),
                 "volume_written_back_bytes": grown(before, end, "BdiWritten", Unit.BYTES, scale=1024),

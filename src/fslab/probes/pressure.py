@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -37,7 +37,7 @@ class Pressure(Probe):
                 totals[f"{resource}_{kind}"] = int(figures.rpartition("total=")[2])
         return totals
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Percent of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         window_us = end["now_us"] - before["now_us"]
@@ -46,4 +46,4 @@ class Pressure(Probe):
             if name != "cpu_full" and name in before and name in end and window_us > 0:
                 waited = min(100.0, 100 * (end[name] - before[name]) / window_us)
                 found[f"pressure_{name}"] = Value(value=waited, unit=Unit.PERCENT)
-        return Finding(values=found)
+        return ProbeFinding(values=found)

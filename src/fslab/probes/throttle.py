@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -35,14 +35,14 @@ class Throttle(Probe):
             if (file := Path(cpu, "thermal_throttle", counter)).is_file()
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """New events."""
         before, end = (taken[moment] for moment in self.moments)
         new = {name: end[name] - count for name, count in before.items() if name in end}
         if not new:
-            return Finding(values={})
+            return ProbeFinding(values={})
         core, package = (
             [count for name, count in new.items() if name.endswith(counter)] for counter in _COUNTERS
         )
         events = sum(core) + max(package, default=0)
-        return Finding(values={"cpu_throttle_events": Value(value=events, unit=Unit.COUNT)})
+        return ProbeFinding(values={"cpu_throttle_events": Value(value=events, unit=Unit.COUNT)})

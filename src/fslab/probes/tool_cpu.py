@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -24,10 +24,10 @@ class ToolCpu(Probe):
         """Nothing: the runner already has what is needed."""
         return {}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Seconds, bytes and context switches."""
         usage = work.usage
-        return Finding(
+        return ProbeFinding(
             values={
                 "tool_cpu_user_s": Value(value=usage.user_s, unit=Unit.SECONDS),
                 "tool_cpu_system_s": Value(value=usage.system_s, unit=Unit.SECONDS),

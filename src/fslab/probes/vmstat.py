@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -31,11 +31,11 @@ class Vmstat(Probe):
         known = {name: int(number) for name, number in pairs if name in COUNTERS}
         return {**known, "page_bytes": os.sysconf("SC_PAGE_SIZE")}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Bytes and faults between the snapshots; None where the kernel lacks a counter."""
         before, end = (taken[moment] for moment in self.moments)
         page_bytes = end["page_bytes"]
-        return Finding(
+        return ProbeFinding(
             values={
                 "all_devices_read_bytes": _value(before, end, "pgpgin", 1024),
                 "all_devices_written_bytes": _value(before, end, "pgpgout", 1024),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Finding, Moment, Probe, Snapshot, Target, Work
+from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
 from fslab.probes._figures import grown
 from fslab.units import Unit
 
@@ -30,7 +30,7 @@ _COUNTERS: Mapping[str, tuple[str, int]] = {
 }
 
 
-class Xfs(Probe):
+class XfsCounters(Probe):
     """``xfs_log_bytes`` is what the log wrote, exactly; ``xfs_log_no_buffer`` how often all log buffers were full."""
 
     summary = "XFS: log writes and bytes, log buffers, allocations"
@@ -48,11 +48,11 @@ class Xfs(Probe):
             if len(lines.get(line, ())) > position
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> Finding:  # noqa: ARG002
+    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Growth between the snapshots."""
         before, after = (taken[moment] for moment in self.moments)
         if not before or not after:
-            return Finding(values={})
+            return ProbeFinding(values={})
         values = {
             f"xfs_{name}": grown(before, after, name)
             for name in _COUNTERS
@@ -60,4 +60,4 @@ class Xfs(Probe):
         }
         values["xfs_log_bytes"] = grown(before, after, "log_blocks", Unit.BYTES, scale=_LOG_BLOCK_BYTES)
         values["xfs_written_bytes"] = grown(before, after, "application_bytes", Unit.BYTES)
-        return Finding(values=values)
+        return ProbeFinding(values=values)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
-from fslab.analysis.soundness import in_doubt, is_failed, is_impossible, is_invalid, is_sound, remarkable
+from fslab.analysis.usability import in_doubt, is_failed, is_impossible, is_invalid, is_sound, remarkable
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
 from fslab.report.compare import outcome_of
-from fslab.report.model import Counts, Guest, Mark, Report, Row, Span, Stack, Summary
+from fslab.report.model import Counts, GuestSummary, Mark, Report, Row, Span, StackColumn, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
@@ -75,7 +75,7 @@ def build(
     )
 
 
-def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack, ...]:
+def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[StackColumn, ...]:
     """The columns. On a medium that is not formatted the file system is the one that trials found there."""
     found = {
         trial.cell.stack_id: name
@@ -89,7 +89,7 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
     }
     lines = labels.stack_lines(list(specs.values()))
     return tuple(
-        Stack(
+        StackColumn(
             id=key, lines=label, name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
             layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mount_options,
         )
@@ -113,7 +113,7 @@ def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
 class _Means:
     """With what rows are made: the columns, the notes, and how to compare."""
 
-    stacks: tuple[Stack, ...]
+    stacks: tuple[StackColumn, ...]
     book: NoteBook
     coverage: float
     looks: Looks | None
@@ -154,7 +154,7 @@ class _Means:
         )
 
 
-def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summary:
+def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:
     trials = group.trials.get(stack.id, [])
     odd = remarkable(trials)
     sound = [trial for trial in trials if is_sound(trial)] if odd else trials
@@ -178,7 +178,7 @@ def _summary(group: Group, metric: Metric, stack: Stack, book: NoteBook) -> Summ
     )
 
 
-def _baseline(wanted: str | None, stacks: Sequence[Stack]) -> str | None:
+def _baseline(wanted: str | None, stacks: Sequence[StackColumn]) -> str | None:
     """The id of the stack that a person means; UsageError when it is none or several."""
     if wanted is None:
         return None
@@ -212,13 +212,13 @@ def _impossible(trials: Sequence[TrialRecord]) -> int:
     return len({trial.cell.id for trial in trials} - tried)
 
 
-def _guests(trials: Sequence[TrialRecord]) -> tuple[Guest, ...]:
+def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
     """The guests that trials ran in, each kind once, in the order in which they came up."""
     found = {}
     for trial in trials:
         facts, machine = trial.provenance.machine, trial.cell.stack.machine.type
         if machine != "host" and facts:
-            guest = Guest(
+            guest = GuestSummary(
                 machine=machine, kernel=facts.get("kernel"), cpus=facts.get("cpus"),
                 memory_bytes=facts.get("memory_bytes"),
             )  # fmt: skip

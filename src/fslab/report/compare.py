@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fslab.analysis.pairs import Pair, RowPairs, inverse
-from fslab.report.model import Comparison, Mark, Rank, Span, Verdict
+from fslab.report.model import Comparison, ComparisonVerdict, Mark, Rank, Span
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate
-from fslab.stats.detect import detectable
+from fslab.stats.power import detectable
 from fslab.units import Direction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class RowOutcome:
     """``marks`` are by stack id; ``leader`` is a label, None when nobody has a value.
 
     ``apart`` are labels of stacks that have values and were not compared with the leader, being on unlike
@@ -31,14 +31,14 @@ class Outcome:
     apart: tuple[str, ...]
 
 
-def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None = None) -> Outcome:
+def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None = None) -> RowOutcome:
     """The leader of a row against each other stack, or each stack against ``reference`` (a stack id) instead.
 
     Where no direction is better the first stack stands for the leader, and nothing is marked.
     """
     leader = row.leader
     if leader is None:
-        return Outcome(leader=None, comparisons=(), marks={}, ranking=(), apart=())
+        return RowOutcome(leader=None, comparisons=(), marks={}, ranking=(), apart=())
     have = {sample.stack for sample in row.samples}
     chosen = reference if reference in have else leader.stack
     comparisons = tuple(_comparison(row, pair, chosen, labels) for pair in row.of(chosen))
@@ -51,7 +51,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
         )
         for place in row.ranking()
     )
-    return Outcome(
+    return RowOutcome(
         leader=labels[chosen],
         comparisons=comparisons,
         marks=_marks(row, leader.stack),
@@ -76,24 +76,26 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
         p_value=estimate.p_value,
         p_family=pair.p_family,
-        holds_together=None if pair.p_family is None else verdict is Verdict.DIFFERS and row.holds(pair),
+        holds_together=None
+        if pair.p_family is None
+        else verdict is ComparisonVerdict.DIFFERS and row.holds(pair),
         n=(estimate.n_a, estimate.n_b),
         needed=estimate.needed,
         method=estimate.method.value,
-        detectable=detectable(estimate) if verdict is Verdict.NOT_SEEN else None,
+        detectable=detectable(estimate) if verdict is ComparisonVerdict.NOT_SEEN else None,
         rests_on_independence=estimate.rests_on_independence,
         of_medians=medians[top] / medians[bottom] if estimate.ratio is not None and medians[bottom] else None,
     )
 
 
-def _verdict(estimate: RatioEstimate) -> Verdict:
+def _verdict(estimate: RatioEstimate) -> ComparisonVerdict:
     match estimate.reason:
         case None:
-            return Verdict.DIFFERS if estimate.differs else Verdict.NOT_SEEN
+            return ComparisonVerdict.DIFFERS if estimate.differs else ComparisonVerdict.NOT_SEEN
         case Reason.TOO_FEW_SAMPLES:
-            return Verdict.TOO_FEW
+            return ComparisonVerdict.TOO_FEW
         case _:
-            return Verdict.NO_RATIO
+            return ComparisonVerdict.NO_RATIO
 
 
 def _marks(row: RowPairs, leader: str) -> dict[str, Mark]:

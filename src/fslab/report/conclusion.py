@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from fslab.cell import Frozen
-from fslab.report.model import Comparison, Note, Report, Row, Stack, Summary, Verdict
+from fslab.report.model import Comparison, ComparisonVerdict, Note, Report, Row, StackColumn, Summary
 from fslab.report.words import COARSE, listed
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
@@ -27,7 +27,7 @@ _SPEEDS = frozenset(
 _WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
 
 
-class Certainty(StrEnum):
+class StandingCertainty(StrEnum):
     """How sure the best of a metric is. ``tie``: the interval contains 1; ``inconclusive``: it does, and is wide;
     ``few``: too few trials for an interval; ``single``: nothing to compare with."""
 
@@ -38,7 +38,7 @@ class Certainty(StrEnum):
     SINGLE = "not_compared"
 
 
-UNDECIDED = frozenset({Certainty.INCONCLUSIVE, Certainty.FEW})
+UNDECIDED = frozenset({StandingCertainty.INCONCLUSIVE, StandingCertainty.FEW})
 
 
 class Standing(Frozen):
@@ -53,7 +53,7 @@ class Standing(Frozen):
     metric: str
     unit: Unit
     better: Direction
-    certainty: Certainty
+    certainty: StandingCertainty
     kinds: tuple[str, ...]
     labels: tuple[str, ...]
     value: float | None
@@ -97,7 +97,7 @@ def conclude(report: Report) -> Conclusion:
     )
 
 
-def kinds_of(stacks: Sequence[Stack]) -> dict[str, str]:
+def kinds_of(stacks: Sequence[StackColumn]) -> dict[str, str]:
     """What each stack (by id) counts as: its file system, or itself where that is the same for all."""
     several = len({stack.filesystem for stack in stacks}) > 1
     return {stack.id: (stack.filesystem if several else None) or stack.label for stack in stacks}
@@ -127,16 +127,19 @@ def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
     )  # fmt: skip
 
 
-def _certainty(row: Row, names: Sequence[str], rivals: Sequence[Comparison]) -> Certainty:
+def _certainty(row: Row, names: Sequence[str], rivals: Sequence[Comparison]) -> StandingCertainty:
     if not row.comparisons or row.better is Direction.NEITHER:
-        return Certainty.SINGLE
+        return StandingCertainty.SINGLE
     verdicts = {item.verdict for item in row.comparisons}
-    if verdicts & {Verdict.TOO_FEW, Verdict.NO_RATIO} and Verdict.DIFFERS not in verdicts:
-        return Certainty.FEW
+    if (
+        verdicts & {ComparisonVerdict.TOO_FEW, ComparisonVerdict.NO_RATIO}
+        and ComparisonVerdict.DIFFERS not in verdicts
+    ):
+        return StandingCertainty.FEW
     if len(names) == 1:
-        return Certainty.BEST
+        return StandingCertainty.BEST
     coarse = any((item.detectable or 0.0) > COARSE for item in rivals)
-    return Certainty.INCONCLUSIVE if coarse else Certainty.TIE
+    return StandingCertainty.INCONCLUSIVE if coarse else StandingCertainty.TIE
 
 
 def _short(best: Sequence[Summary], measured: Sequence[Summary], kinds: dict[str, str]) -> tuple[str, ...]:
@@ -151,7 +154,7 @@ def _short(best: Sequence[Summary], measured: Sequence[Summary], kinds: dict[str
 
 def _is_worse(item: Comparison) -> bool:
     """As the marks of the table: better than each other one needs no correction (see ``Mark``)."""
-    return item.verdict is Verdict.DIFFERS
+    return item.verdict is ComparisonVerdict.DIFFERS
 
 
 def _other(row: Row, item: Comparison) -> str:
@@ -162,33 +165,35 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
     """``btrfs is slower in 21 of 32 metrics; ext4 and xfs are indistinguishable in 30``."""
     if not standings:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
-    judged = [each for each in standings if each.certainty is not Certainty.SINGLE]
+    judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
     if not judged:
         return "Nothing to compare: each metric was measured on one stack only."
-    if all(each.certainty is Certainty.FEW for each in judged):
+    if all(each.certainty is StandingCertainty.FEW for each in judged):
         n, needed = min(each.n for each in judged), max(each.needed for each in judged)
         return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
     if len(judged) == 1:
         return _of_one(judged[0])
-    won_all = all(each.certainty is Certainty.BEST and each.kinds == judged[0].kinds for each in judged)
+    won_all = all(
+        each.certainty is StandingCertainty.BEST and each.kinds == judged[0].kinds for each in judged
+    )
     parts = [*_winners(judged), *(() if won_all else _losers(judged, report)), *_ties(judged)]
     sentence = f"{'; '.join(parts)}."
     return sentence.replace("no clear", "No clear", 1) if sentence.startswith("no clear") else sentence
 
 
 def _of_one(only: Standing) -> str:
-    if only.certainty is Certainty.BEST:
+    if only.certainty is StandingCertainty.BEST:
         return f"{only.labels[0]} is best."
     what = (
         "indistinguishable"
-        if only.certainty is Certainty.TIE
+        if only.certainty is StandingCertainty.TIE
         else "not distinguished: the result is inconclusive"
     )
     return f"{listed(only.kinds)} are {what}."
 
 
 def _winners(known: Sequence[Standing]) -> Iterator[str]:
-    won = Counter(each.kinds[0] for each in known if each.certainty is Certainty.BEST).most_common(3)
+    won = Counter(each.kinds[0] for each in known if each.certainty is StandingCertainty.BEST).most_common(3)
     if won:
         first = f"{won[0][0]} is best in {_share(won[0][1], known)}"
         yield listed([first, *(f"{kind} in {count}" for kind, count in won[1:])])
@@ -210,7 +215,7 @@ def _losers(known: Sequence[Standing], report: Report) -> Iterator[str]:
 
 
 def _ties(known: Sequence[Standing]) -> Iterator[str]:
-    sets = Counter(frozenset(each.kinds) for each in known if each.certainty is Certainty.TIE)
+    sets = Counter(frozenset(each.kinds) for each in known if each.certainty is StandingCertainty.TIE)
     if sets:
         group, count = sets.most_common(1)[0]
         order = list(dict.fromkeys(kind for each in known for kind in each.kinds))
@@ -267,7 +272,9 @@ def _independence(report: Report) -> list[Important]:
 
 def _uncorrected(report: Report) -> list[Important]:
     """How many differences from the best may be chance among all comparisons of their row."""
-    differing = [item for row in report.rows for item in row.comparisons if item.verdict is Verdict.DIFFERS]
+    differing = [
+        item for row in report.rows for item in row.comparisons if item.verdict is ComparisonVerdict.DIFFERS
+    ]
     unsure = sum(not item.holds_together for item in differing)
     if not unsure:
         return []

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.report.conclusion import UNDECIDED, Certainty, Conclusion, Standing
+from fslab.report.conclusion import UNDECIDED, Conclusion, Standing, StandingCertainty
 from fslab.report.fit import lines_of, with_hint
 from fslab.report.model import Report
 from fslab.report.words import ratio_text, share_text
@@ -23,13 +23,13 @@ MANY = 12  # metrics; more are put together by who is best
 NAMED = 4
 NOISY = 1.0  # as a share: what only a factor above 2 would tell apart
 SIGN = {
-    Certainty.BEST: "★",
-    Certainty.TIE: "≈",
-    Certainty.INCONCLUSIVE: "?",
-    Certainty.FEW: "?",
-    Certainty.SINGLE: " ",
+    StandingCertainty.BEST: "★",
+    StandingCertainty.TIE: "≈",
+    StandingCertainty.INCONCLUSIVE: "?",
+    StandingCertainty.FEW: "?",
+    StandingCertainty.SINGLE: " ",
 }
-STYLE = {Certainty.BEST: "bold green", Certainty.TIE: "green"}
+STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.TIE: "green"}
 
 
 def show(report: Report, conclusion: Conclusion, console: Console) -> None:
@@ -78,7 +78,7 @@ def _table(standings: Sequence[Standing]) -> Table:
 
 def _beside(one: Standing) -> str:
     """In a table, what a difference of those that tie would have to be, where the last column tells who is behind."""
-    if one.certainty is not Certainty.TIE or one.detectable is None or not _behind(one):
+    if one.certainty is not StandingCertainty.TIE or one.detectable is None or not _behind(one):
         return ""
     return f" (> {share_text(one.detectable)})"
 
@@ -93,7 +93,7 @@ def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
 
 def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     """A line for each way to stand: who is best, in how many metrics, and in which by how much."""
-    groups: dict[tuple[Certainty, frozenset[str]], list[Standing]] = {}
+    groups: dict[tuple[StandingCertainty, frozenset[str]], list[Standing]] = {}
     for each in standings:
         groups.setdefault((each.certainty, frozenset(each.kinds)), []).append(each)
     for (certainty, _), alike in sorted(groups.items(), key=lambda item: -len(item[1])):
@@ -107,12 +107,15 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         )  # fmt: skip
 
 
-def _word(certainty: Certainty, one: Standing) -> str:
+def _word(certainty: StandingCertainty, one: Standing) -> str:
     words = {
-        Certainty.BEST: " best", Certainty.TIE: " indistinguishable", Certainty.INCONCLUSIVE: " inconclusive",
-        Certainty.FEW: " first, too few trials to tell", Certainty.SINGLE: " alone",
-    }  # fmt: skip
-    if certainty is Certainty.SINGLE and one.better is Direction.NEITHER:
+        StandingCertainty.BEST: " best",
+        StandingCertainty.TIE: " indistinguishable",
+        StandingCertainty.INCONCLUSIVE: " inconclusive",
+        StandingCertainty.FEW: " first, too few trials to tell",
+        StandingCertainty.SINGLE: " alone",
+    }
+    if certainty is StandingCertainty.SINGLE and one.better is Direction.NEITHER:
         return " (no preferred direction)"
     return words[certainty]
 
@@ -140,15 +143,15 @@ def _margin(one: Standing) -> str:
     """``1.93 × ext4 (1.87–1.99)``; of a tie what a difference would have to be, and who is behind."""
     behind = _behind(one)
     match one.certainty:
-        case Certainty.BEST:
+        case StandingCertainty.BEST:
             return behind
-        case Certainty.INCONCLUSIVE if behind and (one.detectable or 0.0) > NOISY:
+        case StandingCertainty.INCONCLUSIVE if behind and (one.detectable or 0.0) > NOISY:
             return behind  # the sign and the legend say that it is too noisy
-        case Certainty.TIE | Certainty.INCONCLUSIVE:
+        case StandingCertainty.TIE | StandingCertainty.INCONCLUSIVE:
             return "; ".join(filter(None, (_limit(one.detectable), behind)))
-        case Certainty.FEW:
+        case StandingCertainty.FEW:
             return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
-        case Certainty.SINGLE:
+        case StandingCertainty.SINGLE:
             return "no preferred direction" if one.better is Direction.NEITHER else "nothing to compare with"
 
 
@@ -172,13 +175,13 @@ def _behind(one: Standing) -> str:
 def _legend(report: Report, standings: Sequence[Standing]) -> str:
     used = {each.certainty for each in standings}
     told = []
-    if Certainty.BEST in used:
+    if StandingCertainty.BEST in used:
         told.append("★ better than all others")
-    if Certainty.TIE in used:
+    if StandingCertainty.TIE in used:
         told.append("≈ indistinguishable")
-    if Certainty.INCONCLUSIVE in used:
+    if StandingCertainty.INCONCLUSIVE in used:
         told.append("? inconclusive: too noisy")
-    elif Certainty.FEW in used:
+    elif StandingCertainty.FEW in used:
         told.append("? too few trials")
     if len(standings) <= MANY and any((each.detectable or NOISY) < NOISY for each in standings):
         told.append("> x %: what would be detected")

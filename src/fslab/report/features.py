@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.features import ALSO_NOT, Answer, Examination, Feature, Finding, in_order
+from fslab.features import ALSO_NOT, Examination, Feature, FeatureFinding, Support, in_order
 from fslab.units import format_size
 
 DOCUMENTED = "ext-generations.documented.json"
@@ -33,14 +33,14 @@ def documented() -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def word(finding: Finding) -> str:
+def word(finding: FeatureFinding) -> str:
     """The finding in a few letters."""
     match finding.answer:
-        case Answer.YES | Answer.NO:
+        case Support.YES | Support.NO:
             return finding.answer.value
-        case Answer.UNKNOWN:
+        case Support.UNKNOWN:
             return "?"
-        case Answer.VALUE:
+        case Support.VALUE:
             more = finding.at_least and not isinstance(finding.value, str)
             return f"{'≥ ' if more else ''}{amount(finding.value, finding.unit)}"
 
@@ -108,7 +108,7 @@ def _cell(each: Examination, feature: Feature) -> Text:
     finding = each.findings.get(feature.name)
     if finding is None:
         return Text("–", style="dim")
-    style = {Answer.YES: "green", Answer.NO: "red", Answer.UNKNOWN: "yellow", Answer.VALUE: ""}[
+    style = {Support.YES: "green", Support.NO: "red", Support.UNKNOWN: "yellow", Support.VALUE: ""}[
         finding.answer
     ]
     return Text(f"{word(finding)}{' *' if finding.switch else ''}", style=style)
@@ -130,13 +130,13 @@ def _notes(found: Sequence[Examination], *, details: bool) -> Iterator[Renderabl
         yield _line(", ".join(names), text)
 
 
-def _note(finding: Finding, *, details: bool) -> str | None:
+def _note(finding: FeatureFinding, *, details: bool) -> str | None:
     if finding.switch:
         detail = f" ({finding.detail})" if finding.detail else ""
         return f"{word(finding)} with {finding.switch}, no without{detail} *"
-    if finding.answer is Answer.NO and (finding.detail or "").startswith(ALSO_NOT):
+    if finding.answer is Support.NO and (finding.detail or "").startswith(ALSO_NOT):
         return f"no with this kernel, {finding.detail}"
-    if finding.answer is Answer.UNKNOWN or details:
+    if finding.answer is Support.UNKNOWN or details:
         return finding.detail
     return None
 
@@ -165,7 +165,7 @@ def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[Renderab
     yield Text("≠: found otherwise here. The sources stand in the JSON (--json).", style="dim")
 
 
-def _beside(finding: Finding | None, said: Mapping[str, Any] | None) -> Text:
+def _beside(finding: FeatureFinding | None, said: Mapping[str, Any] | None) -> Text:
     if said is None:
         return Text("–", style="dim")
     text = said.get("answer") or amount(said["value"], said.get("unit"))
@@ -174,9 +174,9 @@ def _beside(finding: Finding | None, said: Mapping[str, Any] | None) -> Text:
     return Text(f"{text} ≠", style="yellow")
 
 
-def agrees(finding: Finding, said: Mapping[str, Any]) -> bool | None:
+def agrees(finding: FeatureFinding, said: Mapping[str, Any]) -> bool | None:
     """Whether what was found is what is documented; None where it was not found out."""
-    if finding.answer is Answer.UNKNOWN:
+    if finding.answer is Support.UNKNOWN:
         return None
     if "answer" in said:
         return bool(finding.answer.value == said["answer"])

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fslab.report.contrast_lines import change_for_worse, percent
-from fslab.report.contrast_model import Contrast, Line, Outcome
+from fslab.report.campaign_comparison_lines import change_for_worse, percent
+from fslab.report.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
 from fslab.stats.compare import pairs_needed
 from fslab.units import Direction
 
 
-class Answer(StrEnum):
+class GateAnswer(StrEnum):
     """What a gate says of one line."""
 
     FAILS = "fails"
@@ -25,12 +25,12 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class GateVerdict:
     """What a gate says of a comparison. ``words``: why, one line each; ``needed``: trials that could tell."""
 
-    fails: tuple[Line, ...]
-    unsure: tuple[Line, ...]
-    clear: tuple[Line, ...]
+    fails: tuple[ComparisonLine, ...]
+    unsure: tuple[ComparisonLine, ...]
+    clear: tuple[ComparisonLine, ...]
     needed: int | None
 
     def as_document(self) -> dict[str, object]:
@@ -39,34 +39,36 @@ class Verdict:
             answer.value: [
                 {"stack": line.stack, "workload": line.workload, "metric": line.metric} for line in lines
             ]
-            for answer, lines in zip(Answer, (self.fails, self.clear, self.unsure), strict=True)
+            for answer, lines in zip(GateAnswer, (self.fails, self.clear, self.unsure), strict=True)
         }
         return {**document, "trials_needed": self.needed}
 
 
-def judge(found: Contrast, *, slower: float | None, different: bool) -> Verdict:
+def judge(found: CampaignComparison, *, slower: float | None, different: bool) -> GateVerdict:
     """``slower``: the limit as a fraction, 0.05 for 5 %; ``different``: any change at all fails.
 
     Metrics that are better in no direction can be different but not slower.
     """
-    answers: dict[Answer, list[Line]] = {answer: [] for answer in Answer}
+    answers: dict[GateAnswer, list[ComparisonLine]] = {answer: [] for answer in GateAnswer}
     for line in found.lines:
         said = set()
         if slower is not None and line.better is not Direction.NEITHER:
             said.add(_slower(line, slower))
         if different:
             said.add(_different(line))
-        for answer in (Answer.FAILS, Answer.UNSURE, Answer.CLEAR):  # the gravest counts
+        for answer in (GateAnswer.FAILS, GateAnswer.UNSURE, GateAnswer.CLEAR):  # the gravest counts
             if answer in said:
                 answers[answer].append(line)
                 break
-    return Verdict(
-        fails=tuple(answers[Answer.FAILS]), unsure=tuple(answers[Answer.UNSURE]), clear=tuple(answers[Answer.CLEAR]),
-        needed=_needed(found, answers[Answer.UNSURE]),
-    )  # fmt: skip
+    return GateVerdict(
+        fails=tuple(answers[GateAnswer.FAILS]),
+        unsure=tuple(answers[GateAnswer.UNSURE]),
+        clear=tuple(answers[GateAnswer.CLEAR]),
+        needed=_needed(found, answers[GateAnswer.UNSURE]),
+    )
 
 
-def _slower(line: Line, limit: float) -> Answer:
+def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
     """Fails if B is shown to be worse, also among all lines (Holm), and measured to be so by the limit.
 
     Not only if the interval's *near* end passes the limit: that would let a regression of twice the limit
@@ -74,33 +76,33 @@ def _slower(line: Line, limit: float) -> Answer:
     change at all, and the limit removes most of these.
     """
     if _broken(line):
-        return Answer.FAILS
+        return GateAnswer.FAILS
     if line.ratio is None or line.interval is None:
-        return Answer.UNSURE
+        return GateAnswer.UNSURE
     measured = change_for_worse(line.ratio, line.better)
-    if line.outcome is Outcome.WORSE and line.holds_together and measured >= limit:
-        return Answer.FAILS
+    if line.outcome is LineOutcome.WORSE and line.holds_together and measured >= limit:
+        return GateAnswer.FAILS
     worst = line.interval.high if line.better is Direction.LOWER else line.interval.low
-    return Answer.CLEAR if change_for_worse(worst, line.better) < limit else Answer.UNSURE
+    return GateAnswer.CLEAR if change_for_worse(worst, line.better) < limit else GateAnswer.UNSURE
 
 
-def _broken(line: Line) -> bool:
+def _broken(line: ComparisonLine) -> bool:
     """Whether it worked in A, and each trial of B failed: worse than slow. Invalid trials tell nothing."""
     return bool(line.a.values) and line.b.broken
 
 
-def _different(line: Line) -> Answer:
+def _different(line: ComparisonLine) -> GateAnswer:
     """A difference that holds among all lines fails; one that holds only for itself is unsure."""
     if _broken(line):
-        return Answer.FAILS
+        return GateAnswer.FAILS
     if line.interval is None:
-        return Answer.UNSURE
-    if line.outcome is Outcome.NOT_SEEN:
-        return Answer.CLEAR
-    return Answer.FAILS if line.holds_together else Answer.UNSURE
+        return GateAnswer.UNSURE
+    if line.outcome is LineOutcome.NOT_SEEN:
+        return GateAnswer.CLEAR
+    return GateAnswer.FAILS if line.holds_together else GateAnswer.UNSURE
 
 
-def _needed(found: Contrast, unsure: list[Line]) -> int | None:
+def _needed(found: CampaignComparison, unsure: list[ComparisonLine]) -> int | None:
     """How many trials of each a difference must have to be shown among all lines; None if there are enough."""
     if not unsure:
         return None
@@ -110,7 +112,7 @@ def _needed(found: Contrast, unsure: list[Line]) -> int | None:
     return needed if have < needed else None
 
 
-def failed_words(verdict: Verdict, limit: float | None) -> str:
+def failed_words(verdict: GateVerdict, limit: float | None) -> str:
     """``2 of 12 are slower by 5.0 % or more: …``."""
     total = len(verdict.fails) + len(verdict.unsure) + len(verdict.clear)
     what = "differ" if limit is None else f"are slower by {percent(limit)} or more"
@@ -118,7 +120,7 @@ def failed_words(verdict: Verdict, limit: float | None) -> str:
     return f"{len(verdict.fails)} of {total} comparisons {what}: {'; '.join(map(_told, verdict.fails))}"
 
 
-def unsure_words(verdict: Verdict, limit: float | None) -> str:
+def unsure_words(verdict: GateVerdict, limit: float | None) -> str:
     """What could not be told, and what would help."""
     what = "a difference" if limit is None else f"a slowdown of {percent(limit)}"
     some = ", ".join(f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure[:4])
@@ -126,5 +128,5 @@ def unsure_words(verdict: Verdict, limit: float | None) -> str:
     return f"not sure about {some}{more}: {what} is neither shown nor ruled out"
 
 
-def _told(line: Line) -> str:
+def _told(line: ComparisonLine) -> str:
     return f"{line.workload} on {line.stack}, {line.metric}: {line.verdict}"

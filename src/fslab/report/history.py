@@ -12,12 +12,12 @@ from typing import Any
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.cell import Cell
 from fslab.machine import facts
-from fslab.machine._differences import Circumstances
+from fslab.machine.differences import Circumstances
 from fslab.record import Metric, TrialRecord
-from fslab.report.contrast import change_of, each_once, figures_of, metrics_for
-from fslab.report.contrast_lines import change_words, values_of
-from fslab.report.contrast_model import FactChange
-from fslab.report.history_model import Change, History, Point, Series, Step
+from fslab.report.campaign_comparison import change_of, each_once, figures_of, metrics_for
+from fslab.report.campaign_comparison_lines import change_words, values_of
+from fslab.report.campaign_comparison_model import FactChange
+from fslab.report.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.report.model import Span
 from fslab.stats.changes import change_points
 from fslab.stats.compare import compare_ratio
@@ -94,15 +94,15 @@ def _series(
     cell: Cell,
     metric: Metric,
     measured: Past,
-    steps: Mapping[str, Step],
-) -> Series:
+    steps: Mapping[str, HistoryStep],
+) -> HistorySeries:
     points = []
     for campaign, trials in measured:
         same = _same(cell, campaign.cells)
         values = [] if same is None else list(values_of(trials, same, metric.name).values())
         if values:
             points.append(_point(campaign, values))
-    return Series(
+    return HistorySeries(
         stack=cell.stack.name,
         workload=cell.workload.name,
         cache=cell.cache.value,
@@ -114,11 +114,11 @@ def _series(
     )
 
 
-def _point(campaign: Campaign, values: Sequence[float]) -> Point:
+def _point(campaign: Campaign, values: Sequence[float]) -> HistoryPoint:
     estimate = median_interval(values, coverage=MEDIAN_COVERAGE)
     if estimate.median is None:
         raise ValueError("a point has values")
-    return Point(
+    return HistoryPoint(
         campaign=campaign.id, created=campaign.created, median=estimate.median, n=len(values),
         interval=_span(estimate.interval),
     )  # fmt: skip
@@ -131,8 +131,11 @@ def _span(interval: Any) -> Span | None:
 
 
 def _changes(
-    points: Sequence[Point], metric: Metric, campaigns: Sequence[Campaign], steps: Mapping[str, Step]
-) -> list[Change]:
+    points: Sequence[HistoryPoint],
+    metric: Metric,
+    campaigns: Sequence[Campaign],
+    steps: Mapping[str, HistoryStep],
+) -> list[LevelChange]:
     """Each with the ratio of the levels on both sides of it."""
     medians = [point.median for point in points]
     found = change_points(medians, alpha=ALPHA, least=LEAST)
@@ -147,7 +150,7 @@ def _changes(
         before, since = points[change.index - 1].campaign, points[change.index].campaign
         ratio, interval = estimate.ratio, _span(estimate.interval)
         changes.append(
-            Change(
+            LevelChange(
                 since=since, before=before, ratio=ratio, interval=interval, p_value=change.p_value,
                 facts=_changed_between(before, since, campaigns, steps),
                 words=change_words(ratio, interval, metric.unit, metric.better),
@@ -157,7 +160,7 @@ def _changes(
 
 
 def _changed_between(
-    before: str, since: str, campaigns: Sequence[Campaign], steps: Mapping[str, Step]
+    before: str, since: str, campaigns: Sequence[Campaign], steps: Mapping[str, HistoryStep]
 ) -> tuple[FactChange, ...]:
     """A series may lack campaigns that lie between its points: their steps count as well."""
     ids = [campaign.id for campaign in campaigns]
@@ -165,15 +168,17 @@ def _changed_between(
     return tuple(fact for name in between if name in steps for fact in steps[name].facts)
 
 
-def _steps(campaigns: Sequence[Campaign], trials: Mapping[str, Sequence[TrialRecord]]) -> dict[str, Step]:
+def _steps(
+    campaigns: Sequence[Campaign], trials: Mapping[str, Sequence[TrialRecord]]
+) -> dict[str, HistoryStep]:
     """By the later campaign: the facts of all weights that changed since the one before it."""
-    found: dict[str, Step] = {}
+    found: dict[str, HistoryStep] = {}
     known = {campaign.id: _circumstances(campaign, trials[campaign.id]) for campaign in campaigns}
     for one, two in pairwise(campaigns):
         differing = facts.differing(known[one.id], known[two.id])
         changed = tuple(change_of(each, ()) for each in differing if each.known)
         if changed:
-            found[two.id] = Step(before=one.id, after=two.id, facts=changed)
+            found[two.id] = HistoryStep(before=one.id, after=two.id, facts=changed)
     return found
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from fslab.cell import Frozen
-from fslab.report.contrast_model import FactChange
+from fslab.report.campaign_comparison_model import FactChange
 from fslab.report.model import Span
 from fslab.units import Direction, Unit
 
 
-class Point(Frozen):
+class HistoryPoint(Frozen):
     """One figure of one campaign: the median of its ``n`` sound trials, and that median's interval."""
 
     campaign: str
@@ -20,7 +20,7 @@ class Point(Frozen):
     n: int
 
 
-class Change(Frozen):
+class LevelChange(Frozen):
     """A change of level: ``since`` is the first campaign after it, ``before`` the last one before.
 
     ``ratio`` is the later level ÷ the earlier one, with an interval of the campaigns' medians (None with fewer
@@ -36,7 +36,7 @@ class Change(Frozen):
     words: str
 
 
-class Series(Frozen):
+class HistorySeries(Frozen):
     """One metric of one cell over the campaigns that have it."""
 
     stack: str
@@ -45,11 +45,11 @@ class Series(Frozen):
     metric: str
     unit: Unit
     better: Direction
-    points: tuple[Point, ...]
-    changes: tuple[Change, ...]
+    points: tuple[HistoryPoint, ...]
+    changes: tuple[LevelChange, ...]
 
 
-class Step(Frozen):
+class HistoryStep(Frozen):
     """Facts that changed between two neighbouring campaigns."""
 
     before: str
@@ -64,8 +64,8 @@ class History(Frozen):
     study: str
     machine: str | None
     campaigns: tuple[str, ...]
-    series: tuple[Series, ...]
-    steps: tuple[Step, ...]
+    series: tuple[HistorySeries, ...]
+    steps: tuple[HistoryStep, ...]
     elsewhere: int
     former: int
     enough: int

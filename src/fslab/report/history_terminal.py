@@ -8,8 +8,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.report.contrast_terminal import difference_lines, wrapped
-from fslab.report.history_model import Change, History, Point, Series
+from fslab.report.campaign_comparison_terminal import difference_lines, wrapped
+from fslab.report.history_model import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.units import Direction, format_value
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -45,7 +45,7 @@ def curve(values: Sequence[float]) -> str:
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in values)
 
 
-def _series(series: Series, enough: int, *, listed: bool, width: int) -> Iterator[RenderableType]:
+def _series(series: HistorySeries, enough: int, *, listed: bool, width: int) -> Iterator[RenderableType]:
     arrow = " ↓" if series.better is Direction.LOWER else ""
     name = f"{series.workload} on {series.stack} ({series.cache}), {series.metric.replace('_', ' ')}{arrow}"
     yield wrapped(name, width, style="bold")
@@ -66,7 +66,7 @@ def _campaigns(count: int) -> str:
     return f"{count} campaign{'s' * (count != 1)}"
 
 
-def _points(series: Series) -> Table:
+def _points(series: HistorySeries) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     since = {change.since for change in series.changes}
     for number in range(4):
@@ -79,7 +79,7 @@ def _points(series: Series) -> Table:
     return table
 
 
-def _interval(point: Point, series: Series) -> str:
+def _interval(point: HistoryPoint, series: HistorySeries) -> str:
     trials = f"{point.n} trials" if point.n > 1 else "1 trial"
     if point.interval is None:
         return trials
@@ -87,7 +87,7 @@ def _interval(point: Point, series: Series) -> str:
     return f"{low} – {high}, {trials}"
 
 
-def _change(change: Change) -> str:
+def _change(change: LevelChange) -> str:
     changed = ", ".join(difference_lines(change.facts))
     with_it = f", {changed} changed between them" if changed else ", no known fact changed with it"
     return f"since {change.since}: {change.words}{with_it}"

@@ -11,8 +11,8 @@ from typing import Any
 from fslab.cell import Cell, MachineSpec, shown
 from fslab.errors import UsageError
 from fslab.machine import facts
-from fslab.machine._differences import Difference, between
-from fslab.machine._fact import Group
+from fslab.machine.differences import Difference, between
+from fslab.machine.fact import FactGroup
 
 PLACES = frozenset({"path", "image", "directory"})
 
@@ -145,7 +145,7 @@ def _between(a: Cell, b: Cell, by: By) -> tuple[Difference, ...]:
     return tuple(each for group in left for each in between(group, left[group], right[group]))
 
 
-def _parts(cell: Cell, by: By) -> dict[Group, dict[str, Any]]:
+def _parts(cell: Cell, by: By) -> dict[FactGroup, dict[str, Any]]:
     """What a cell is made of, by the group that a difference in it belongs to."""
     covered = facts.tuned_by()
     study: dict[str, Any] = {
@@ -155,7 +155,7 @@ def _parts(cell: Cell, by: By) -> dict[Group, dict[str, Any]]:
         "fresh": cell.fresh.value,
         **{f"tuning.{name}": value for name, value in cell.tuning.items() if name not in covered},
     }
-    parts = {Group.STUDY: study, Group.DEVICE: {}, Group.KERNEL: {}}
+    parts = {FactGroup.STUDY: study, FactGroup.DEVICE: {}, FactGroup.KERNEL: {}}
     if by is By.WORKLOAD:
         return parts
     stack = cell.stack
@@ -164,8 +164,8 @@ def _parts(cell: Cell, by: By) -> dict[Group, dict[str, Any]]:
     study |= {"geometry": stack.geometry.value}
     study |= {f"layout.{name}": value for name, value in sorted(stack.layout_options.items())}
     for name, value in sorted(stack.medium.options.items()):
-        parts[Group.DEVICE if name in PLACES else Group.STUDY][f"medium.{name}"] = value
+        parts[FactGroup.DEVICE if name in PLACES else FactGroup.STUDY][f"medium.{name}"] = value
     if by is By.STACK:
         machine = stack.machine.model_dump(exclude_none=True)
-        parts[Group.KERNEL] |= {f"machine.{name}": value for name, value in machine.items()}
+        parts[FactGroup.KERNEL] |= {f"machine.{name}": value for name, value in machine.items()}
     return parts

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.groups import Group, groups, metrics_of
+from fslab.analysis.interim import COVERAGE
 from fslab.analysis.labels import stack_lines
-from fslab.analysis.look import COVERAGE
 from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord

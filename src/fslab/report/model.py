@@ -28,7 +28,7 @@ class Mark(StrEnum):
     NONE = "none"
 
 
-class Verdict(StrEnum):
+class ComparisonVerdict(StrEnum):
     """What a comparison shows."""
 
     DIFFERS = "differs"
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
     NO_RATIO = "no_ratio"
 
 
-class Stack(Frozen):
+class StackColumn(Frozen):
     """One column. ``lines``: its label, the file system first, then only what tells it from the others."""
 
     id: str
@@ -101,7 +101,7 @@ class Comparison(Frozen):
 
     numerator: str
     denominator: str
-    verdict: Verdict
+    verdict: ComparisonVerdict
     ratio: float | None
     interval: Span | None
     p_value: float | None
@@ -141,7 +141,7 @@ class Row(Frozen):
     words: str
 
 
-class Place(Frozen):
+class NotePlace(Frozen):
     """How many of the trials of one stack and workload a note is about."""
 
     workload: str
@@ -163,7 +163,7 @@ class Note(Frozen):
     summary: str | None = None
     message: str
     hint: str | None
-    places: tuple[Place, ...]
+    places: tuple[NotePlace, ...]
 
     @property
     def trials(self) -> int:
@@ -189,7 +189,7 @@ class Counts(Frozen):
     impossible: int = 0
 
 
-class Guest(Frozen):
+class GuestSummary(Frozen):
     """A kind of guest that trials ran in: the machine's type, its kernel, CPUs and memory."""
 
     machine: str
@@ -215,12 +215,12 @@ class Report(Frozen):
     cpu: str | None
     cpus: int | None
     memory_bytes: int | None
-    guests: tuple[Guest, ...] = ()
+    guests: tuple[GuestSummary, ...] = ()
     media: tuple[str, ...]
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()
     coverage: float
     counts: Counts
-    stacks: tuple[Stack, ...]
+    stacks: tuple[StackColumn, ...]
     rows: tuple[Row, ...]
     notes: tuple[Note, ...]

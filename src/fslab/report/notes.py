@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fslab.analysis.soundness import is_failed, is_invalid
+from fslab.analysis.usability import is_failed, is_invalid
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
-from fslab.report.model import Note, Place
+from fslab.report.model import Note, NotePlace
 from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.campaign import Found
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
@@ -32,7 +32,7 @@ class _Reason:
 @dataclass(kw_only=True, slots=True)
 class _Entry:
     reason: _Reason
-    places: dict[tuple[str, str], Place] = field(default_factory=dict)
+    places: dict[tuple[str, str], NotePlace] = field(default_factory=dict)
 
 
 class NoteBook:
@@ -63,7 +63,7 @@ class NoteBook:
             self._entries.setdefault(reason.key, _Entry(reason=reason))
             counts[reason.key] = len(trials)
         for key, count in counts.items():
-            place = Place(workload=workload, stack=self._labels[stack], count=count, of=len(trials))
+            place = NotePlace(workload=workload, stack=self._labels[stack], count=count, of=len(trials))
             self._entries[key].places[(workload, stack)] = place
         order = list(self._entries)
         return tuple(sorted(order.index(key) + 1 for key in counts))

@@ -9,51 +9,54 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.groups import headline_metrics
-from fslab.report import contrast
+from fslab.report import campaign_comparison
 from fslab.report.page import assemble
-from fslab.report.page.assemble import BRIEF_FROM, Source
+from fslab.report.page.assemble import BRIEF_FROM, CampaignSource
 from fslab.report.page.compare import comparison
-from fslab.report.page.model import Claim, Comparison, Page, Statement
+from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Voices:
+class Annotations:
     """Who says why, and who judges claims: they know more than a report may."""
 
-    statements: Callable[[Campaign, Store], tuple[Statement, ...]] = lambda _campaign, _store: ()
-    claims: Callable[[Campaign, Store], tuple[Claim, ...]] = lambda _campaign, _store: ()
+    statements: Callable[[Campaign, Store], tuple[PageStatement, ...]] = lambda _campaign, _store: ()
+    claims: Callable[[Campaign, Store], tuple[PageClaim, ...]] = lambda _campaign, _store: ()
 
 
-def page(campaigns: Sequence[Campaign], store: Store, voices: Voices) -> Page:
+def page(campaigns: Sequence[Campaign], store: Store, annotations: Annotations) -> Page:
     """The page of campaigns: each of them, and each compared with the first."""
-    sources = [source(campaign, store, voices) for campaign in campaigns]
+    sources = [source(campaign, store, annotations) for campaign in campaigns]
     return assemble.page(sources, comparisons(sources))
 
 
-def source(campaign: Campaign, store: Store, voices: Voices) -> Source:
+def source(campaign: Campaign, store: Store, annotations: Annotations) -> CampaignSource:
     """A campaign with its trials; of very many only what a brief page shows is read."""
     if store.count(campaign.id) <= BRIEF_FROM:
-        return Source(
+        return CampaignSource(
             campaign=campaign,
             trials=store.trials(campaign.id, raw=True, known=campaign.cells),
-            statements=voices.statements(campaign, store),
-            claims=voices.claims(campaign, store),
+            statements=annotations.statements(campaign, store),
+            claims=annotations.claims(campaign, store),
         )
     works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
     named = {metric.name for work in works for metric in headline_metrics(work)}
-    return Source(
+    return CampaignSource(
         campaign=campaign,
         trials=store.trials(campaign.id, only=named or None, known=campaign.cells),
-        claims=voices.claims(campaign, store),
+        claims=annotations.claims(campaign, store),
     )
 
 
-def comparisons(sources: Sequence[Source]) -> list[Comparison]:
+def comparisons(sources: Sequence[CampaignSource]) -> list[PageComparison]:
     """Each campaign compared with the first one; what differs between them is shown, not refused."""
     if len(sources) < 2:
         return []
-    sides = [contrast.Results.of_campaign(each.campaign, each.trials) for each in sources]
-    found = [contrast.contrast(sides[0], other, allowed=[contrast.ALL]) for other in sides[1:]]
+    sides = [campaign_comparison.Results.of_campaign(each.campaign, each.trials) for each in sources]
+    found = [
+        campaign_comparison.compare_results(sides[0], other, allowed=[campaign_comparison.ALL])
+        for other in sides[1:]
+    ]
     return [comparison(each, f"compare-{number}") for number, each in enumerate(found, start=1) if each.lines]

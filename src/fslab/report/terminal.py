@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.report import cells
-from fslab.report.model import Mark, Note, Place, Report, Row, Stack
-from fslab.report.tall import tall_tables, width_of
+from fslab.report.model import Mark, Note, NotePlace, Report, Row, StackColumn
+from fslab.report.narrow_tables import tall_tables, width_of
 from fslab.report.words import SEVERITY_WORD, ranking_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_size
@@ -150,7 +150,7 @@ def _in_full(note: Note) -> str:
     return f"{_head(note)}: {message}{where}{hint}"
 
 
-def _place(place: Place) -> str:
+def _place(place: NotePlace) -> str:
     return f"{place.count} of {place.of} on {place.stack}, {place.workload}"
 
 
@@ -169,7 +169,7 @@ def _options(report: Report) -> Iterator[str]:
             yield f"{stack.label}: {', '.join(told)}"
 
 
-def _nondefault(stack: Stack) -> Iterator[str]:
+def _nondefault(stack: StackColumn) -> Iterator[str]:
     if stack.mkfs_options:
         yield f"mkfs {stack.mkfs_options}"
     if stack.mount_options not in {"", "defaults"}:

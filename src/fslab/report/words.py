@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from fslab.report.model import Comparison, Rank, Verdict
+from fslab.report.model import Comparison, ComparisonVerdict, Rank
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
@@ -32,12 +32,14 @@ def row_words(
     """
     if leader is None:
         return "no usable trial"
-    by_verdict = {verdict: [item for item in comparisons if item.verdict is verdict] for verdict in Verdict}
+    by_verdict = {
+        verdict: [item for item in comparisons if item.verdict is verdict] for verdict in ComparisonVerdict
+    }
     parts = [
-        *_differences(leader, better, by_verdict[Verdict.DIFFERS]),
-        *_not_seen(leader, by_verdict[Verdict.NOT_SEEN]),
-        *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
-        *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
+        *_differences(leader, better, by_verdict[ComparisonVerdict.DIFFERS]),
+        *_not_seen(leader, by_verdict[ComparisonVerdict.NOT_SEEN]),
+        *_too_few(leader, by_verdict[ComparisonVerdict.TOO_FEW]),
+        *map(_no_ratio, by_verdict[ComparisonVerdict.NO_RATIO]),
         *([f"{listed(missing)}: no usable trial"] if missing else []),
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
@@ -127,7 +129,7 @@ def _no_ratio(item: Comparison) -> str:
 
 def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     """Which differences do not survive Holm's correction over the row."""
-    seen = [item for item in comparisons if item.verdict is Verdict.DIFFERS]
+    seen = [item for item in comparisons if item.verdict is ComparisonVerdict.DIFFERS]
     unsure = [item for item in seen if not item.holds_together]
     if not unsure:
         return []
@@ -164,7 +166,7 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _far(item: Comparison) -> bool:
-    return item.verdict is Verdict.DIFFERS and is_far(item.ratio, item.of_medians)
+    return item.verdict is ComparisonVerdict.DIFFERS and is_far(item.ratio, item.of_medians)
 
 
 def is_far(ratio: float | None, of_medians: float | None) -> bool:

@@ -18,8 +18,8 @@ from fslab.errors import FslabError, StoreError, UsageError
 from fslab.report import sources
 from fslab.report.page import render
 from fslab.serve.bounds import Bounded
+from fslab.serve.events import events, state_of
 from fslab.serve.guard import Access, Guard
-from fslab.serve.news import events, state_of
 from fslab.store.store import Store
 
 KEPT = 8  # pages that are not made again while their campaigns stand still
@@ -33,7 +33,7 @@ class Pages:
     url: str | None
     is_running: Callable[[str], bool]
     kept: Path
-    voices: sources.Voices
+    annotations: sources.Annotations
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
     making: Lock = field(default_factory=Lock)
 
@@ -81,10 +81,10 @@ class Pages:
                 found = self.made.get(key)
                 if found is None:
                     alone = len(campaigns) == 1 and states[0].running
-                    live = render.Live(
+                    live = render.LivePage(
                         home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None
                     )
-                    found = render.html(sources.page(campaigns, store, self.voices), live, self.kept)
+                    found = render.html(sources.page(campaigns, store, self.annotations), live, self.kept)
                     while len(self.made) >= KEPT:
                         self.made.pop(next(iter(self.made)))
                     self.made[key] = found
@@ -92,10 +92,14 @@ class Pages:
 
 
 def application(
-    url: str | None, access: Access, is_running: Callable[[str], bool], kept: Path, voices: sources.Voices
+    url: str | None,
+    access: Access,
+    is_running: Callable[[str], bool],
+    kept: Path,
+    annotations: sources.Annotations,
 ) -> Starlette:
     """``is_running``: whether a process runs the campaign of an id; ``kept``: see ``render.library``."""
-    pages = Pages(url=url, is_running=is_running, kept=kept, voices=voices)
+    pages = Pages(url=url, is_running=is_running, kept=kept, annotations=annotations)
     app = Starlette(
         routes=[
             Route("/", pages.listing),

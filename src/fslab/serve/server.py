@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import uvicorn
 from starlette.types import ASGIApp
 
-from fslab.report.sources import Voices
+from fslab.report.sources import Annotations
 from fslab.serve import bounds
 from fslab.serve.app import application
 from fslab.serve.guard import Access
@@ -19,7 +19,7 @@ BACKLOG = 2048
 
 def run(
     url: str | None, *, host: str, port: int, names: Sequence[str], is_running: Callable[[str], bool],
-    announce: Callable[[str], object], voices: Voices,
+    announce: Callable[[str], object], annotations: Annotations,
 ) -> None:  # fmt: skip
     """Serve until a signal; OSError if the address cannot be listened on."""
     access = Access.of(host, names)
@@ -34,7 +34,7 @@ def run(
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
-        server(application(url, access, is_running, paths.cache(), voices)).run(sockets=[listening])
+        server(application(url, access, is_running, paths.cache(), annotations)).run(sockets=[listening])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:

@@ -20,7 +20,7 @@ from fslab.stats.interval import Interval
 INDEPENDENCE_LEAST = 20
 
 
-class Method(StrEnum):
+class ComparisonMethod(StrEnum):
     """What made an interval."""
 
     PAIRED_T = "paired_t"
@@ -48,7 +48,7 @@ class RatioEstimate:
     p_value: float | None
     reason: Reason | None
     needed: int
-    method: Method = Method.RANK_SUM
+    method: ComparisonMethod = ComparisonMethod.RANK_SUM
     coverage: float = 0.95
     widening: float = 1.0
 

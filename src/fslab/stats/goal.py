@@ -20,7 +20,7 @@ _MOST = 1_000_000
 Name = TypeVar("Name", bound=Hashable)
 
 
-class State(StrEnum):
+class ComparisonState(StrEnum):
     """What one comparison says, the first that is true of it."""
 
     A_LARGER = "a_larger"
@@ -32,7 +32,7 @@ class State(StrEnum):
     @property
     def decided(self) -> bool:
         """Whether it is known which side is larger."""
-        return self in {State.A_LARGER, State.B_LARGER}
+        return self in {ComparisonState.A_LARGER, ComparisonState.B_LARGER}
 
 
 class Goal(StrEnum):
@@ -50,20 +50,20 @@ class Compared(Generic[Name]):
     estimate: RatioEstimate
 
 
-def state_of(estimate: RatioEstimate, *, precision: float) -> State:
+def state_of(estimate: RatioEstimate, *, precision: float) -> ComparisonState:
     """Decided when the interval leaves out 1; equivalent when all of it lies within a factor 1 + ``precision``
     of 1; precise when its half-width on logarithms is at most log(1 + ``precision``); else open.
     """  # fmt: skip
     interval = estimate.interval
     if interval is None:
-        return State.OPEN
+        return ComparisonState.OPEN
     if interval.low > 1:
-        return State.A_LARGER
+        return ComparisonState.A_LARGER
     if interval.high < 1:
-        return State.B_LARGER
+        return ComparisonState.B_LARGER
     if _equivalent(estimate, precision):
-        return State.EQUIVALENT
-    return State.PRECISE if is_precise(estimate, precision=precision) else State.OPEN
+        return ComparisonState.EQUIVALENT
+    return ComparisonState.PRECISE if is_precise(estimate, precision=precision) else ComparisonState.OPEN
 
 
 def is_precise(estimate: RatioEstimate, *, precision: float) -> bool:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from fslab.stats.compare import Method, RatioEstimate, compare_ratio, no_ratio, unfit
+from fslab.stats.compare import ComparisonMethod, RatioEstimate, compare_ratio, no_ratio, unfit
 from fslab.stats.interval import Interval
 from fslab.stats.signed_rank import signed_rank_cut
 
@@ -67,12 +67,12 @@ def _located(differences: Sequence[float], coverage: float, *, ranks: bool) -> R
 
     sample = np.array([differences])
     found = locate(sample, coverage, ranks=ranks)
-    method = Method.SIGNED_RANK if ranks else Method.PAIRED_T
+    method = ComparisonMethod.SIGNED_RANK if ranks else ComparisonMethod.PAIRED_T
     return RatioEstimate(
         n_a=len(differences), n_b=len(differences), ratio=exp(found.center[0]),
         interval=Interval(low=exp(found.low[0]), high=exp(found.high[0]), coverage=found.coverage),
         p_value=float(p_values(sample, found, ranks=ranks)[0]), reason=None, needed=PAIRS_LEAST,
-        method=Method.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
+        method=ComparisonMethod.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
         widening=float(found.widening[0]),
     )  # fmt: skip
 

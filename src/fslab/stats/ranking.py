@@ -16,7 +16,7 @@ Winners = Mapping[tuple[str, str], str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class RankPlace:
     """A place and those who share it. ``ahead``: pairs among them (first, second) that can be told apart."""
 
     rank: int
@@ -29,7 +29,7 @@ class Place:
         return len(self.labels) > 1
 
 
-def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) -> tuple[Place, ...]:
+def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) -> tuple[RankPlace, ...]:
     """Places as in sports: those who share one count, the next is as many further down (1, 2=, 2=, 4).
 
     ``winners`` maps a pair, in either order, to the one shown better, or None; a pair that is missing cannot be
@@ -38,17 +38,17 @@ def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) ->
     decided stand in ``ahead``. Order within a place: more won than lost, then the better value.
     """
     order = _order(values, winners, better)
-    places: list[Place] = []
+    places: list[RankPlace] = []
     begin = 0
     for end in range(1, len(order) + 1):
         above, below = order[begin:end], order[end:]
         if all(_winner(winners, x, y) == x for x in above for y in below):
-            places.append(Place(rank=begin + 1, labels=tuple(above), ahead=_ahead(above, winners)))
+            places.append(RankPlace(rank=begin + 1, labels=tuple(above), ahead=_ahead(above, winners)))
             begin = end
     return tuple(places)
 
 
-def describe(places: Sequence[Place]) -> str:
+def describe(places: Sequence[RankPlace]) -> str:
     """``1. XFS · 2.= ext4, btrfs``."""
     return " · ".join(
         f"{place.rank}.{'=' if place.tied else ''} {', '.join(place.labels)}" for place in places

@@ -20,7 +20,7 @@ def print_nothing(text: str) -> None:
     """Where nobody is there to be told."""
 
 
-class Journal(Protocol):
+class UndoJournal(Protocol):
     """What must be undone after a crash. An entry is on disk before the thing it names exists."""
 
     def will_create(self, kind: str, target: str) -> str:
@@ -39,7 +39,7 @@ class Stripe:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BlockDevice:
+class StackDevice:
     """One block device to make a file system on.
 
     ``discard``: whether mkfs may discard (never on image media: it would punch the image full of holes).
@@ -60,7 +60,7 @@ class BlockDevice:
 
 
 @dataclass(kw_only=True, slots=True)
-class Site:
+class Workspace:
     """Where a campaign builds: its own directories, its journal, and the commands it ran so far.
 
     ``runtime`` holds mount points (a tmpfs on most machines), ``images`` the image files of loop media.
@@ -73,13 +73,13 @@ class Site:
     campaign: str
     runtime: Path
     images: Path
-    journal: Journal
+    journal: UndoJournal
     wipe: frozenset[str] = frozenset()
     commands: list[Command] = field(default_factory=list)
     exit: ExitStack = field(default_factory=ExitStack)
     media: dict[str, Any] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
-    attached: Mapping[str, BlockDevice] | None = None
+    attached: Mapping[str, StackDevice] | None = None
     tell: Callable[[str], None] = print_nothing
 
     def run(

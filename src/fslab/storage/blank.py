@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _State:
+class _DeviceState:
     """Which disk it was, and how much had been written to it."""
 
     number: str
@@ -35,7 +35,7 @@ class _State:
     written: tuple[str, ...]
 
 
-_proved: dict[str, _State] = {}
+_proved: dict[str, _DeviceState] = {}
 """Devices that this process has read whole, and their state before."""
 
 
@@ -114,7 +114,7 @@ def _blank(content: bytes) -> bool:
     return all(any(piece == blank[: len(piece)] for blank in BLANKS) for piece in pieces)
 
 
-def _state(device: Path) -> _State | None:
+def _state(device: Path) -> _DeviceState | None:
     """None where the kernel does not count what is written, or does not tell which disk it is."""
     block = sysfs.block_directory(device)
     disk = block.parent if (block / "partition").exists() else block
@@ -123,4 +123,4 @@ def _state(device: Path) -> _State | None:
         return None
     # Documentation/block/stat.rst: sectors written, sectors discarded. Not the requests: a flush is one of them.
     written = (counts[6], counts[13])
-    return _State(number=sysfs.device_number(device), sequence=sequence, written=written)
+    return _DeviceState(number=sysfs.device_number(device), sequence=sequence, written=written)

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from fslab.errors import NoSpaceError, UnsafeError
-from fslab.storage import Site
+from fslab.storage import Workspace
 from fslab.system import memory
 from fslab.units import format_size
 
@@ -49,20 +49,20 @@ def check_memory(size_bytes: int) -> None:
         )  # fmt: skip
 
 
-def create(path: Path, size_bytes: int, site: Site) -> tuple[int, int]:
+def create(path: Path, size_bytes: int, workspace: Workspace) -> tuple[int, int]:
     """Write a new image of ``size_bytes`` and flush it; journalled first, removed when the campaign ends.
 
     Returns its device and inode number.
     """
     if os.path.lexists(path):  # checked before the journal may claim that the file is ours
         raise UnsafeError("there is a file of this name already, not overwritten", where=str(path))
-    entry = site.journal.will_create("image", str(path))
+    entry = workspace.journal.will_create("image", str(path))
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError:  # somebody else's of this name came between: it is not ours, and nothing removes it
-        site.journal.undone(entry)
+        workspace.journal.undone(entry)
         raise
-    site.exit.callback(_remove, path, site, entry)
+    workspace.exit.callback(_remove, path, workspace, entry)
     try:
         _fill(descriptor, size_bytes)
         made = os.fstat(descriptor)
@@ -93,6 +93,6 @@ def _fill(descriptor: int, size_bytes: int) -> None:
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _remove(path: Path, site: Site, entry: str) -> None:
+def _remove(path: Path, workspace: Workspace, entry: str) -> None:
     path.unlink(missing_ok=True)
-    site.journal.undone(entry)
+    workspace.journal.undone(entry)

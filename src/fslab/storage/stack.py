@@ -14,7 +14,7 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
-from fslab.storage import BlockDevice, Site, images, making
+from fslab.storage import StackDevice, Workspace, commands, images
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -37,11 +37,11 @@ class Stack:
     count as the bytes they are. ``place`` is what is known of where an existing directory lies.
     """
 
-    site: Site
+    workspace: Workspace
     spec: StackSpec
     work: Path
     filesystem: str
-    device: BlockDevice | None = None
+    device: StackDevice | None = None
     driver: FileSystem | None = None
     plan: LayoutPlan | None = None
     target: Path | None = None
@@ -68,7 +68,7 @@ class Stack:
     def look(self) -> Callable[[], None]:
         """What to look at while a workload runs: where its reports are, and an existing directory, have no bound of
         their own, as our media have. It raises NoSpaceError when what others share is used up, or the memory below."""
-        shared = [self.site.runtime] if self.target else [self.site.runtime, self.work]
+        shared = [self.workspace.runtime] if self.target else [self.workspace.runtime, self.work]
         left_bytes = (memory.total_bytes() or 0) // LEFT_OVER
         in_memory = any(memory.holds(place) for place in shared)
 
@@ -83,8 +83,8 @@ class Stack:
     def mount(self) -> None:
         """Mount it (again)."""
         if self.plan and self.device and self.target:
-            argv = making.mount_argv(self.spec, self.plan, str(self.device.path), str(self.target))
-            self.site.run("mount", argv, failure=MountError)
+            argv = commands.mount_argv(self.spec, self.plan, str(self.device.path), str(self.target))
+            self.workspace.run("mount", argv, failure=MountError)
 
     def unmount(self) -> bool:
         """Unmount it and keep the device; False where there is nothing of ours to unmount."""
@@ -94,7 +94,7 @@ class Stack:
         return True
 
 
-def check(spec: StackSpec, site: Site) -> None:
+def check(spec: StackSpec, workspace: Workspace) -> None:
     """Raise if this stack cannot be built now. Changes nothing.
 
     It need not come from a study that was just checked: a campaign's store can be anybody's.
@@ -104,10 +104,10 @@ def check(spec: StackSpec, site: Site) -> None:
     disks = layout.disks(layout.parse_options(spec.layout_options))
     medium = MEDIA.get(spec.medium.type)
     if spec.machine.type != "host":
-        medium.check_image(medium.parse_options(spec.medium.options), site, disks=disks)
+        medium.check_image(medium.parse_options(spec.medium.options), workspace, disks=disks)
         return
     layout.check()
-    medium.check(medium.parse_options(spec.medium.options), site, disks=disks)
+    medium.check(medium.parse_options(spec.medium.options), workspace, disks=disks)
 
 
 def _check_spec(spec: StackSpec) -> None:
@@ -119,13 +119,13 @@ def _check_spec(spec: StackSpec) -> None:
     try:
         driver.check_mkfs_options(spec.mkfs_options)
         driver.check_mount_options(spec.mount_options)
-        making.check(spec)
+        commands.check(spec)
     except ValueError as error:
         raise UsageError(str(error), where=spec.name) from error
 
 
 def build(
-    spec: StackSpec, site: Site, undo: ExitStack, *, slot: str, make: bool, keep: bool = False
+    spec: StackSpec, workspace: Workspace, undo: ExitStack, *, slot: str, make: bool, keep: bool = False
 ) -> Stack:
     """Bring the stack up and mount it.
 
@@ -135,7 +135,7 @@ def build(
     medium = MEDIA.get(spec.medium.type)
     options = medium.parse_options(spec.medium.options)
     if not medium.formatted:
-        return _on_directory(spec, site, medium.provide(options, site, slot, undo))
+        return _on_directory(spec, workspace, medium.provide(options, workspace, slot, undo))
     layout = LAYOUTS.get(spec.layout)
     layout_options = layout.parse_options(spec.layout_options)
     driver = FILESYSTEMS.get(spec.filesystem or "")
@@ -143,21 +143,23 @@ def build(
     disks = layout.disks(layout_options)
     slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
     provided = [
-        medium.provide(each, site, name, undo) if site.attached is None else site.attached[name]
+        medium.provide(each, workspace, name, undo)
+        if workspace.attached is None
+        else workspace.attached[name]
         for each, name in zip(medium.each(options, disks), slots, strict=True)
     ]
-    parts = [device for device in provided if isinstance(device, BlockDevice)]
-    device = layout.assemble(layout_options, parts, site, undo, make=make, keep=keep)
-    plan = making.layout_plan(spec, [str(part.path) for part in parts], site.campaign)
+    parts = [device for device in provided if isinstance(device, StackDevice)]
+    device = layout.assemble(layout_options, parts, workspace, undo, make=make, keep=keep)
+    plan = commands.layout_plan(spec, [str(part.path) for part in parts], workspace.campaign)
     if make:
-        argv = making.mkfs_argv(spec, plan, str(device.path), discard=device.discard)
-        site.run("mkfs", argv, failure=MkfsError)
+        argv = commands.mkfs_argv(spec, plan, str(device.path), discard=device.discard)
+        workspace.run("mkfs", argv, failure=MkfsError)
     told = {
         "geometry": spec.geometry.value,
-        "mkfs_told_of_stripes": making.geometry_options(spec, plan) or None,
+        "mkfs_told_of_stripes": commands.geometry_options(spec, plan) or None,
     }
     device = replace(device, facts={**device.facts, **told})
-    return _mounted(spec, site, device, parts, driver, plan, undo)
+    return _mounted(spec, workspace, device, parts, driver, plan, undo)
 
 
 def check_supported(driver: FileSystem, *, where: str) -> None:
@@ -176,19 +178,19 @@ def check_supported(driver: FileSystem, *, where: str) -> None:
 
 def _mounted(
     spec: StackSpec,
-    site: Site,
-    device: BlockDevice,
-    parts: list[BlockDevice],
+    workspace: Workspace,
+    device: StackDevice,
+    parts: list[StackDevice],
     driver: FileSystem,
     plan: LayoutPlan,
     undo: ExitStack,
 ) -> Stack:
-    target = site.runtime / "mnt"
-    entry = site.journal.will_create("mount", str(target))
-    undo.callback(_leave, target, site, entry)
+    target = workspace.runtime / "mnt"
+    entry = workspace.journal.will_create("mount", str(target))
+    undo.callback(_leave, target, workspace, entry)
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
-        site=site, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
+        workspace=workspace, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
         plan=plan, target=target, watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
     )  # fmt: skip
@@ -206,8 +208,8 @@ def _stripes(target: Path) -> dict[str, str] | None:
     return {name: value for name, _, value in options if name in STRIPES} or None
 
 
-def _on_directory(spec: StackSpec, site: Site, provided: BlockDevice | Path) -> Stack:
-    if isinstance(provided, BlockDevice):
+def _on_directory(spec: StackSpec, workspace: Workspace, provided: StackDevice | Path) -> Stack:
+    if isinstance(provided, StackDevice):
         raise TypeError(f"{spec.medium.type} says that it is not formatted but provides a device")
     mount = mounts.containing(provided)
     watched = (name,) if (name := _device_under(mount)) else ()
@@ -215,7 +217,12 @@ def _on_directory(spec: StackSpec, site: Site, provided: BlockDevice | Path) -> 
     if name:
         place |= sysfs.geometry_of((sysfs.SYS / "class/block" / name).resolve())
     return Stack(
-        site=site, spec=spec, work=provided, filesystem=mount.filesystem, watched=watched, place=place
+        workspace=workspace,
+        spec=spec,
+        work=provided,
+        filesystem=mount.filesystem,
+        watched=watched,
+        place=place,
     )
 
 
@@ -228,8 +235,8 @@ def _device_under(mount: mounts.Mount) -> str | None:
     return source.resolve().name if source.is_block_device() else None
 
 
-def _leave(target: Path, site: Site, entry: str) -> None:
+def _leave(target: Path, workspace: Workspace, entry: str) -> None:
     mounts.unmount(target)
     if target.exists():
         target.rmdir()
-    site.journal.undone(entry)
+    workspace.journal.undone(entry)

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from fslab.cell import Cell, Frozen
-from fslab.claims.written import Claim
+from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
 from fslab.stopping import Stopping
 

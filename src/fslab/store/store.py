@@ -19,7 +19,7 @@ from fslab.record import TrialRecord
 from fslab.store import queries
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.database import WRITING, believed, open_engine, place_of, store_url, translated
-from fslab.store.patience import Patience
+from fslab.store.retry import Patience
 
 LAST = "last"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
 from fslab.stopping import Until
-from fslab.storage import making
+from fslab.storage import commands
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -20,14 +20,14 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.study import claims, machines, matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
-from fslab.study.model import Medium, Stack, Workload
+from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
 from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import format_duration, format_size
 from fslab.workloads import REGISTRY as WORKLOADS
 
-Parts = tuple[Mapping[str, Stack], Mapping[str, Medium], Mapping[str, Workload]]
+Parts = tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, StudyWorkload]]
 
 
 def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -> None:
@@ -50,7 +50,7 @@ def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -
 class _StackCheck:
     """The checks of one entry under ``stacks``."""
 
-    stack: Stack
+    stack: StudyStack
     node: Node
     root: Node
     draft: Draft
@@ -162,7 +162,7 @@ def _check_until(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         mistakes.add(node.place, node.path, "there are no claims to be decided: write them under 'claims'")
 
 
-def _check_time(draft: Draft, workloads: dict[str, Workload], root: Node, mistakes: Mistakes) -> None:
+def _check_time(draft: Draft, workloads: dict[str, StudyWorkload], root: Node, mistakes: Mistakes) -> None:
     """A workload that is known to take longer than it may would be ended in every trial."""
     for name, workload in workloads.items():
         limit_s = workload.time_limit_s or draft.values.get("time_limit")
@@ -177,7 +177,7 @@ def _check_time(draft: Draft, workloads: dict[str, Workload], root: Node, mistak
                 mistakes.add(node.place, node.path, f"{what}{format_duration(limit_s)}: raise 'time_limit'")
 
 
-def _size(stack: Stack, media: dict[str, Medium]) -> int:
+def _size(stack: StudyStack, media: dict[str, StudyMedium]) -> int:
     mediums = sum(matrix.count(media[name].options) for name in stack.medium)
     layouts = sum(matrix.count(layout.options) for layout in stack.layout)
     variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
@@ -205,7 +205,7 @@ class _Use:
         layout = LAYOUTS.get(self.stack.layout)
         return layout.disks(layout.parse_options(self.stack.layout_options))
 
-    def check(self, workloads: dict[str, Workload]) -> None:
+    def check(self, workloads: dict[str, StudyWorkload]) -> None:
         """Layout, file system and geometry go together; all of it fits on the medium."""
         self._check_together()
         layout, planned = LAYOUTS.get(self.stack.layout), self.planned
@@ -232,7 +232,7 @@ class _Use:
 
     def _check_together(self) -> None:
         try:
-            making.check(self.stack)
+            commands.check(self.stack)
         except ValueError as error:
             geometry = str(error).startswith("geometry")
             self._add("geometry" if geometry else "layout", brief(str(error)))
@@ -263,7 +263,9 @@ class _Use:
         return f"and {medium} has {format_size(size_bytes)}{layout}"
 
 
-def _check_sharing(used: list[_Use], workloads: dict[str, Workload], stacks: dict[str, Stack]) -> None:
+def _check_sharing(
+    used: list[_Use], workloads: dict[str, StudyWorkload], stacks: dict[str, StudyStack]
+) -> None:
     """A device holds one file system at a time: one that is to last must have the device to itself."""
     tenants: dict[str, dict[str, tuple[_Use, Fresh]]] = defaultdict(dict)
     for use in used:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from fslab.cell import Cell
 from fslab.claims import check as language
+from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope
-from fslab.claims.written import Claim, Published
 from fslab.study import matrix
 from fslab.study.fields import is_mapping, keys_of, known_fields, read_keys
 from fslab.study.mistakes import Mistakes, suggestion
-from fslab.study.model import Medium, Stack, Workload
+from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
 from fslab.study.source import Node
 
 
@@ -48,7 +48,7 @@ def check(
     root: Node,
     claims: tuple[Claim, ...],
     published: Published | None,
-    parts: tuple[Mapping[str, Stack], Mapping[str, Medium], Mapping[str, Workload]],
+    parts: tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, StudyWorkload]],
     mistakes: Mistakes,
 ) -> None:
     """Note every claim that does not fit what the study measures."""
@@ -67,7 +67,7 @@ def check(
 
 
 def _cells(
-    stacks: Mapping[str, Stack], media: Mapping[str, Medium], workloads: Mapping[str, Workload]
+    stacks: Mapping[str, StudyStack], media: Mapping[str, StudyMedium], workloads: Mapping[str, StudyWorkload]
 ) -> list[Cell]:
     expanded = matrix.stack_specs(stacks, media)
     return [

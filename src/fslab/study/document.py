@@ -14,14 +14,14 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from fslab.claims.written import Claim, Published
+from fslab.claims.schema import Claim, Published
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import VFS_OPTIONS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import shipped
 from fslab.study.fields import adapter_of, keys_of
-from fslab.study.model import Layout, Medium, Stack, StudyFile, Workload
+from fslab.study.model import StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.workloads import REGISTRY as WORKLOADS
 
 HEAD = """\
@@ -67,15 +67,15 @@ def markdown() -> str:
         _table(keys_of(StudyFile, described=True)),
         FRESH,
         "## `media`: what the bytes lie on\n",
-        _table(keys_of(Medium, described=True)),
+        _table(keys_of(StudyMedium, described=True)),
         *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in MEDIA),
         "## `stacks`: what is compared\n",
-        _table(keys_of(Stack, described=True)),
+        _table(keys_of(StudyStack, described=True)),
         "## `layout` of a stack: how devices become one\n",
-        _table(keys_of(Layout, described=True)),
+        _table(keys_of(StudyLayout, described=True)),
         *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in LAYOUTS),
         "## `workloads`: what is run\n",
-        _table(keys_of(Workload, described=True)),
+        _table(keys_of(StudyWorkload, described=True)),
         *(_entry(f"tool: {name}", entry.summary, entry.Parameters) for name, entry in WORKLOADS),
         "## `claims`: what is claimed of the figures\n",
         "A list; the language of `that` is in [claims.md](claims.md).\n",
@@ -136,7 +136,7 @@ def _default(info: FieldInfo) -> str:
     default = info.get_default(call_default_factory=True)
     while isinstance(default, tuple) and len(default) == 1:
         default = default[0]
-    if isinstance(default, Layout):
+    if isinstance(default, StudyLayout):
         default = default.type
     if isinstance(default, Enum):
         default = default.value

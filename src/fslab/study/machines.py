@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from fslab.machine.kinds import AUTO, REGISTRY
 from fslab.study.mistakes import Mistakes, suggestion
-from fslab.study.model import Stack
+from fslab.study.model import StudyStack
 from fslab.study.source import Node
 
 
-def check(stack: Stack, node: Node, root: Node, mistakes: Mistakes) -> None:
+def check(stack: StudyStack, node: Node, root: Node, mistakes: Mistakes) -> None:
     """Note what is wrong with a stack's ``on``, ``kernel``, ``modules`` and ``guest_memory``.
 
     Each is shown where it was written: at the stack, or for all stacks at once at the top.
@@ -35,7 +35,7 @@ def check(stack: Stack, node: Node, root: Node, mistakes: Mistakes) -> None:
                 add(key, f"'{value}' is listed twice", number)
 
 
-def _check_guest(stack: Stack, add: Callable[[str, str], None]) -> None:
+def _check_guest(stack: StudyStack, add: Callable[[str, str], None]) -> None:
     for key in ("kernel", "modules", "guest_memory"):
         if getattr(stack, key) and set(stack.on) <= {"host"}:
             add(key, "has no effect: only a guest has it (on: uml, qemu)")

@@ -14,7 +14,7 @@ from math import prod
 
 from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec
 from fslab.names import short_word
-from fslab.study.model import Layout, Medium, Stack, Workload
+from fslab.study.model import StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.workloads import text_key
 
 Axes = Mapping[str, Sequence[Scalar]]
@@ -50,7 +50,7 @@ def varying(axes: Axes, point: Point) -> str:
     return ",".join(f"{key}={text(values[key])}" for key in axes if len(axes[key]) > 1)
 
 
-def workload_specs(name: str, workload: Workload) -> list[WorkloadSpec]:
+def workload_specs(name: str, workload: StudyWorkload) -> list[WorkloadSpec]:
     """A workload's combinations: ``randwrite[bs=4k]``, ``randwrite[bs=64k]``."""
     axes = workload.parameters
     return [
@@ -74,7 +74,7 @@ def with_texts(values: Mapping[str, Scalar], files: Mapping[str, Mapping[str, st
     return found
 
 
-def medium_specs(name: str, medium: Medium) -> list[MediumSpec]:
+def medium_specs(name: str, medium: StudyMedium) -> list[MediumSpec]:
     """A medium's combinations: ``fast.1g``, ``fast.2g`` (images are named after them: no slashes)."""
     found = []
     for point in points(medium.options):
@@ -85,7 +85,9 @@ def medium_specs(name: str, medium: Medium) -> list[MediumSpec]:
     return found
 
 
-def stack_specs(stacks: Mapping[str, Stack], media: Mapping[str, Medium]) -> list[tuple[str, StackSpec]]:
+def stack_specs(
+    stacks: Mapping[str, StudyStack], media: Mapping[str, StudyMedium]
+) -> list[tuple[str, StackSpec]]:
     """Every stack with the name of the entry it comes from.
 
     A stack is called by what varies: ``ext4 noatime``. The entry's own name goes before that when the file
@@ -103,7 +105,9 @@ def stack_specs(stacks: Mapping[str, Stack], media: Mapping[str, Medium]) -> lis
     ]
 
 
-def _combinations(stack: Stack, media: Mapping[str, Medium]) -> Iterator[tuple[StackSpec, tuple[str, ...]]]:
+def _combinations(
+    stack: StudyStack, media: Mapping[str, StudyMedium]
+) -> Iterator[tuple[StackSpec, tuple[str, ...]]]:
     """A stack's combinations, each with the words for what varies in it."""
     filesystems: tuple[str | None, ...] = stack.filesystem or (None,)
     mediums = [spec for name in stack.medium for spec in medium_specs(name, media[name])]
@@ -135,7 +139,7 @@ def _combinations(stack: Stack, media: Mapping[str, Medium]) -> Iterator[tuple[S
         yield spec, tuple(word for word in words if word)
 
 
-def machines(stack: Stack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
+def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
     """Where a stack runs: every machine with every kernel, and the words for what varies.
 
     Kernels are told apart by their files' names, by their whole paths where those are the same.
@@ -157,7 +161,9 @@ def machines(stack: Stack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
     return list({spec: (spec, words) for spec, words in found}.values())
 
 
-def _layouts(layout: Layout, among: Sequence[Layout]) -> Iterator[tuple[str, dict[str, Scalar], str]]:
+def _layouts(
+    layout: StudyLayout, among: Sequence[StudyLayout]
+) -> Iterator[tuple[str, dict[str, Scalar], str]]:
     """A layout's combinations: type, options, and the word for what varies (empty if nothing does)."""
     same_type = [other for other in among if other.type == layout.type]
     for point in points(layout.options):

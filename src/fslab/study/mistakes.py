@@ -19,7 +19,7 @@ _NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Place:
+class SourcePosition:
     """Where something was written: a line of the file, or the ``rank``-th --set (which comes after it)."""
 
     rank: int = 0
@@ -34,7 +34,7 @@ class Place:
 class Mistake:
     """One mistake: where it was written, at which key, and what is wrong."""
 
-    place: Place
+    place: SourcePosition
     path: Path
     what: str
 
@@ -50,7 +50,7 @@ class Mistakes:
 
     found: list[Mistake] = field(default_factory=list)
 
-    def add(self, place: Place, path: Path, what: str) -> None:
+    def add(self, place: SourcePosition, path: Path, what: str) -> None:
         """Note a mistake, unless it is already known."""
         mistake = Mistake(place=place, path=path, what=what)
         if mistake not in self.found:

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
-from fslab.claims.written import Claim, Published
+from fslab.claims.schema import Claim, Published
 from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import Stopping, Until
@@ -106,21 +106,21 @@ class Written(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Medium(Written):
+class StudyMedium(Written):
     """What the bytes lie on: a type and that type's own keys. A list in any of those is a matrix axis."""
 
     type: str = Field(description="kind of medium")
     options: dict[str, Values] = Field(default_factory=dict)
 
 
-class Layout(Written):
+class StudyLayout(Written):
     """How the devices of a medium become one: a type and that type's own keys."""
 
     type: str = Field("single", description="kind of layout")
     options: dict[str, Values] = Field(default_factory=dict)
 
 
-class Stack(Written):
+class StudyStack(Written):
     """Medium ▸ layout ▸ file system ▸ mkfs and mount options. A list anywhere is a matrix axis.
 
     ``filesystem`` is empty on a ``directory`` medium. ``workloads`` None means all.
@@ -129,8 +129,10 @@ class Stack(Written):
     medium: tuple[str, ...] = Field(
         title=_REFERENCES, description="a medium's name, or a medium written here, or a list"
     )
-    layout: tuple[Layout, ...] = Field(
-        (Layout(type="single"),), title=_REFERENCES, description="a layout's name, or a mapping, or a list"
+    layout: tuple[StudyLayout, ...] = Field(
+        (StudyLayout(type="single"),),
+        title=_REFERENCES,
+        description="a layout's name, or a mapping, or a list",
     )
     filesystem: Texts = Field(
         (), description="a file system or a list of them; left out on a medium that is not formatted"
@@ -150,7 +152,7 @@ class Stack(Written):
     guest_memory: SomeSize | None = Field(None, description="overrides the study's `guest_memory`")
 
 
-class Workload(Written):
+class StudyWorkload(Written):
     """A tool with its own keys. A list in any of those is a matrix axis.
 
     ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply. ``files`` holds, by key and
@@ -174,9 +176,11 @@ class StudyFile(Written):
     title: str = Field(description="what the study asks, in a few words", min_length=1)
     source: str | None = Field(None, description="where it was published, if it was: a citation")
     description: str | None = Field(None, description="what to know about it")
-    media: dict[str, Medium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")
-    stacks: dict[str, Stack] = Field(title=_NAMED, description="what is compared, by name")
-    workloads: dict[str, Workload] = Field(title=_NAMED, description="what is run on each stack, by name")
+    media: dict[str, StudyMedium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")
+    stacks: dict[str, StudyStack] = Field(title=_NAMED, description="what is compared, by name")
+    workloads: dict[str, StudyWorkload] = Field(
+        title=_NAMED, description="what is run on each stack, by name"
+    )
     scale: float = Field(
         1.0,
         description="factor on all sizes, counts and run times that the study writes, such as 0.05; not on what is "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fslab.study.mistakes import Mistakes, Path, Place, dotted, suggestion
+from fslab.study.mistakes import Mistakes, Path, SourcePosition, dotted, suggestion
 from fslab.study.source import Node, parse_value
 
 # Their entries are named by the study, so a name that is not there is a misspelling, not a new entry.
@@ -20,7 +20,7 @@ MACHINE = ("on", "kernel", "modules", "guest_memory")
 def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
     """Change the tree in place: each override sets one key, the later one winning."""
     for rank, override in enumerate(overrides, start=1):
-        place = Place(origin=f"--set {override}", rank=rank)
+        place = SourcePosition(origin=f"--set {override}", rank=rank)
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
             mistakes.add(place, (), "write KEY=VALUE, such as trials=3 or media.fast.size=2g")
@@ -45,7 +45,7 @@ def _split(key: str) -> Path:
     return (DOTTED, ".".join(parts[1:])) if parts[0] == DOTTED and len(parts) > 1 else tuple(parts)
 
 
-def _parent(root: Node, path: Path, place: Place, mistakes: Mistakes) -> dict[str, Node] | None:
+def _parent(root: Node, path: Path, place: SourcePosition, mistakes: Mistakes) -> dict[str, Node] | None:
     """The mapping that the last key of ``path`` goes into, or None (noted) when there cannot be one."""
     node = root
     for depth, step in enumerate(path[:-1], start=1):

@@ -20,7 +20,7 @@ from fslab.study import claims, flat, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, meant, suggestion
-from fslab.study.model import NAME, Layout, Medium, Stack, StudyFile, Workload, setting
+from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload, setting
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -35,9 +35,9 @@ class Draft:
     """
 
     values: dict[str, Any] = field(default_factory=dict)
-    media: dict[str, Medium] = field(default_factory=dict)
-    stacks: dict[str, Stack] = field(default_factory=dict)
-    workloads: dict[str, Workload] = field(default_factory=dict)
+    media: dict[str, StudyMedium] = field(default_factory=dict)
+    stacks: dict[str, StudyStack] = field(default_factory=dict)
+    workloads: dict[str, StudyWorkload] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=lambda: Inputs(base=None))
     stack_nodes: dict[str, Node] = field(default_factory=dict)
     workload_nodes: dict[str, Node] = field(default_factory=dict)
@@ -85,29 +85,29 @@ def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes:
 
 
 def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
-    own = set(keys_of(Medium, described=True))
+    own = set(keys_of(StudyMedium, described=True))
     entry = options.entry_of(MEDIA, "type", node, mistakes)
     fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
-    values = read_keys(Medium, node, fields, mistakes)
+    values = read_keys(StudyMedium, node, fields, mistakes)
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None or "type" not in values:
         return
     if options.check_points(entry.parse_options, axes, mistakes, node):
-        draft.media[name] = Medium(type=values["type"], options=options.scalars(axes))
+        draft.media[name] = StudyMedium(type=values["type"], options=options.scalars(axes))
 
 
-def _layout(node: Node, mistakes: Mistakes) -> Layout | None:
+def _layout(node: Node, mistakes: Mistakes) -> StudyLayout | None:
     if not isinstance(node.content, dict):  # a bare name
         node = Node(content={"type": node}, place=node.place, path=node.path)
-    own = set(keys_of(Layout, described=True))
+    own = set(keys_of(StudyLayout, described=True))
     entry = options.entry_of(LAYOUTS, "type", node, mistakes)
     fields = options.fields_for(node, own, entry.Options if entry else None, mistakes)
-    values = read_keys(Layout, node, fields, mistakes)
+    values = read_keys(StudyLayout, node, fields, mistakes)
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None:
         return None
     taken = options.check_points(entry.parse_options, axes, mistakes, node)
-    return Layout(type=entry.name, options=options.scalars(axes)) if taken and "type" in values else None
+    return StudyLayout(type=entry.name, options=options.scalars(axes)) if taken and "type" in values else None
 
 
 def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
@@ -115,10 +115,10 @@ def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
         "medium": lambda child: _media_of(child, name, draft, mistakes),
         "layout": lambda child: _layouts_of(child, mistakes),
     }
-    fields = known_fields(node, keys_of(Stack), mistakes, node)
-    values = read_keys(Stack, node, fields, mistakes, readers)
+    fields = known_fields(node, keys_of(StudyStack), mistakes, node)
+    values = read_keys(StudyStack, node, fields, mistakes, readers)
     values.setdefault("medium", ())
-    draft.stacks[name] = Stack(**values)
+    draft.stacks[name] = StudyStack(**values)
     draft.stack_nodes[name] = Node(content=fields, place=node.place, path=node.path)
 
 
@@ -137,7 +137,7 @@ def _media_of(node: Node, stack: str, draft: Draft, mistakes: Mistakes) -> tuple
     return tuple(names)
 
 
-def _layouts_of(node: Node, mistakes: Mistakes) -> tuple[Layout, ...]:
+def _layouts_of(node: Node, mistakes: Mistakes) -> tuple[StudyLayout, ...]:
     found = [_layout(item, mistakes) for item in _items(node, mistakes)]
     return tuple(layout for layout in found if layout is not None)
 
@@ -196,12 +196,12 @@ def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
 
 
 def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
-    own = set(keys_of(Workload, described=True))
+    own = set(keys_of(StudyWorkload, described=True))
     entry = options.entry_of(WORKLOADS, "tool", node, mistakes)
     if entry is not None:
         node = flat.flattened(node, entry.Parameters, mistakes)
     fields = options.fields_for(node, own, entry.Parameters if entry else None, mistakes)
-    values = read_keys(Workload, node, fields, mistakes)
+    values = read_keys(StudyWorkload, node, fields, mistakes)
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None or "tool" not in values:
         return
@@ -212,7 +212,7 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
         return parsed
 
     if not mistakes.any_at(node.path) and options.check_points(parse, axes, mistakes, node):
-        draft.workloads[name] = Workload(**values, parameters=options.scalars(axes), files=files)
+        draft.workloads[name] = StudyWorkload(**values, parameters=options.scalars(axes), files=files)
 
 
 def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:

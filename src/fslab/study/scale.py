@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from fslab import scaling
 from fslab.cell import Scalar
 from fslab.errors import FslabError
-from fslab.scaling import Change, Changes, Scaled
+from fslab.scaling import Changes, Scaled, ScaledAmount
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -24,7 +24,7 @@ from fslab.storage.media import Medium
 from fslab.study import matrix
 from fslab.study.inputs import Files
 from fslab.study.mistakes import Mistakes, brief
-from fslab.study.model import Layout, Stack
+from fslab.study.model import StudyLayout, StudyStack
 from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import parse_size
@@ -121,7 +121,7 @@ class _Scaler:
         kept: frozenset[str],
     ) -> dict[str, tuple[Scalar, ...]]:
         """Each value of each list, changed; where combinations would have it differ, the largest is taken."""
-        best: dict[tuple[str, int], Change] = {}
+        best: dict[tuple[str, int], ScaledAmount] = {}
         defaults: dict[str, Scalar] = {}
         for point in matrix.points(axes):
             model, changes = change(matrix.values_at(axes, point))
@@ -141,7 +141,7 @@ class _Scaler:
             found[key][index] = each.value
         return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
 
-    def _say(self, entry: str, key: str, written: Scalar, change: Change) -> None:
+    def _say(self, entry: str, key: str, written: Scalar, change: ScaledAmount) -> None:
         used = matrix.text(change.value)
         floor = scaling.on_floor(change, self.factor)
         self.found.append(Scaled(entry=entry, key=key, written=matrix.text(written), used=used, floor=floor))
@@ -171,13 +171,13 @@ class _Scaler:
                 least = max(least, *(_disk_bytes(layout, point, wanted) for point in _layout_points(layout)))
         return least
 
-    def _filesystems_bytes(self, stack: Stack) -> int:
+    def _filesystems_bytes(self, stack: StudyStack) -> int:
         known = [FILESYSTEMS.get(name) for name in stack.filesystem if name in FILESYSTEMS.names()]
         sizes = [(each.min_size_bytes, each.aligned_min_size_bytes) for each in known]
         aligned = "aligned" in stack.geometry
         return max((max(least, told if aligned else 0) for least, told in sizes), default=0)
 
-    def _files_bytes(self, stack: Stack) -> int:
+    def _files_bytes(self, stack: StudyStack) -> int:
         names = self.draft.workloads if stack.workloads is None else stack.workloads
         needed = 0
         for name in names:
@@ -192,7 +192,7 @@ def _parsed(entry: Workload[Any], files: Files, point: Mapping[str, Scalar]) -> 
     return entry.parse_parameters(matrix.with_texts(point, files))  # type: ignore[no-any-return]
 
 
-def _disk_bytes(layout: Layout, point: Mapping[str, Scalar], wanted_bytes: int) -> int:
+def _disk_bytes(layout: StudyLayout, point: Mapping[str, Scalar], wanted_bytes: int) -> int:
     """How large each disk must be for a layout to hold so much."""
     entry = LAYOUTS.get(layout.type)
     options = entry.parse_options(point)
@@ -200,7 +200,7 @@ def _disk_bytes(layout: Layout, point: Mapping[str, Scalar], wanted_bytes: int) 
     return max(entry.least_disk_bytes, int(wanted_bytes / share) + (8 << 20))
 
 
-def _layout_points(layout: Layout) -> Iterator[dict[str, Scalar]]:
+def _layout_points(layout: StudyLayout) -> Iterator[dict[str, Scalar]]:
     for point in matrix.points(layout.options):
         yield matrix.values_at(layout.options, point)
 

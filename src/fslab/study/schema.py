@@ -11,12 +11,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from fslab.claims.written import Claim, Published
+from fslab.claims.schema import Claim, Published
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.fields import adapter_of, keys_of
-from fslab.study.model import NAME, Layout, Medium, Stack, StudyFile, Workload
+from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.workloads import REGISTRY as WORKLOADS
 
 Schema = dict[str, Any]
@@ -46,9 +46,9 @@ def schema() -> Schema:
         "required": [key for key, info in keys_of(StudyFile, described=True).items() if info.is_required()],
         "additionalProperties": False,
         "$defs": {
-            "media": _by_type("type", own_keys(Medium), media, {n: needed(e.Options) for n, e in MEDIA}),
+            "media": _by_type("type", own_keys(StudyMedium), media, {n: needed(e.Options) for n, e in MEDIA}),
             "layouts": _by_type(
-                "type", own_keys(Layout), layouts, {n: needed(e.Options) for n, e in LAYOUTS}
+                "type", own_keys(StudyLayout), layouts, {n: needed(e.Options) for n, e in LAYOUTS}
             ),
             "stacks": _stack(),
             "workloads": _workload(),
@@ -173,7 +173,7 @@ def _workload() -> Schema:
         types[name] |= dict.fromkeys(entry.Parameters.command_keys & types[name].keys(), COMMAND)
         types[name] |= {key: {"type": "object"} for key in entry.Parameters.nested_keys}
     open_types = frozenset(name for name, entry in WORKLOADS if is_open(entry.Parameters))
-    return _by_type("tool", own_keys(Workload), types, must, open_types)
+    return _by_type("tool", own_keys(StudyWorkload), types, must, open_types)
 
 
 def _stack() -> Schema:
@@ -186,7 +186,7 @@ def _stack() -> Schema:
     }
     return {
         "type": "object",
-        "properties": own_keys(Stack, nested),
-        "required": needed(Stack),
+        "properties": own_keys(StudyStack, nested),
+        "required": needed(StudyStack),
         "additionalProperties": False,
     }

@@ -17,7 +17,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
 
 from fslab.cell import Scalar
-from fslab.study.mistakes import Mistakes, Path, Place
+from fslab.study.mistakes import Mistakes, Path, SourcePosition
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 # Anchors let a few lines stand for any number of values; a real study has a few hundred.
@@ -35,7 +35,7 @@ class Node:
     """
 
     content: Content
-    place: Place
+    place: SourcePosition
     path: Path
 
     @property
@@ -75,7 +75,7 @@ def parse(text: str, name: str, mistakes: Mistakes) -> Node | None:
 
     ``name`` is what the lines are shown with, as in ``name:12``.
     """
-    start = Place(origin=name, line=1)
+    start = SourcePosition(origin=name, line=1)
     composed = _compose(text, start, (), mistakes)
     if composed is None:
         if not mistakes.found:
@@ -84,7 +84,7 @@ def parse(text: str, name: str, mistakes: Mistakes) -> Node | None:
     return _Builder(mistakes=mistakes, origin=start).build(composed, (), _place(composed, start))
 
 
-def parse_value(text: str, place: Place, path: Path, mistakes: Mistakes) -> Node | None:
+def parse_value(text: str, place: SourcePosition, path: Path, mistakes: Mistakes) -> Node | None:
     """The value of one ``--set``; every node of it is at ``place``."""
     composed = _compose(text, place, path, mistakes)
     if composed is None:
@@ -92,7 +92,7 @@ def parse_value(text: str, place: Place, path: Path, mistakes: Mistakes) -> Node
     return _Builder(mistakes=mistakes, origin=place).build(composed, path, place)
 
 
-def _compose(text: str, start: Place, path: Path, mistakes: Mistakes) -> YamlNode | None:
+def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -> YamlNode | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an anchor name may be used twice
@@ -101,7 +101,9 @@ def _compose(text: str, start: Place, path: Path, mistakes: Mistakes) -> YamlNod
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark and start.line else start.line
         what = ", ".join(str(part) for part in (error.context, error.problem) if part)
-        mistakes.add(Place(origin=start.origin, rank=start.rank, line=line), path, f"not valid YAML: {what}")
+        mistakes.add(
+            SourcePosition(origin=start.origin, rank=start.rank, line=line), path, f"not valid YAML: {what}"
+        )
     except YAMLError as error:
         what = " ".join(str(error).split())
         mistakes.add(_offset_place(error, text, start), path, f"not valid YAML: {what}")
@@ -110,18 +112,18 @@ def _compose(text: str, start: Place, path: Path, mistakes: Mistakes) -> YamlNod
     return None
 
 
-def _offset_place(error: YAMLError, text: str, start: Place) -> Place:
+def _offset_place(error: YAMLError, text: str, start: SourcePosition) -> SourcePosition:
     """The line of an error that only knows how many characters went before it."""
     offset = getattr(error, "position", None)
     if not start.line or not isinstance(offset, int):
         return start
-    return Place(origin=start.origin, rank=start.rank, line=text.count("\n", 0, offset) + 1)
+    return SourcePosition(origin=start.origin, rank=start.rank, line=text.count("\n", 0, offset) + 1)
 
 
-def _place(node: YamlNode, origin: Place) -> Place:
+def _place(node: YamlNode, origin: SourcePosition) -> SourcePosition:
     if not origin.line:
         return origin
-    return Place(origin=origin.origin, rank=origin.rank, line=node.start_mark.line + 1)
+    return SourcePosition(origin=origin.origin, rank=origin.rank, line=node.start_mark.line + 1)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -129,12 +131,12 @@ class _Builder:
     """Turns composed YAML nodes into ours; an alias becomes a copy, so that --set changes one place only."""
 
     mistakes: Mistakes
-    origin: Place
+    origin: SourcePosition
     constructor: Any = field(default_factory=lambda: YAML(typ="safe", pure=True).constructor)
     open: list[YamlNode] = field(default_factory=list)
     built: int = 0
 
-    def build(self, node: YamlNode, path: Path, place: Place) -> Node:
+    def build(self, node: YamlNode, path: Path, place: SourcePosition) -> Node:
         self.built += 1
         if node in self.open or self.built > MAX_NODES:
             why = "contains itself" if node in self.open else f"stands for more than {MAX_NODES} values"
@@ -147,7 +149,7 @@ class _Builder:
         finally:
             self.open.pop()
 
-    def _content(self, node: YamlNode, path: Path, place: Place) -> Content:
+    def _content(self, node: YamlNode, path: Path, place: SourcePosition) -> Content:
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -173,7 +175,7 @@ class _Builder:
                 fields[key.value] = self.build(value, (*path, key.value), place)
         return {**merged, **fields}
 
-    def _merge(self, node: YamlNode, path: Path, place: Place) -> dict[str, Node]:
+    def _merge(self, node: YamlNode, path: Path, place: SourcePosition) -> dict[str, Node]:
         """The fields that ``<<: *anchor`` brings; of several anchors the first wins (YAML merge key type)."""
         fields: dict[str, Node] = {}
         for mapping in _each(node):
@@ -184,7 +186,7 @@ class _Builder:
                 self.mistakes.add(place, path, "'<<' takes the anchor of a mapping")
         return fields
 
-    def _scalar(self, node: YamlNode, path: Path, place: Place) -> Scalar | None:
+    def _scalar(self, node: YamlNode, path: Path, place: SourcePosition) -> Scalar | None:
         try:
             value = self.constructor.construct_object(node)
         except (YAMLError, ValueError) as error:

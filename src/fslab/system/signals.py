@@ -17,7 +17,7 @@ from fslab.errors import InterruptedBySignal
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class _State:
+class _SignalState:
     """What the handler knows; there is one per process, as of the handlers."""
 
     shields = 0
@@ -34,14 +34,14 @@ def install() -> None:
 @contextmanager
 def shielded() -> Iterator[None]:
     """Put off signals until the block is done; then the first of them raises. Blocks may nest."""
-    _State.shields += 1
+    _SignalState.shields += 1
     try:
         yield
     finally:
-        _State.shields -= 1
+        _SignalState.shields -= 1
     # An error of the block comes first; a signal that was noted waits for the next block's end.
-    if _State.shields == 0 and _State.noted is not None:
-        signum, _State.noted = _State.noted, None
+    if _SignalState.shields == 0 and _SignalState.noted is not None:
+        signum, _SignalState.noted = _SignalState.noted, None
         _leave(signum)
 
 
@@ -57,15 +57,15 @@ class Teardown(ExitStack):
 
 
 def _handle(signum: int, _frame: FrameType | None) -> None:
-    if _State.leaving or _State.shields:
+    if _SignalState.leaving or _SignalState.shields:
         os.write(2, b"fslab: putting everything back, one moment\n")
-        if not _State.leaving and _State.noted is None:
-            _State.noted = signum
+        if not _SignalState.leaving and _SignalState.noted is None:
+            _SignalState.noted = signum
         return
     _leave(signum)
 
 
 def _leave(signum: int) -> None:
     # Once: everything after this is unwinding.
-    _State.leaving = True
+    _SignalState.leaving = True
     raise InterruptedBySignal(signum)

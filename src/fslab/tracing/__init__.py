@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Method(StrEnum):
+class TraceMethod(StrEnum):
     """What split the device's traffic, from the cheapest and most exact to the coarsest."""
 
     EBPF = "own eBPF program at block_rq_complete"
@@ -64,7 +64,7 @@ class Trace:
     """One traced run. ``stat`` is what the block device itself counted meanwhile; ``idle_bytes`` what it wrote in
     ``idle_s`` before, when nothing should have. ``absent`` says what this kernel does not offer, and why."""
 
-    method: Method | None
+    method: TraceMethod | None
     split: Split
     stat: Split
     ring: RingFigures | None

@@ -18,7 +18,7 @@ _NO_DEVICE = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class TraceSource:
     """One source of evidence; ``missing`` is why it is not to be had, or None. ``costs``: what then goes unsaid."""
 
     name: str
@@ -27,7 +27,7 @@ class Source:
     costs: str
 
 
-def sources(sys: Path = sysfs.SYS) -> list[Source]:
+def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
     """All of them, as this user finds them on this machine."""
     return [
         _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that is traced"),
@@ -49,7 +49,7 @@ def sources(sys: Path = sysfs.SYS) -> list[Source]:
     ]  # fmt: skip
 
 
-def _of_split(methods: list[Source]) -> list[Source]:
+def _of_split(methods: list[TraceSource]) -> list[TraceSource]:
     """Each tells the same; the trace ring does so as well, only coarser."""
     told = next((method.name for method in methods if method.missing is None), None)
     costs = (
@@ -68,13 +68,13 @@ def _pressure() -> None:
     Path("/proc/pressure/io").read_text()
 
 
-def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -> Source:
+def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -> TraceSource:
     missing = None
     try:
         attempt()
     except OSError as error:
         missing = error.strerror or str(error)
-    return Source(name=name, summary=summary, missing=missing, costs=costs)
+    return TraceSource(name=name, summary=summary, missing=missing, costs=costs)
 
 
 def _opened(kind: Callable[..., AbstractContextManager[Any]], *arguments: object) -> None:
@@ -82,12 +82,12 @@ def _opened(kind: Callable[..., AbstractContextManager[Any]], *arguments: object
         pass
 
 
-def _iostats(sys: Path) -> Source:
+def _iostats(sys: Path) -> TraceSource:
     disks = [file.parent.parent for file in sys.glob("block/*/queue/iostats") if sysfs.text(file) == "0"]
     off = sorted(
         disk.name for disk in disks if sysfs.number(disk / "size")
     )  # without a size it is not in use
-    return Source(
+    return TraceSource(
         name="iostats", summary="the block device's own counters",
         missing=f"switched off for {', '.join(off)}" if off else None,
         costs="bytes, requests, flushes and amplification there; no trace can be checked",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fslab.record import Value
 from fslab.tracing import RingFigures, Split, Trace, Traffic
-from fslab.tracing.slow import Operations
+from fslab.tracing.slow_operations import Operations
 from fslab.units import Unit
 
 SHARE_OFF = 0.005

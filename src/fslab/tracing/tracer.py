@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fslab.system import detached, sysfs
-from fslab.tracing import Method, RingFigures, Sectors, Split, Trace, Traffic, places
+from fslab.tracing import RingFigures, Sectors, Split, Trace, TraceMethod, Traffic, ondisk_layout
 from fslab.tracing.ebpf import DeviceSplit
 from fslab.tracing.hist import Histogram
 from fslab.tracing.ring import Ring
@@ -63,7 +63,7 @@ class Tracer:
         if self._ring is not None:
             of_ring, figures = self._ring.read(self._sectors)
             if method is None:
-                method, split = Method.RING, of_ring
+                method, split = TraceMethod.RING, of_ring
         self.close()
         return Trace(
             method=method, split=split, stat=stat, ring=_whole(figures, self._absent), idle_bytes=self._idle,
@@ -76,7 +76,7 @@ class Tracer:
 
     def _locate(self, volume: Path) -> None:
         try:
-            self._sectors = places.of(volume)
+            self._sectors = ondisk_layout.of(volume)
         except OSError as error:
             self._absent.append(f"place of journal and superblocks: {error.strerror}")
 
@@ -90,29 +90,29 @@ class Tracer:
             self._splits = [self._exit.enter_context(DeviceSplit(tracefs, number)) for number in numbers]
         except OSError as error:
             self._splits = []
-            self._absent.append(f"{Method.EBPF}: {error.strerror or error}")
+            self._absent.append(f"{TraceMethod.EBPF}: {error.strerror or error}")
             self._try_histogram(tracefs, numbers)
         try:
             volume = self._number(self.volume) if self.volume else None
             self._ring = self._exit.enter_context(Ring(tracefs, numbers, volume))
         except OSError as error:
-            self._absent.append(f"{Method.RING}: {error.strerror or error}")
+            self._absent.append(f"{TraceMethod.RING}: {error.strerror or error}")
 
     def _try_histogram(self, tracefs: Path, numbers: list[int]) -> None:
         try:
             self._histogram = self._exit.enter_context(Histogram(tracefs, numbers))
         except OSError as error:
-            self._absent.append(f"{Method.HIST}: {error.strerror or error}")
+            self._absent.append(f"{TraceMethod.HIST}: {error.strerror or error}")
 
-    def _counted(self) -> tuple[Method | None, Split]:
+    def _counted(self) -> tuple[TraceMethod | None, Split]:
         if self._splits:
             total: dict[str, Traffic] = {}
             for split in self._splits:
                 for kind, traffic in split.read().items():
                     total[kind] = total.get(kind, Traffic()) + traffic
-            return Method.EBPF, total
+            return TraceMethod.EBPF, total
         if self._histogram is not None:
-            return Method.HIST, self._histogram.read()
+            return TraceMethod.HIST, self._histogram.read()
         return None, {}
 
     def _number(self, name: str) -> int | None:
@@ -149,6 +149,6 @@ def _written(stat: dict[str, Traffic]) -> int:
 def _whole(figures: RingFigures | None, absent: list[str]) -> RingFigures | None:
     """A ring that ran over tells of the end of the run only."""
     if figures is not None and figures.overruns:
-        absent.append(f"{Method.RING}: {figures.overruns} events were lost, so none is used")
+        absent.append(f"{TraceMethod.RING}: {figures.overruns} events were lost, so none is used")
         return None
     return figures

@@ -77,8 +77,8 @@ class Commands:
 
     Every command runs with ``Job.directory`` as its working directory. ``outputs`` names the report files
     in ``Job.scratch`` that ``run`` writes (their text reaches ``read`` and the store). ``operations`` names the
-    one that holds every operation, as ``fslab.tracing.slow`` reads it; it is not stored. ``inputs`` are texts by the
-    name of the file in ``Job.scratch`` that they are written to before ``prepare``.
+    one that holds every operation, as ``fslab.tracing.slow_operations`` reads it; it is not stored. ``inputs`` are
+    texts by the name of the file in ``Job.scratch`` that they are written to before ``prepare``.
     """
 
     prepare: tuple[tuple[str, ...], ...] = ()

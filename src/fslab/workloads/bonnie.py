@@ -133,7 +133,7 @@ class Bonnie(Workload[BonnieParameters]):
 
     def scaled(self, parameters: BonnieParameters, factor: float) -> scaling.Changes:
         """The large file, its seeks, and the small files with their directories; to no less than can be timed."""
-        found = dict[str, scaling.Change]()
+        found = dict[str, scaling.ScaledAmount]()
         if parameters.size_bytes:
             found["size"] = scaling.size(parameters.size, factor, least_bytes=_LEAST_BYTES, unit_bytes=MIB)
             found["seeks"] = scaling.count(parameters.seeks, factor, least=_LEAST_SEEKS)

@@ -132,7 +132,7 @@ class CommandParameters(Parameters):
         return self
 
 
-class Command(Workload[CommandParameters]):
+class OwnCommand(Workload[CommandParameters]):
     """Its own time is the headline, and what it prints where that is declared."""
 
     summary = "a command of your own, timed, with metrics read from its output"

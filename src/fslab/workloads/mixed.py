@@ -21,7 +21,7 @@ from fslab.abilities import Needs
 from fslab.cell import Scalar
 from fslab.errors import nearest
 from fslab.record import Metric
-from fslab.system.together import RESULT
+from fslab.system.parallel import RESULT
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Commands, Job, Parameters, Reading, ToolOutput, Workload
@@ -106,7 +106,7 @@ class Mixed(Workload[MixedParameters]):
         ]
         return Commands(
             prepare=(("mkdir", "-p", *directories), *_within(job, ((n, c.prepare) for n, c in made.items()))),
-            run=(sys.executable, "-P", "-B", "-m", "fslab.system.together", str(job.scratch), *lines),
+            run=(sys.executable, "-P", "-B", "-m", "fslab.system.parallel", str(job.scratch), *lines),
             cleanup=tuple(_within(job, ((n, c.cleanup) for n, c in made.items()))),
             outputs=(RESULT, *outputs),
             inputs={f"{n}/{file}": text for n, c in made.items() for file, text in c.inputs.items()},

@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Figure, Statement
+from fslab.explain.evidence import Evidence
+from fslab.explain.statement import Certainty, EvidenceFigure, Explanation
 from fslab.explain.switch import Switch
 from fslab.registry import Registry
 
@@ -29,36 +29,36 @@ class Mechanism(ABC):
     alters: ClassVar[bool] = False
 
     @abstractmethod
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Whether this stack has it and this workload can meet it."""
 
     @abstractmethod
-    def switch(self, seen: Seen) -> Switch | None:
+    def switch(self, evidence: Evidence) -> Switch | None:
         """What turns it off; None where nothing does."""
 
     @abstractmethod
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What the evidence says; nothing without evidence, or where there is nothing to notice."""
 
     def said(
         self,
-        seen: Seen,
+        evidence: Evidence,
         text: str,
-        *figures: Figure | None,
+        *figures: EvidenceFigure | None,
         weight: float = 0.0,
         refuted_by: str | None = None,
         certainty: Certainty = Certainty.OBSERVED,
-    ) -> Statement:
+    ) -> Explanation:
         """A statement of this mechanism."""
-        switch = self.switch(seen)
+        switch = self.switch(evidence)
         if certainty is Certainty.OBSERVED and any(
             figure is not None and figure.shared for figure in figures
         ):
             certainty = Certainty.COINCIDES
-        return Statement(
+        return Explanation(
             mechanism=self.name,
-            workload=seen.workload,
-            stack=seen.stack,
+            workload=evidence.workload,
+            stack=evidence.stack,
             text=text,
             figures=tuple(figure for figure in figures if figure is not None),
             certainty=certainty,
@@ -67,9 +67,9 @@ class Mechanism(ABC):
         )
 
 
-def writes(seen: Seen) -> bool:
+def writes(evidence: Evidence) -> bool:
     """Whether the workload may write anything."""
-    return seen.traits.writes is not False
+    return evidence.traits.writes is not False
 
 
 REGISTRY: Registry[Mechanism] = Registry("mechanism", __name__, Mechanism)

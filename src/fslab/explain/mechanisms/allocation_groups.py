@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 
 
@@ -16,25 +16,25 @@ class AllocationGroups(Mechanism):
     summary = "parallel allocation in groups"
     cause = "allocation groups"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
         return (
-            seen.filesystem == "xfs"
-            and writes(seen)
-            and seen.traits.many_files
-            and "agcount" not in seen.cell.stack.mkfs_options
+            evidence.filesystem == "xfs"
+            and writes(evidence)
+            and evidence.traits.many_files
+            and "agcount" not in evidence.cell.stack.mkfs_options
         )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mkfs="-d agcount=2")
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        extents = seen.figure("xfs_allocated_extents", "extents allocated")
+        extents = evidence.figure("xfs_allocated_extents", "extents allocated")
         if extents is not None and extents.value > 10_000:
             yield self.said(
-                seen,
+                evidence,
                 f"{extents.value:.0f} extents were allocated.",
                 extents,
                 weight=0.05,

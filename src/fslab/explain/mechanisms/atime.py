@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
@@ -17,20 +17,22 @@ class Atime(Mechanism):
     summary = "reads write access times"
     cause = "access times"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return "noatime" not in seen.mount_options and not writes(seen)
+        return "noatime" not in evidence.mount_options and not writes(evidence)
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        written = seen.figure("device_written_bytes_flushed", "bytes written by a workload that only reads")
+        written = evidence.figure(
+            "device_written_bytes_flushed", "bytes written by a workload that only reads"
+        )
         if written is not None and written.value >= 64 << 10:
             yield self.said(
-                seen,
+                evidence,
                 f"Only reading wrote {format_size(written.value)} to the device, access times among it.",
                 written,
                 weight=0.3,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
 
@@ -18,26 +18,26 @@ class Barriers(Mechanism):
     summary = "cache flushes per fsync"
     cause = "cache flushes"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
         return (
-            seen.filesystem in {"ext2", "ext3", "ext4", "btrfs"}
-            and writes(seen)
-            and not {"nobarrier", "barrier=0"} & seen.mount_options
+            evidence.filesystem in {"ext2", "ext3", "ext4", "btrfs"}
+            and writes(evidence)
+            and not {"nobarrier", "barrier=0"} & evidence.mount_options
         )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("nobarrier",), instead=("barrier",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        flushes = seen.per_sync("device_flushes", "cache flushes per fsync")
+        flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
         if flushes is not None and flushes.value > 0.2:
             yield self.said(
-                seen,
+                evidence,
                 f"Each fsync cost {flushes.value:.2f} cache flushes of the device.",
                 flushes,
-                seen.figure("device_flushes"),
+                evidence.figure("device_flushes"),
                 weight=flushes.value,
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
 INTERVALS_S = {"ext3": 5, "ext4": 5, "btrfs": 30}
@@ -21,25 +21,31 @@ class CommitInterval(Mechanism):
     summary = "regular commits"
     cause = "the commit interval"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem in INTERVALS_S and writes(seen) and "commit=300" not in seen.mount_options
+        return (
+            evidence.filesystem in INTERVALS_S
+            and writes(evidence)
+            and "commit=300" not in evidence.mount_options
+        )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """Commits every five minutes."""
         return Switch(mount=("commit=300",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """Where there were clearly more than the interval alone makes."""
-        commits = seen.figure("btrfs_commits" if seen.filesystem == "btrfs" else "journal_commits", "commits")
-        window = seen.value("clock_window")
-        if commits is None or not window or seen.syncs() is not None:
+        commits = evidence.figure(
+            "btrfs_commits" if evidence.filesystem == "btrfs" else "journal_commits", "commits"
+        )
+        window = evidence.value("clock_window")
+        if commits is None or not window or evidence.syncs() is not None:
             return
-        interval = _interval_s(seen)
+        interval = _interval_s(evidence)
         regular = window / interval
         if commits.value > 2 * regular + _OTHERS:
             yield self.said(
-                seen,
+                evidence,
                 f"There were {commits.value:.0f} commits in {window:.1f} s; an interval of {interval} s alone makes "
                 f"{int(regular)} or {int(regular) + 1}.",
                 commits,
@@ -47,8 +53,10 @@ class CommitInterval(Mechanism):
             )
 
 
-def _interval_s(seen: Seen) -> int:
+def _interval_s(evidence: Evidence) -> int:
     """As mounted; 0 stands for the default (ext4(5))."""
-    default = INTERVALS_S[str(seen.filesystem)]
-    asked = (option.removeprefix("commit=") for option in seen.mount_options if option.startswith("commit="))
+    default = INTERVALS_S[str(evidence.filesystem)]
+    asked = (
+        option.removeprefix("commit=") for option in evidence.mount_options if option.startswith("commit=")
+    )
     return next((int(text) for text in asked if text.isdigit() and int(text) > 0), default)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import Unit, format_value
 
@@ -21,30 +21,30 @@ class CommitStalls(Mechanism):
     summary = "the slowest operations fall into commits of the journal"
     cause = "the journal's commits"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Only this journal tells when it commits."""
         return (
-            seen.filesystem in {"ext3", "ext4"}
-            and writes(seen)
-            and "has_journal" not in seen.cell.stack.mkfs_options
+            evidence.filesystem in {"ext3", "ext4"}
+            and writes(evidence)
+            and "has_journal" not in evidence.cell.stack.mkfs_options
         )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """None: what switches commits off is the journal's own switch."""
         return None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was logged."""
-        slow = seen.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")
-        chance = seen.of_trace("traced_chance_in_commits", "operations as long, at other moments")
-        base = seen.of_trace("traced_all_in_commits", "all operations in commits")
-        count = seen.of_trace("traced_slow_operations", "slowest operations")
-        limit = seen.of_trace("traced_slow_from", "their latency at least")
+        slow = evidence.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")
+        chance = evidence.of_trace("traced_chance_in_commits", "operations as long, at other moments")
+        base = evidence.of_trace("traced_all_in_commits", "all operations in commits")
+        count = evidence.of_trace("traced_slow_operations", "slowest operations")
+        limit = evidence.of_trace("traced_slow_from", "their latency at least")
         if slow is None or chance is None or base is None or limit is None:
             return
         if slow.value >= chance.value + _LEAST_BEYOND_CHANCE:
             yield self.said(
-                seen,
+                evidence,
                 f"{slow.value:.0f} % of the slowest 0.1 % of operations ({format_value(limit.value, Unit.NANOSECONDS)} "
                 f"and more) coincide with a commit of the journal; by chance {chance.value:.2g} % of those as long "
                 f"would, and of all operations {base.value:.2g} % do.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
 
@@ -18,29 +18,31 @@ class CopyOnWrite(Mechanism):
     summary = "blocks written over get new places"
     cause = "copy-on-write"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem == "btrfs" and writes(seen) and "nodatacow" not in seen.mount_options
+        return (
+            evidence.filesystem == "btrfs" and writes(evidence) and "nodatacow" not in evidence.mount_options
+        )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """How the file broke up."""
         before, after = (
-            seen.value("file_extents_before"),
-            seen.figure("file_extents", "extents afterwards")
-            or seen.of_trace("file_extents", "extents afterwards"),
+            evidence.value("file_extents_before"),
+            evidence.figure("file_extents", "extents afterwards")
+            or evidence.of_trace("file_extents", "extents afterwards"),
         )
-        least = seen.figure("file_extents_at_least", "extents afterwards, at least")
+        least = evidence.figure("file_extents_at_least", "extents afterwards, at least")
         grown = after or least
         if grown is not None and before and grown.value > 10 * before:
             yield self.said(
-                seen,
+                evidence,
                 f"Overwriting in place fragmented the file into {'' if after else 'at least '}{grown.value:.0f} "
                 f"extents (it had {before:.0f}): each block that is written over gets a new place.",
                 grown,
-                seen.of_trace("traced_sequential", "device writes that follow the one before"),
+                evidence.of_trace("traced_sequential", "device writes that follow the one before"),
                 weight=grown.value / before,
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 
 
@@ -17,25 +17,25 @@ class DataChecksums(Mechanism):
     summary = "a checksum for each block of data"
     cause = "data checksums"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem == "btrfs" and not {"nodatasum", "nodatacow"} & seen.mount_options
+        return evidence.filesystem == "btrfs" and not {"nodatasum", "nodatacow"} & evidence.mount_options
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("nodatasum",), instead=("datasum",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
         tool, kernel = (
-            seen.figure("tool_cpu_system_s", "CPU of the tool in the kernel"),
-            seen.figure("kernel_threads_cpu"),
+            evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel"),
+            evidence.figure("kernel_threads_cpu"),
         )
-        written = seen.written_bytes
+        written = evidence.written_bytes
         if written and tool is not None and kernel is not None:
             spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)
             yield self.said(
-                seen,
+                evidence,
                 f"Each 4 KiB written cost {spent_ns / 1000:.0f} µs of CPU in the kernel, checksums among it.",
                 tool,
                 kernel,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
@@ -17,27 +17,34 @@ class DataJournalling(Mechanism):
     summary = "data goes through the journal"
     cause = "journalling of data"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem in {"ext3", "ext4"} and writes(seen) and "data=journal" in seen.mount_options
+        return (
+            evidence.filesystem in {"ext3", "ext4"}
+            and writes(evidence)
+            and "data=journal" in evidence.mount_options
+        )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("data=ordered",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        journal, written = seen.figure("journal_bytes", "bytes written to the journal"), seen.written_bytes
-        amplified = seen.figure("write_amplification", "device bytes per byte written")
+        journal, written = (
+            evidence.figure("journal_bytes", "bytes written to the journal"),
+            evidence.written_bytes,
+        )
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if journal is not None and written and amplified is not None and journal.value > written / 2:
             yield self.said(
-                seen,
+                evidence,
                 f"All data was written twice: to the journal ("
                 f"{format_size(journal.value)} for {format_size(written)}) and "
                 f"to its place: {amplified.value:.3g} bytes on the device for each byte written.",
                 amplified,
                 journal,
-                seen.figure("journal_bytes_error", "uncertainty"),
-                seen.figure("journal_commits"),
+                evidence.figure("journal_bytes_error", "uncertainty"),
+                evidence.figure("journal_commits"),
                 weight=amplified.value,
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
@@ -17,28 +17,28 @@ class DelayedAllocation(Mechanism):
     summary = "places are chosen at writeback"
     cause = "delayed allocation"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
         return (
-            seen.filesystem == "ext4"
-            and writes(seen)
-            and "nodelalloc" not in seen.mount_options
-            and seen.traits.direct is not True
+            evidence.filesystem == "ext4"
+            and writes(evidence)
+            and "nodelalloc" not in evidence.mount_options
+            and evidence.traits.direct is not True
         )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("nodelalloc",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        delayed = seen.figure("delayed_allocation_bytes", "bytes without a place")
+        delayed = evidence.figure("delayed_allocation_bytes", "bytes without a place")
         if delayed is not None and delayed.value > 1 << 20:
             yield self.said(
-                seen,
+                evidence,
                 f"When the tool ended, {format_size(delayed.value)} had no place on the disk yet: that writing is not "
                 "in its time.",
                 delayed,
-                seen.figure("device_written_bytes", "device bytes by then"),
+                evidence.figure("device_written_bytes", "device bytes by then"),
                 weight=1.0,
             )

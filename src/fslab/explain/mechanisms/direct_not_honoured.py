@@ -4,39 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
 
-class DirectNotHonoured(Mechanism):
+class BufferedDirectIo(Mechanism):
     """The writes go through the page cache all the same, copied and written back."""
 
     summary = "direct writes through the page cache"
     cause = "the page cache under direct writes"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.traits.direct is True and writes(seen)
+        return evidence.traits.direct is True and writes(evidence)
 
-    def switch(self, seen: Seen) -> Switch | None:
+    def switch(self, evidence: Evidence) -> Switch | None:
         """As its own option says."""
-        if seen.filesystem == "btrfs":
+        if evidence.filesystem == "btrfs":
             return Switch(mount=("nodatasum",), instead=("datasum",))
-        return Switch(mount=("data=ordered",)) if "data=journal" in seen.mount_options else None
+        return Switch(mount=("data=ordered",)) if "data=journal" in evidence.mount_options else None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
         written, own = (
-            seen.written_bytes,
-            seen.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system"),
+            evidence.written_bytes,
+            evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system"),
         )
-        dirtied = own or seen.figure("page_cache_dirtied_bytes", "dirtied in the page cache of the machine")
+        dirtied = own or evidence.figure(
+            "page_cache_dirtied_bytes", "dirtied in the page cache of the machine"
+        )
         if written and dirtied is not None and dirtied.value > 0.5 * written:
             yield self.said(
-                seen,
+                evidence,
                 f"The direct writes were not direct: {format_size(dirtied.value)} went through the page cache for "
                 f"{format_size(written)} written ({100 * dirtied.value / written:.0f} %).",
                 dirtied,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 
 
@@ -16,25 +16,25 @@ class DirectoryIndex(Mechanism):
     summary = "hashed directories"
     cause = "directory indexes"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
         return (
-            seen.filesystem in {"ext3", "ext4"}
-            and seen.traits.many_files
-            and "dir_index" not in seen.cell.stack.mkfs_options
+            evidence.filesystem in {"ext3", "ext4"}
+            and evidence.traits.many_files
+            and "dir_index" not in evidence.cell.stack.mkfs_options
         )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mkfs="-O ^dir_index")
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        files, directories = seen.traits.files, seen.traits.directories
-        cpu = seen.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
+        files, directories = evidence.traits.files, evidence.traits.directories
+        cpu = evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
         if files and directories and cpu is not None and files / directories >= 10_000:
             yield self.said(
-                seen,
+                evidence,
                 f"{files / directories:.0f} names in each directory were found by its index.",
                 cpu,
                 weight=0.05,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
@@ -19,18 +19,18 @@ class Discard(Mechanism):
     summary = "freed space is discarded"
     cause = "discards"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return any(each.partition("=")[0] == "discard" for each in seen.mount_options)
+        return any(each.partition("=")[0] == "discard" for each in evidence.mount_options)
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("nodiscard",), instead=("discard",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        discarded = seen.figure("device_discarded_bytes", "discarded")
+        discarded = evidence.figure("device_discarded_bytes", "discarded")
         if discarded is not None and discarded.value >= _NOTICEABLE:
             yield self.said(
-                seen, f"{format_size(discarded.value)} were discarded meanwhile.", discarded, weight=0.5
+                evidence, f"{format_size(discarded.value)} were discarded meanwhile.", discarded, weight=0.5
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
@@ -18,28 +18,28 @@ class FastCommit(Mechanism):
     summary = "whole transactions for each fsync"
     cause = "full journal commits (mkfs -O fast_commit)"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
         return (
-            seen.filesystem == "ext4"
-            and seen.syncs() is not None
-            and "fast_commit" not in seen.cell.stack.mkfs_options
-            and "has_journal" not in seen.cell.stack.mkfs_options
+            evidence.filesystem == "ext4"
+            and evidence.syncs() is not None
+            and "fast_commit" not in evidence.cell.stack.mkfs_options
+            and "has_journal" not in evidence.cell.stack.mkfs_options
         )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mkfs="-O fast_commit")
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
         commits, bytes_each = (
-            seen.figure("journal_commits"),
-            seen.per_sync("journal_bytes", "journal bytes per fsync"),
+            evidence.figure("journal_commits"),
+            evidence.per_sync("journal_bytes", "journal bytes per fsync"),
         )
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
             yield self.said(
-                seen,
+                evidence,
                 f"Each fsync wrote {format_size(bytes_each.value)} of journal in a full commit.",
                 bytes_each,
                 commits,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.workloads import Switchable
 
@@ -18,24 +18,24 @@ class Fragmentation(Mechanism):
     cause = "fragmentation"
     alters = True
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return writes(seen) and seen.traits.few_files and seen.filesystem != "btrfs"
+        return writes(evidence) and evidence.traits.few_files and evidence.filesystem != "btrfs"
 
-    def switch(self, seen: Seen) -> Switch | None:
+    def switch(self, evidence: Evidence) -> Switch | None:
         """As its own option says."""
-        in_place = seen.traits.switches.get(Switchable.IN_PLACE)
+        in_place = evidence.traits.switches.get(Switchable.IN_PLACE)
         return Switch(parameters=in_place) if in_place else None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
         pieces, extents = (
-            seen.figure("file_pieces", "discontinuities"),
-            seen.figure("file_extents", "extents"),
+            evidence.figure("file_pieces", "discontinuities"),
+            evidence.figure("file_extents", "extents"),
         )
         if pieces is not None and pieces.value > 1000:
             yield self.said(
-                seen,
+                evidence,
                 f"The file is fragmented: {pieces.value:.0f} extents on the device.",
                 pieces,
                 extents,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.workloads import Switchable
 
@@ -18,21 +18,21 @@ class LockContention(Mechanism):
     cause = "more than one thread"
     alters = True
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return (seen.traits.parallel or 1) > 1
+        return (evidence.traits.parallel or 1) > 1
 
-    def switch(self, seen: Seen) -> Switch | None:
+    def switch(self, evidence: Evidence) -> Switch | None:
         """As its own option says."""
-        serial = seen.traits.switches.get(Switchable.SERIAL)
+        serial = evidence.traits.switches.get(Switchable.SERIAL)
         return Switch(parameters=serial) if serial else None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        switches, cpu = seen.figure("tool_voluntary_switches"), seen.figure("machine_cpu_busy")
+        switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
         if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
             yield self.said(
-                seen,
+                evidence,
                 f"The threads waited {switches.value:.0f} times while CPUs were idle.",
                 switches,
                 cpu,

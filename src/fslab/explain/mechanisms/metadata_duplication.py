@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import NOTICEABLE, Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
 
@@ -16,18 +16,22 @@ class MetadataDuplication(Mechanism):
     summary = "metadata is written twice"
     cause = "the second copy of metadata"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem == "btrfs" and writes(seen) and "-m single" not in seen.cell.stack.mkfs_options
+        return (
+            evidence.filesystem == "btrfs"
+            and writes(evidence)
+            and "-m single" not in evidence.cell.stack.mkfs_options
+        )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mkfs="-m single")
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        copies = seen.figure("btrfs_metadata_copies", "copies of metadata")
-        amplified = seen.figure("write_amplification", "device bytes per byte written")
+        copies = evidence.figure("btrfs_metadata_copies", "copies of metadata")
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if (
             copies is not None
             and amplified is not None
@@ -35,12 +39,12 @@ class MetadataDuplication(Mechanism):
             and amplified.value > NOTICEABLE
         ):
             yield self.said(
-                seen,
+                evidence,
                 f"Metadata is kept {copies.value:.0f} times; the device received {amplified.value:.3g} bytes "
                 f"for each byte written.",
                 amplified,
                 copies,
-                seen.of_trace("traced_metadata_bytes", "metadata"),
-                seen.of_trace("traced_data_written_bytes", "data"),
+                evidence.of_trace("traced_metadata_bytes", "metadata"),
+                evidence.of_trace("traced_data_written_bytes", "data"),
                 weight=amplified.value,
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
 
@@ -17,21 +17,21 @@ class MetadataTraffic(Mechanism):
     summary = "metadata written beside the data"
     cause = "metadata"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Not with data=journal, where data carries the mark of metadata as well."""
-        return writes(seen) and "data=journal" not in seen.mount_options
+        return writes(evidence) and "data=journal" not in evidence.mount_options
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
         whole, meta = (
-            seen.of_trace("traced_written_bytes", "written"),
-            seen.of_trace("traced_metadata_bytes", "of metadata"),
+            evidence.of_trace("traced_written_bytes", "written"),
+            evidence.of_trace("traced_metadata_bytes", "of metadata"),
         )
-        amplified = seen.figure("write_amplification", "device bytes per byte written")
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if (
             whole is not None
             and meta is not None
@@ -40,14 +40,14 @@ class MetadataTraffic(Mechanism):
             and meta.value > 0.02 * whole.value
         ):
             yield self.said(
-                seen,
+                evidence,
                 f"The device received {amplified.value:.3g} bytes for each byte written; "
                 f"{100 * meta.value / whole.value:.0f} % "
                 "of that was marked as metadata.",
                 amplified,
                 meta,
                 *(
-                    seen.of_trace(f"traced_{place}_written_bytes", place)
+                    evidence.of_trace(f"traced_{place}_written_bytes", place)
                     for place in ("data", "metadata", "journal", "superblock")
                 ),
                 weight=amplified.value,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 
 
@@ -16,20 +16,27 @@ class OrderedMode(Mechanism):
     summary = "commits wait for data"
     cause = "ordered mode"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem in {"ext3", "ext4"} and writes(seen) and "data=ordered" in seen.mount_options
+        return (
+            evidence.filesystem in {"ext3", "ext4"}
+            and writes(evidence)
+            and "data=ordered" in evidence.mount_options
+        )
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("data=writeback",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        mean, commits = seen.figure("journal_commit_mean", "mean commit"), seen.figure("journal_commits")
+        mean, commits = (
+            evidence.figure("journal_commit_mean", "mean commit"),
+            evidence.figure("journal_commits"),
+        )
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
             yield self.said(
-                seen,
+                evidence,
                 f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, waiting for data included.",
                 mean,
                 commits,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.workloads import Switchable
 
@@ -18,19 +18,19 @@ class ReadAhead(Mechanism):
     cause = "read-ahead"
     alters = True
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.traits.direct is False and not writes(seen)
+        return evidence.traits.direct is False and not writes(evidence)
 
-    def switch(self, seen: Seen) -> Switch | None:
+    def switch(self, evidence: Evidence) -> Switch | None:
         """As its own option says."""
-        direct = seen.traits.switches.get(Switchable.DIRECT)
+        direct = evidence.traits.switches.get(Switchable.DIRECT)
         return Switch(parameters=direct) if direct else None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        read = seen.figure("read_amplification", "device bytes per byte read")
+        read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value > 1.5:
             yield self.said(
-                seen, f"For each byte read the device gave {read.value:.2f}.", read, weight=read.value
+                evidence, f"For each byte read the device gave {read.value:.2f}.", read, weight=read.value
             )

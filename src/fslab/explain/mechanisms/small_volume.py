@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Certainty, Statement
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size, parse_size
 
@@ -19,36 +19,36 @@ class SmallVolume(Mechanism):
     cause = "the small volume"
     alters = True
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem == "btrfs" and writes(seen)
+        return evidence.filesystem == "btrfs" and writes(evidence)
 
-    def switch(self, seen: Seen) -> Switch | None:
+    def switch(self, evidence: Evidence) -> Switch | None:
         """As its own option says."""
-        return Switch(medium={"size": "20g"}) if "size" in seen.cell.stack.medium.options else None
+        return Switch(medium={"size": "20g"}) if "size" in evidence.cell.stack.medium.options else None
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        reserved = seen.figure("btrfs_metadata_reserved", "reserved for metadata at the end")
-        total = seen.figure("btrfs_metadata_total", "space for metadata")
-        size = seen.cell.stack.medium.options.get("size")
+        reserved = evidence.figure("btrfs_metadata_reserved", "reserved for metadata at the end")
+        total = evidence.figure("btrfs_metadata_total", "space for metadata")
+        size = evidence.cell.stack.medium.options.get("size")
         small = size is not None and parse_size(str(size)) < 16 << 30
         if reserved is not None and total is not None and small and reserved.value > total.value:
             yield self.said(
-                seen,
+                evidence,
                 f"The volume ({size}) is too small for a fair figure: {format_size(reserved.value)} were reserved for "
                 f"metadata, which has {format_size(total.value)}: then btrfs writes early instead of collecting.",
                 reserved,
                 total,
-                seen.figure("btrfs_commits", "commits"),
+                evidence.figure("btrfs_commits", "commits"),
                 weight=4.0,
                 refuted_by="as slow on a volume of 20g and more",
             )
         elif small and "volume_small" in {
-            warning.kind for trial in seen.trials for warning in trial.validity
+            warning.kind for trial in evidence.trials for warning in trial.validity
         }:
             yield self.said(
-                seen,
+                evidence,
                 f"The volume ({size}) is small for btrfs, which reserves metadata for the worst "
                 "case: compare on 20g.",
                 total,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism, writes
-from fslab.explain.seen import Seen
-from fslab.explain.statement import Statement
+from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
@@ -17,18 +17,18 @@ class XfsLog(Mechanism):
     summary = "log writes and log buffers"
     cause = "small log buffers"
 
-    def applies(self, seen: Seen) -> bool:
+    def applies(self, evidence: Evidence) -> bool:
         """Where it is in effect."""
-        return seen.filesystem == "xfs" and writes(seen)
+        return evidence.filesystem == "xfs" and writes(evidence)
 
-    def switch(self, seen: Seen) -> Switch | None:  # noqa: ARG002
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """As its own option says."""
         return Switch(mount=("logbsize=256k",))
 
-    def state(self, seen: Seen) -> Iterator[Statement]:
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What was counted."""
-        log, written = seen.figure("xfs_log_bytes", "bytes written to the log"), seen.written_bytes
-        waits = seen.figure("xfs_log_no_buffer", "waits for a log buffer")
+        log, written = evidence.figure("xfs_log_bytes", "bytes written to the log"), evidence.written_bytes
+        waits = evidence.figure("xfs_log_no_buffer", "waits for a log buffer")
         if log is not None and written and log.value > 0.05 * written:
             waited = (
                 f", and {waits.value:.0f} times a transaction waited for a buffer"
@@ -36,11 +36,11 @@ class XfsLog(Mechanism):
                 else ""
             )
             yield self.said(
-                seen,
+                evidence,
                 f"For {format_size(written)} of data the log wrote {format_size(log.value)}{waited}.",
                 log,
                 waits,
-                seen.figure("xfs_log_writes"),
-                seen.figure("xfs_log_forces"),
+                evidence.figure("xfs_log_writes"),
+                evidence.figure("xfs_log_forces"),
                 weight=log.value / written,
             )

@@ -10,7 +10,7 @@ from fslab.report.figures import Figure, _axis
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ratio:
+class ForestRatio:
     """One comparison. ``sure``: it differs, among all of them together."""
 
     label: str
@@ -20,7 +20,7 @@ class Ratio:
     sure: bool
 
 
-def figure(key: str, title: str, axis: str, ratios: Sequence[Ratio]) -> Figure:
+def figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Figure:
     """``axis``: what is divided by what."""
     data = [
         {

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fslab.report.figures import Figure, _axis
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Moment:
+class OrderPoint:
     """A trial: ``minutes`` since the first began, ``ratio`` of its headline figure to the median of its cell.
 
     In a campaign of very many trials each stands for ``trials`` of them.
@@ -25,7 +25,7 @@ class Moment:
     trials: int = 1
 
 
-def figure(key: str, moments: Sequence[Moment], looks: Looks) -> Figure:
+def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figure:
     """Of a whole campaign."""
     present = looks.only([moment.stack for moment in moments])
     data = [
@@ -70,7 +70,7 @@ def figure(key: str, moments: Sequence[Moment], looks: Looks) -> Figure:
     )
 
 
-def _encoding(present: Looks) -> dict[str, Any]:
+def _encoding(present: StackStyles) -> dict[str, Any]:
     percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
     return {
         "x": {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from fslab.report.figures import Figure, _axis
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.units import Unit
 
 # A percentile of 100 (the maximum) has no place on an axis of nines.
@@ -14,7 +14,7 @@ _LABELS = "datum.value < 0.31 ? '50 %' : format(100 - 100 * pow(10, -datum.value
 
 
 def figure(
-    key: str, workload: str, operation: str, curves: Mapping[str, Mapping[float, float]], looks: Looks
+    key: str, workload: str, operation: str, curves: Mapping[str, Mapping[float, float]], looks: StackStyles
 ) -> Figure:
     """``curves``: by stack (label), latency in ns by percentile; medians over the sound trials."""
     present = looks.only(list(curves))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fslab.report.figures import Figure, _axis
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class PlotPoint:
     """One trial of a stack (its label); ``kind`` is ``sound``, ``doubt`` or ``invalid``."""
 
     stack: str
@@ -21,7 +21,7 @@ class Point:
     kind: str
 
 
-def figure(key: str, row: Row, points: Sequence[Point], looks: Looks) -> Figure:
+def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) -> Figure:
     """Of one metric of one workload; invalid trials are crossed out, those in doubt are hollow."""
     best = best_of(row, looks)
     medians = _medians(row, looks, best)
@@ -80,7 +80,7 @@ def _down(present: list[str]) -> dict[str, Any]:
     }
 
 
-def _caption(points: Sequence[Point]) -> str:
+def _caption(points: Sequence[PlotPoint]) -> str:
     caption = "Each point is a trial; the bar is the median, the band its interval."
     kinds = {point.kind for point in points}
     caption += " Hollow: with warnings." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
@@ -122,13 +122,13 @@ def _layers(
     ]
 
 
-def best_of(row: Row, looks: Looks) -> float | None:
+def best_of(row: Row, looks: StackStyles) -> float | None:
     """The median of the row's leader, which ratios are taken to."""
     by_label = dict(zip(looks.labels, row.summaries, strict=True))
     return by_label[row.leader].median if row.leader in by_label else None
 
 
-def _medians(row: Row, looks: Looks, best: float | None) -> list[dict[str, Any]]:
+def _medians(row: Row, looks: StackStyles, best: float | None) -> list[dict[str, Any]]:
     return [
         {
             "stack": label,

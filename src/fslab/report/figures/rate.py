@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fslab.report.figures import Figure, _axis
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.units import Unit
 
 
@@ -26,7 +26,9 @@ class Course:
         return len(self.values) > 1
 
 
-def figure(key: str, workload: str, what: str, unit: Unit, courses: Sequence[Course], looks: Looks) -> Figure:
+def figure(
+    key: str, workload: str, what: str, unit: Unit, courses: Sequence[Course], looks: StackStyles
+) -> Figure:
     """Small multiples: a panel per stack, a line per trial, on one scale."""
     present = looks.only([course.stack for course in courses])
     data = [
@@ -72,7 +74,7 @@ def figure(key: str, workload: str, what: str, unit: Unit, courses: Sequence[Cou
     )
 
 
-def _encoding(what: str, unit: Unit, present: Looks) -> dict[str, Any]:
+def _encoding(what: str, unit: Unit, present: StackStyles) -> dict[str, Any]:
     return {
         "x": {
             "field": "s",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fslab.report.figures import Figure, _axis, palette
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.units import Unit
 
 KINDS = {
@@ -18,7 +18,7 @@ KINDS = {
 }
 
 
-def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], looks: Looks) -> Figure:
+def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], looks: StackStyles) -> Figure:
     """``shares``: by stack (label), percent of all CPUs by a key of ``KINDS``; means over the sound trials."""
     present = looks.only(list(shares))
     used = [kind for kind in KINDS if any(each.get(kind, 0) >= 0.5 for each in shares.values())]
@@ -61,7 +61,7 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
     )
 
 
-def _encoding(present: Looks, used: list[str]) -> dict[str, Any]:
+def _encoding(present: StackStyles, used: list[str]) -> dict[str, Any]:
     return {
         "y": {
             "field": "stack",

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fslab.report.figures import Figure, _axis
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.units import Direction, Unit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class SweepStep:
     """The median of one stack at one value of the parameter, with its interval; ``words``: the value as written."""
 
     stack: str
@@ -30,8 +30,8 @@ def figure(
     metric: str,
     unit: Unit,
     better: Direction,
-    steps: Sequence[Step],
-    looks: Looks,
+    steps: Sequence[SweepStep],
+    looks: StackStyles,
 ) -> Figure:
     """The parameter on an axis of powers of two where it is spaced like that."""
     present = looks.only([step.stack for step in steps])
@@ -83,7 +83,7 @@ def _height(title: str, unit: Unit) -> dict[str, Any]:
     }
 
 
-def _data(steps: Sequence[Step]) -> list[dict[str, Any]]:
+def _data(steps: Sequence[SweepStep]) -> list[dict[str, Any]]:
     return [
         {
             "stack": step.stack,
@@ -98,7 +98,7 @@ def _data(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 
 def _layers(
-    data: list[dict[str, Any]], y: dict[str, Any], title: str, parameter: str, present: Looks
+    data: list[dict[str, Any]], y: dict[str, Any], title: str, parameter: str, present: StackStyles
 ) -> list[dict[str, Any]]:
     intervals = [row for row in data if row["low"] is not None]
     return [

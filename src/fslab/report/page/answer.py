@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fslab.report.model import Comparison, Mark, Report, Row, Verdict
+from fslab.report.model import Comparison, ComparisonVerdict, Mark, Report, Row
 from fslab.report.words import listed, ratio_text, share_text
 from fslab.units import Direction
 
@@ -75,7 +75,7 @@ def _largest(rows: Sequence[Row]) -> Iterator[str]:
         (item.ratio, row, item)
         for row in rows
         for item in row.comparisons
-        if item.verdict is Verdict.DIFFERS and item.holds_together and item.ratio and item.ratio > 1
+        if item.verdict is ComparisonVerdict.DIFFERS and item.holds_together and item.ratio and item.ratio > 1
     ]
     if found:
         _, row, item = max(found, key=lambda each: each[0])
@@ -86,8 +86,10 @@ def _largest(rows: Sequence[Row]) -> Iterator[str]:
 
 def _least_sure(rows: Sequence[Row]) -> Iterator[str]:
     """What is not decided; else the smallest difference that is."""
-    unseen = [(row, item) for row in rows for item in row.comparisons if item.verdict is Verdict.NOT_SEEN]
-    few = [item for row in rows for item in row.comparisons if item.verdict is Verdict.TOO_FEW]
+    unseen = [
+        (row, item) for row in rows for item in row.comparisons if item.verdict is ComparisonVerdict.NOT_SEEN
+    ]
+    few = [item for row in rows for item in row.comparisons if item.verdict is ComparisonVerdict.TOO_FEW]
     if unseen:
         row, item = max(unseen, key=lambda each: each[1].detectable or 0)
         seen = (
@@ -117,5 +119,5 @@ def _told(row: Row, item: Comparison, *, report_name: str, most: bool = False, b
         f"{ratio} × {'that of ' if row.better is Direction.LOWER else ''}{item.denominator} ({low}–{high})"
     )
     subject = f"the latency or time of {item.numerator}" if row.better is Direction.LOWER else item.numerator
-    unsure = "" if item.verdict is Verdict.DIFFERS else ", which may be chance"
+    unsure = "" if item.verdict is ComparisonVerdict.DIFFERS else ", which may be chance"
     return f"{name} {subject} is {figure}{unsure}{', the largest difference' * most}."

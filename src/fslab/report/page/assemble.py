@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.soundness import is_sound
+from fslab.analysis.usability import is_sound
 from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.figures import Figure, order
 from fslab.report.figures import heat as heat_figure
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import answer, heat, method, sections, sweeps
-from fslab.report.page.model import Claim, Comparison, Page, Part, Section, Statement
+from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.words import listed
 from fslab.store.campaign import Campaign
@@ -32,17 +32,20 @@ MOMENTS = 2_000  # points in the figure of all trials over time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class CampaignSource:
     """One campaign with its trials (with raw output, where that is to be shown) and what is said of them."""
 
     campaign: Campaign
     trials: Sequence[TrialRecord]
-    statements: tuple[Statement, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    statements: tuple[PageStatement, ...] = ()
+    claims: tuple[PageClaim, ...] = ()
 
 
 def page(
-    sources: Sequence[Source], comparisons: Iterable[Comparison] = (), *, known: MetricsOf = headline_metrics
+    sources: Sequence[CampaignSource],
+    comparisons: Iterable[PageComparison] = (),
+    *,
+    known: MetricsOf = headline_metrics,
 ) -> Page:
     """One part per campaign, in the order given."""
     parts = tuple(
@@ -55,7 +58,7 @@ def page(
     )
 
 
-def part(source: Source, *, known: MetricsOf = headline_metrics, prefix: str = "") -> Part:
+def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix: str = "") -> Part:
     """``prefix`` keeps anchors apart where a page has several campaigns."""
     campaign, trials = source.campaign, source.trials
     together = list(groups(campaign.cells, trials))
@@ -87,7 +90,7 @@ def _too_many(report: Report) -> bool:
     return len(report.rows) > BRIEF_FROM
 
 
-def _left_out(source: Source, report: Report) -> Iterator[tuple[str, str]]:
+def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str]]:
     """By heading, what stands there on a page of fewer trials."""
     trials, number = len(source.trials), len(report.rows)
     if trials > BRIEF_FROM and not source.statements:
@@ -161,7 +164,7 @@ def _machine(report: Report) -> str:
 def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf) -> Iterator[Figure]:
     """All trials over time, each against the median of its cell; several as one where there are very many."""
     labels = {stack.id: stack.label for stack in report.stacks}
-    moments: list[order.Moment] = []
+    moments: list[order.OrderPoint] = []
     begun = min(
         (t.started for group in together for each in group.trials.values() for t in each), default=None
     )
@@ -176,25 +179,25 @@ def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf
                     figure = trial.metrics.get(metric.name)
                     if figure is not None and figure.value is not None:
                         moments.append(
-                            order.Moment(
+                            order.OrderPoint(
                                 stack=labels[stack], workload=group.label, sound=is_sound(trial),
                                 minutes=(trial.started - begun).total_seconds() / 60, ratio=figure.value / middle,
                             )
                         )  # fmt: skip
     if moments:
-        yield order.figure(key, _thinned(moments), Looks.of(report.stacks))
+        yield order.figure(key, _thinned(moments), StackStyles.of(report.stacks))
 
 
-def _thinned(moments: list[order.Moment]) -> list[order.Moment]:
+def _thinned(moments: list[order.OrderPoint]) -> list[order.OrderPoint]:
     """As they are, or medians of neighbours in time of the same stack."""
     if len(moments) <= MOMENTS:
         return moments
     size = -(-len(moments) // MOMENTS)
-    by_stack: dict[str, list[order.Moment]] = {}
+    by_stack: dict[str, list[order.OrderPoint]] = {}
     for moment in sorted(moments, key=lambda each: each.minutes):
         by_stack.setdefault(moment.stack, []).append(moment)
     return [
-        order.Moment(
+        order.OrderPoint(
             stack=stack, workload=f"{len(chunk)} trials", sound=True, trials=len(chunk),
             minutes=statistics.median(each.minutes for each in chunk),
             ratio=statistics.median(each.ratio for each in chunk),

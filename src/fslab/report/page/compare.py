@@ -1,23 +1,23 @@
-"""Two campaigns side by side, out of what ``contrast`` found: facts that differ, ratios, means. Pure."""
+"""Two campaigns side by side, from a ``CampaignComparison``: facts that differ, ratios, means. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fslab.report.contrast_model import Contrast, Line, Outcome
+from fslab.report.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
 from fslab.report.figures import Figure, forest
 from fslab.report.model import Span
-from fslab.report.page.model import Cell, Comparison, Table
+from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.report.words import ratio_text
 from fslab.units import Direction, format_value
 
 MOST = 60  # lines of one figure
 
 
-def comparison(found: Contrast, key: str) -> Comparison:
+def comparison(found: CampaignComparison, key: str) -> PageComparison:
     """``key``: where figures' ids begin. B is told relative to A, as everywhere."""
     title = f"{_side(found.b.name, found.b.kernels)} against {_side(found.a.name, found.a.kernels)}"
-    return Comparison(
+    return PageComparison(
         title=title,
         differing=tuple(_differing(found)),
         tables=tuple(_tables(found)),
@@ -30,15 +30,15 @@ def _side(name: str, kernels: tuple[str, ...]) -> str:
     return f"{name} (Linux {', '.join(kernels)})" if kernels else name
 
 
-def _name(line: Line) -> str:
+def _name(line: ComparisonLine) -> str:
     return f"{line.workload}, {line.stack}, {line.metric.replace('_', ' ')}"
 
 
-def _figures(found: Contrast, key: str) -> Iterator[Figure]:
+def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
     told = [line for line in found.lines if line.ratio is not None and line.interval is not None]
     for better in Direction:
         ratios = [
-            forest.Ratio(
+            forest.ForestRatio(
                 label=_name(line), ratio=line.ratio, low=line.interval.low, high=line.interval.high,
                 sure=bool(line.holds_together),
             )
@@ -54,40 +54,42 @@ def _figures(found: Contrast, key: str) -> Iterator[Figure]:
             yield forest.figure(f"{key}-{better.value}", title, f"B ÷ A ({reading})", ratios)
 
 
-def _tables(found: Contrast) -> Iterator[Table]:
+def _tables(found: CampaignComparison) -> Iterator[PageTable]:
     if found.means:
-        yield Table(
+        yield PageTable(
             caption="Geometric means of the ratios B ÷ A",
             columns=("block size", "better", "of", "mean", "its interval"),
             rows=tuple(
                 (
                     mean.stack,
                     (
-                        Cell(text=mean.block_size or "–"), Cell(text=mean.better.value),
-                        Cell(text=str(mean.of), sort=mean.of), Cell(text=ratio_text(mean.ratio)[0], sort=mean.ratio),
-                        Cell(text=_span(mean.interval)),
+                        PageCell(text=mean.block_size or "–"),
+                        PageCell(text=mean.better.value),
+                        PageCell(text=str(mean.of), sort=mean.of),
+                        PageCell(text=ratio_text(mean.ratio)[0], sort=mean.ratio),
+                        PageCell(text=_span(mean.interval)),
                     ),
                 )
                 for mean in found.means
             ),
-        )  # fmt: skip
-    yield Table(
+        )
+    yield PageTable(
         caption=f"Every figure: A is {found.a.name}, B is {found.b.name}",
         columns=("A", "B", "B ÷ A", "interval", "outcome", "in words"),
         rows=tuple((_name(line), _fields(line)) for line in found.lines),
     )
 
 
-def _fields(line: Line) -> tuple[Cell, ...]:
+def _fields(line: ComparisonLine) -> tuple[PageCell, ...]:
     outcome = line.outcome.value.replace("_", " ")
-    unsure = line.outcome in {Outcome.BETTER, Outcome.WORSE} and not line.holds_together
+    unsure = line.outcome in {LineOutcome.BETTER, LineOutcome.WORSE} and not line.holds_together
     return (
-        Cell(text=format_value(line.a.median, line.unit), sort=line.a.median, unit=line.unit.value),
-        Cell(text=format_value(line.b.median, line.unit), sort=line.b.median, unit=line.unit.value),
-        Cell(text="–" if line.ratio is None else ratio_text(line.ratio)[0], sort=line.ratio),
-        Cell(text=_span(line.interval)),
-        Cell(text=f"{outcome}, maybe" if unsure else outcome),
-        Cell(text=line.verdict),
+        PageCell(text=format_value(line.a.median, line.unit), sort=line.a.median, unit=line.unit.value),
+        PageCell(text=format_value(line.b.median, line.unit), sort=line.b.median, unit=line.unit.value),
+        PageCell(text="–" if line.ratio is None else ratio_text(line.ratio)[0], sort=line.ratio),
+        PageCell(text=_span(line.interval)),
+        PageCell(text=f"{outcome}, maybe" if unsure else outcome),
+        PageCell(text=line.verdict),
     )
 
 
@@ -95,17 +97,17 @@ def _span(interval: Span | None) -> str:
     return "–" if interval is None else "–".join(ratio_text(interval.low, interval.high))
 
 
-def _differing(found: Contrast) -> Iterator[Table]:
+def _differing(found: CampaignComparison) -> Iterator[PageTable]:
     if found.differences:
-        yield Table(
+        yield PageTable(
             caption="Facts that differ between the two",
             columns=("A", "B", "matters"),
             rows=tuple(
                 (
                     each.fact,
                     (
-                        Cell(text=", ".join(each.a) or "unknown"), Cell(text=", ".join(each.b) or "unknown"),
-                        Cell(text="yes" if each.decisive else "little"),
+                        PageCell(text=", ".join(each.a) or "unknown"), PageCell(text=", ".join(each.b) or "unknown"),
+                        PageCell(text="yes" if each.decisive else "little"),
                     ),
                 )
                 for each in found.differences

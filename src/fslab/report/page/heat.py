@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from fslab.report.model import Comparison, Mark, Report, Row, Summary, Verdict
-from fslab.report.page.model import HeatRow, Tile
+from fslab.report.model import Comparison, ComparisonVerdict, Mark, Report, Row, Summary
+from fslab.report.page.model import HeatRow, HeatTile
 from fslab.report.words import listed, ratio_text
 from fslab.units import Direction, format_value
 
@@ -68,7 +68,7 @@ def _without(row: HeatRow, report: Report, asked: Asked) -> HeatRow:
 
 def _tile(
     row: Row, summary: Summary, best: float | None, label: str, impossible: Collection[tuple[str, str]]
-) -> Tile:
+) -> HeatTile:
     # A colour says "better": of single trials nothing says that.
     tested = any(item.interval is not None for item in row.comparisons)
     how_good = share(row, summary, best) if tested or not row.comparisons else None
@@ -80,14 +80,14 @@ def _tile(
             "invalid": summary.n_invalid,
             "unknown": summary.n_unknown,
         }
-        return Tile(
+        return HeatTile(
             stack=label, share=None, value="–", decided=True,
             words=next((kind for kind, count in kinds.items() if count), "no trial"),
         )  # fmt: skip
     open_row = all(other.mark is Mark.NONE for other in row.summaries)
     decided = summary.mark is not Mark.MAYBE_BEST and not open_row
     words = "the best of all" if summary.mark is Mark.BEST else "clearly worse" if decided else "not decided"
-    return Tile(stack=label, share=how_good, value=value, words=words, decided=decided)
+    return HeatTile(stack=label, share=how_good, value=value, words=words, decided=decided)
 
 
 def _sure(row: Row) -> str:
@@ -98,7 +98,7 @@ def _sure(row: Row) -> str:
     marks = {summary.mark for summary in row.summaries}
     if Mark.BEST in marks:
         return f"{_ratio(min(told, key=lambda item: item.ratio or 0))}, the next"
-    beaten = [item for item in told if item.verdict is Verdict.DIFFERS]
+    beaten = [item for item in told if item.verdict is ComparisonVerdict.DIFFERS]
     if beaten:
         return f"{_ratio(min(beaten, key=lambda item: item.ratio or 0))}, the next clearly slower"
     return f"all indistinguishable: {listed([_span(item) for item in told[:1]])} ×"

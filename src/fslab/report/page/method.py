@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fslab.analysis.soundness import is_sound
+from fslab.analysis.usability import is_sound
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
-from fslab.report.page.model import Cell, Table
+from fslab.report.page.model import PageCell, PageTable
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 
 MOST = 400  # rows of trials that are not compared
 
 
-def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) -> Iterator[Table]:
+def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) -> Iterator[PageTable]:
     """What is known, in the order in which a reader asks."""
     yield _pairs("Campaign", _campaign(campaign, report))
     yield _pairs(
@@ -66,22 +66,22 @@ def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, 
         yield f"Device under {name}", facts
 
 
-def _unsound(trials: Sequence[TrialRecord], report: Report) -> Table:
+def _unsound(trials: Sequence[TrialRecord], report: Report) -> PageTable:
     labels = {stack.id: stack.label for stack in report.stacks}
     caption = f"Trials that are not compared ({len(trials)})"
     if len(trials) > MOST:
         caption += f"; the first {MOST}"
-    return Table(
+    return PageTable(
         caption=caption,
         columns=("stack", "trial", "state", "why"),
         rows=tuple(
             (
                 trial.cell.workload.name,
                 (
-                    Cell(text=labels.get(trial.cell.stack_id, trial.cell.stack.name)),
-                    Cell(text=str(trial.key.block + 1), sort=trial.key.block),
-                    Cell(text=trial.status_text if trial.status.value != "ok" else "invalid"),
-                    Cell(text=_why(trial)),
+                    PageCell(text=labels.get(trial.cell.stack_id, trial.cell.stack.name)),
+                    PageCell(text=str(trial.key.block + 1), sort=trial.key.block),
+                    PageCell(text=trial.status_text if trial.status.value != "ok" else "invalid"),
+                    PageCell(text=_why(trial)),
                 ),
             )
             for trial in trials[:MOST]
@@ -94,9 +94,11 @@ def _why(trial: TrialRecord) -> str:
     return "; ".join([*invalid, *([trial.error] if trial.error else [])]) or "no reason given"
 
 
-def _pairs(caption: str, pairs: Mapping[str, str]) -> Table:
-    return Table(
-        caption=caption, columns=("",), rows=tuple((name, (Cell(text=text),)) for name, text in pairs.items())
+def _pairs(caption: str, pairs: Mapping[str, str]) -> PageTable:
+    return PageTable(
+        caption=caption,
+        columns=("",),
+        rows=tuple((name, (PageCell(text=text),)) for name, text in pairs.items()),
     )
 
 

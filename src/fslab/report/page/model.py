@@ -10,7 +10,7 @@ from fslab.report.model import Note, Report, Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Statement:
+class PageStatement:
     """Why something is as it is: one sentence, its evidence line by line, and how sure that is."""
 
     says: str
@@ -20,7 +20,7 @@ class Statement:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class PageClaim:
     """A claim of the study: the sentence, what was published, what this machine says, and what decides it."""
 
     says: str
@@ -30,7 +30,7 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tile:
+class HeatTile:
     """A field of the heat map: ``share`` 1 is the best median, 0.5 half as good; None: no value, ``words`` says why.
 
     ``decided``: it is shown to be the best, or to be worse than the leader. ``asked``: the study has this stack do
@@ -55,13 +55,13 @@ class HeatRow:
     anchor: str
     metric: str
     lower: bool
-    tiles: tuple[Tile, ...]
+    tiles: tuple[HeatTile, ...]
     take: str
     sure: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class PageCell:
     """A field of a table: what is read, and what it is sorted by; ``unit`` where a page may change it."""
 
     text: str
@@ -71,16 +71,16 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class PageTable:
     """A table that sorts by its columns; the first column is its rows' heading."""
 
     caption: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Command:
+class PageCommand:
     """A command as it was run, ready to be pasted."""
 
     stage: str
@@ -106,7 +106,7 @@ class Recipe:
 
     stack: str
     options: str
-    commands: tuple[Command, ...]
+    commands: tuple[PageCommand, ...]
     raw: tuple[RawOutput, ...]
     no_room: int = 0
 
@@ -119,9 +119,9 @@ class Section:
     label: str
     about: str
     rows: tuple[Row, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[PageTable, ...]
     figures: tuple[Figure, ...]
-    more: tuple[Table, ...]
+    more: tuple[PageTable, ...]
     recipes: tuple[Recipe, ...]
     left_out: str = ""
 
@@ -141,20 +141,20 @@ class Part:
     sweeps: tuple[Figure, ...]
     sections: tuple[Section, ...]
     order: tuple[Figure, ...]
-    method: tuple[Table, ...]
+    method: tuple[PageTable, ...]
     study: str
-    statements: tuple[Statement, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    statements: tuple[PageStatement, ...] = ()
+    claims: tuple[PageClaim, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class PageComparison:
     """Two campaigns side by side."""
 
     title: str
-    differing: tuple[Table, ...]
-    tables: tuple[Table, ...]
+    differing: tuple[PageTable, ...]
+    tables: tuple[PageTable, ...]
     figures: tuple[Figure, ...]
     alone: tuple[str, ...]
 
@@ -166,4 +166,4 @@ class Page:
     title: str
     made: str
     parts: tuple[Part, ...]
-    comparisons: tuple[Comparison, ...] = field(default=())
+    comparisons: tuple[PageComparison, ...] = field(default=())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fslab.analysis.soundness import in_doubt, is_sound
+from fslab.analysis.usability import in_doubt, is_sound
 from fslab.errors import FslabError
 from fslab.record import TrialRecord
 from fslab.report.figures.rate import Course
@@ -22,7 +22,7 @@ STREAMS = ("stdout", "stderr")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class ObservedFigures:
     """Of the sound trials of a stack. ``latencies``: by operation, ns by percent; ``courses``: by what they are of."""
 
     latencies: Mapping[str, Mapping[float, float]]
@@ -45,7 +45,7 @@ def read_again(trial: TrialRecord) -> Reading | None:
         return None
 
 
-def seen(label: str, trials: Sequence[TrialRecord]) -> Seen:
+def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
     """``label``: what the stack is called."""
     readings = [(trial, reading) for trial in trials if (reading := read_again(trial)) is not None]
     operations = dict.fromkeys(name for _, reading in readings for name in reading.latencies)
@@ -60,7 +60,7 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> Seen:
                 stack=label, trial=trial.key.block, interval_s=rate.interval_s, values=rate.values
             )
             courses.setdefault(rate.what, []).append(course)
-    return Seen(latencies=latencies, courses={what: tuple(each) for what, each in courses.items()})
+    return ObservedFigures(latencies=latencies, courses={what: tuple(each) for what, each in courses.items()})
 
 
 def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:

@@ -21,8 +21,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fslab.report.figures import palette
-from fslab.report.figures._stacks import Looks
 from fslab.report.figures.files import VEGA_LITE
+from fslab.report.figures.styles import StackStyles
 from fslab.report.page.model import Page, Part
 from fslab.report.page.packing import packed
 
@@ -32,7 +32,7 @@ CHUNK = 25  # packed sections that are unpacked together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Live:
+class LivePage:
     """A page that is served: where all campaigns are listed, and where news of a running one comes from."""
 
     home: str
@@ -60,7 +60,7 @@ def listing(rows: Sequence[Listed], store: str) -> str:
     )  # fmt: skip
 
 
-def html(page: Page, live: Live | None = None, kept: Path | None = None) -> str:
+def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> str:
     """The file's text; ``kept``: see ``library``."""
     environment = _environment()
     comparison = environment.get_template("comparison.html.j2")
@@ -133,7 +133,7 @@ def _part(environment: Environment, part: Part, prefix: str) -> Markup:
     text = environment.get_template("part.html.j2").render(
         part=part,
         prefix=prefix,
-        slots=Looks.of(part.report.stacks).slot,
+        slots=StackStyles.of(part.report.stacks).slot,
         limit=HEAT_ROWS,
         rest_of_heat=packed("".join(str(macros.heatrow(row)) for row in part.heat[HEAT_ROWS:])),
         chunk=CHUNK,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from fslab.analysis.groups import Group
 from fslab.cell import WorkloadSpec, shown
 from fslab.report.figures import Figure, percentiles, points, rate, shares
-from fslab.report.figures._stacks import Looks
-from fslab.report.model import Report, Row, Stack, Summary
+from fslab.report.figures.styles import StackStyles
+from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
-from fslab.report.page.model import Cell, Command, Recipe, Section, Table
+from fslab.report.page.model import PageCell, PageCommand, PageTable, Recipe, Section
 from fslab.report.page.packing import Packer
 from fslab.units import Direction, Unit, format_duration, format_value
 
@@ -50,7 +50,7 @@ class Maker:
 
     def section(self, group: Group, anchor: str) -> Section:
         """Of one workload."""
-        looks = Looks.of(self.report.stacks)
+        looks = StackStyles.of(self.report.stacks)
         rows = self.rows_of.get(group.label, ())
         return Section(
             anchor=anchor,
@@ -64,11 +64,11 @@ class Maker:
             left_out=LEFT_OUT if self.brief else "",
         )
 
-    def _table(self, row: Row, group: Group) -> Table:
+    def _table(self, row: Row, group: Group) -> PageTable:
         best = heat.best_of(row)
         rank = {label: place.rank for place in row.ranking for label in place.stacks}
         columns = ["median", "95 % CI", "against the best", "place", "usable trials"]
-        return Table(
+        return PageTable(
             caption=f"{row.metric.replace('_', ' ')}{', lower is better' * (row.better is Direction.LOWER)}",
             columns=tuple(columns),
             rows=tuple(
@@ -78,7 +78,9 @@ class Maker:
             ),
         )
 
-    def _fields(self, row: Row, summary: Summary, best: float | None, rank: int | None) -> tuple[Cell, ...]:
+    def _fields(
+        self, row: Row, summary: Summary, best: float | None, rank: int | None
+    ) -> tuple[PageCell, ...]:
         how_good = heat.share(row, summary, best)
         interval = summary.interval
         total = summary.n_sound + summary.n_invalid + summary.n_failed
@@ -86,15 +88,24 @@ class Maker:
         if interval is not None:
             span = f"{format_value(interval.low, row.unit)} – {format_value(interval.high, row.unit)}"
         return (
-            Cell(text=format_value(summary.median, row.unit), sort=summary.median, unit=row.unit.value,
-                 notes=summary.notes),
-            Cell(text=span, sort=interval.low if interval else None),
-            Cell(text="–" if how_good is None else f"{how_good:.2f}", sort=how_good),
-            Cell(text="–" if rank is None else f"{rank}.", sort=rank),
-            Cell(text=f"{summary.n_sound}" + (f" of {total}" if total > summary.n_sound else ""), sort=summary.n_sound),
-        )  # fmt: skip
+            PageCell(
+                text=format_value(summary.median, row.unit),
+                sort=summary.median,
+                unit=row.unit.value,
+                notes=summary.notes,
+            ),
+            PageCell(text=span, sort=interval.low if interval else None),
+            PageCell(text="–" if how_good is None else f"{how_good:.2f}", sort=how_good),
+            PageCell(text="–" if rank is None else f"{rank}.", sort=rank),
+            PageCell(
+                text=f"{summary.n_sound}" + (f" of {total}" if total > summary.n_sound else ""),
+                sort=summary.n_sound,
+            ),
+        )
 
-    def _figures(self, group: Group, rows: Sequence[Row], anchor: str, looks: Looks) -> Iterator[Figure]:
+    def _figures(
+        self, group: Group, rows: Sequence[Row], anchor: str, looks: StackStyles
+    ) -> Iterator[Figure]:
         labels = {stack.id: stack.label for stack in self.report.stacks}
         for row in rows:
             found = tuple(_points(group, row, labels))
@@ -126,7 +137,7 @@ class Maker:
         if spent:
             yield shares.figure(f"{anchor}-cpu", group.label, spent, looks)
 
-    def _more(self, group: Group) -> Iterator[Table]:
+    def _more(self, group: Group) -> Iterator[PageTable]:
         counted = self._medians(group, list(COUNTED), COUNTED)
         if counted.columns:
             yield counted
@@ -138,7 +149,7 @@ class Maker:
         if others.columns:
             yield others
 
-    def _medians(self, group: Group, names: Sequence[str], titles: Mapping[str, str]) -> Table:
+    def _medians(self, group: Group, names: Sequence[str], titles: Mapping[str, str]) -> PageTable:
         """Medians of the sound trials, a column per stack."""
         stacks = [stack for stack in self.report.stacks if stack.id in group.trials]
         rows = []
@@ -149,7 +160,7 @@ class Maker:
                 continue
             middle = [statistics.median(values[stack.id]) if values[stack.id] else None for stack in stacks]
             fields = tuple(
-                Cell(text=format_value(value, unit), sort=value, unit=unit.value) for value in middle
+                PageCell(text=format_value(value, unit), sort=value, unit=unit.value) for value in middle
             )
             rows.append((titles.get(name, name.replace("_", " ")), fields))
         caption = (
@@ -157,7 +168,7 @@ class Maker:
             if titles
             else "All other figures of the tool (medians)"
         )
-        return Table(
+        return PageTable(
             caption=caption, columns=tuple(stack.label for stack in stacks) if rows else (), rows=tuple(rows)
         )
 
@@ -173,7 +184,7 @@ class Maker:
                 stack=stack.label,
                 options=_options(stack),
                 commands=tuple(
-                    Command(
+                    PageCommand(
                         stage=command.stage, line=shlex.join(command.argv),
                         duration="" if command.duration_s is None else format_duration(command.duration_s),
                     )
@@ -190,13 +201,15 @@ def about(workload: WorkloadSpec) -> str:
     return f"{workload.tool}: {options}" if options else workload.tool
 
 
-def _points(group: Group, row: Row, labels: Mapping[str, str]) -> Iterator[points.Point]:
+def _points(group: Group, row: Row, labels: Mapping[str, str]) -> Iterator[points.PlotPoint]:
     for key, trials in group.trials.items():
         for trial in trials:
             figure = trial.metrics.get(row.metric)
             if figure is not None and figure.value is not None:
                 kind = observed.kind_of(trial)
-                yield points.Point(stack=labels[key], block=trial.key.block, value=figure.value, kind=kind)
+                yield points.PlotPoint(
+                    stack=labels[key], block=trial.key.block, value=figure.value, kind=kind
+                )
 
 
 def _unit(group: Group, name: str) -> Unit | None:
@@ -208,7 +221,7 @@ def _unit(group: Group, name: str) -> Unit | None:
     return None
 
 
-def _options(stack: Stack) -> str:
+def _options(stack: StackColumn) -> str:
     told = [f"on {stack.medium}", f"layout {stack.layout}"]
     told += [f"mkfs {stack.mkfs_options}"] if stack.mkfs_options else []
     return ", ".join([*told, f"mounted with {stack.mount_options or 'defaults'}"])

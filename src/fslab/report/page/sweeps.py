@@ -9,12 +9,12 @@ from itertools import groupby
 from fslab.analysis.groups import Group
 from fslab.cell import Scalar, StackSpec
 from fslab.report.figures import Figure
-from fslab.report.figures._stacks import Looks
+from fslab.report.figures.styles import StackStyles
 from fslab.report.figures.surface import Field
 from fslab.report.figures.surface import figure as surface
-from fslab.report.figures.sweep import Step
+from fslab.report.figures.sweep import SweepStep
 from fslab.report.figures.sweep import figure as sweep
-from fslab.report.model import Report, Row, Stack, Summary
+from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.units import parse_size
 
 
@@ -35,7 +35,7 @@ class _Family:
     name: str
     row: Row
     spots: tuple[_Spot, ...]
-    looks: Looks
+    looks: StackStyles
 
 
 def number(value: Scalar) -> float | None:
@@ -60,7 +60,7 @@ def figures(report: Report, groups: Sequence[Group]) -> Iterator[Figure]:
 
 def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
     by_label = {group.label: group for group in groups}
-    looks = Looks.of(report.stacks)
+    looks = StackStyles.of(report.stacks)
 
     def name_of(row: Row) -> tuple[str, str]:
         group = by_label[row.workload]
@@ -87,7 +87,7 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
     """Stacks that differ in the numbers of their layout or medium only, such as disks × chunk."""
     specs = {key: cell.stack for group in groups for key, cell in group.cells.items()}
     known = [stack for stack in report.stacks if stack.id in specs]
-    families: dict[str, list[Stack]] = {}
+    families: dict[str, list[StackColumn]] = {}
     for stack in known:
         families.setdefault(_same(specs[stack.id]), []).append(stack)
     several = {key: stacks for key, stacks in families.items() if len(stacks) > 1}
@@ -103,7 +103,7 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
         for stack in stacks
     }
     first = {series[stacks[0].id]: stacks[0] for stacks in several.values()}
-    looks = Looks.of([stack.model_copy(update={"lines": (label,)}) for label, stack in first.items()])
+    looks = StackStyles.of([stack.model_copy(update={"lines": (label,)}) for label, stack in first.items()])
     for row in report.rows:
         spots = [
             _Spot(
@@ -160,7 +160,7 @@ def _figure(family: _Family) -> Figure | None:
     present = [label for label in family.looks.labels if any(spot.series == label for spot in spots)]
     if len(keys) == 1:
         steps = [
-            Step(
+            SweepStep(
                 stack=spot.series, at=spot.numbers[keys[0]][0], words=spot.numbers[keys[0]][1],
                 median=spot.summary.median or 0.0,
                 low=spot.summary.interval.low if spot.summary.interval else None,

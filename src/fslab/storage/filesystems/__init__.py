@@ -61,7 +61,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Switch:
+class OptionSwitch:
     """Options with which a file system has a feature that it lacks by default."""
 
     mkfs: str = ""
@@ -97,7 +97,7 @@ class FileSystem(ABC):
     limits: ClassVar[Limits] = Limits()
     refusal: ClassVar[str | None] = None
     kernels: ClassVar[Kernels] = Kernels()
-    switches: ClassVar[Mapping[str, Switch]] = {}
+    switches: ClassVar[Mapping[str, OptionSwitch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
     mkfs_flags: ClassVar[Mapping[str, str]]
     stripe_options: ClassVar[tuple[str, ...]] = ()

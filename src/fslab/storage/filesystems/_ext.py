@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, Switch
+from fslab.storage.filesystems import FileSystem, OptionSwitch
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -63,7 +63,7 @@ class ExtFileSystem(FileSystem):
 
     tools: ClassVar[tuple[Tool, ...]] = ()
     min_size_bytes = 16 << 20
-    switches: ClassVar[Mapping[str, Switch]] = {"quotas": Switch(mkfs="-O quota")}
+    switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     stripe_options = ("stride", "stripe_width", "stripe-width")
     no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs takes what the device says (libblkid)

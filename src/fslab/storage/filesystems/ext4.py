@@ -1,7 +1,7 @@
 """ext4: extents, delayed allocation, journal. mke2fs(8), Documentation/admin-guide/ext4.rst."""
 
 from fslab.abilities import Limits
-from fslab.storage.filesystems import Switch, _ext
+from fslab.storage.filesystems import OptionSwitch, _ext
 
 
 class Ext4(_ext.ExtFileSystem):
@@ -12,9 +12,9 @@ class Ext4(_ext.ExtFileSystem):
     limits = Limits(lacks=_ext.NO_REFLINK, largest_file_bytes=16 << 40)
     switches = {
         **_ext.ExtFileSystem.switches,
-        "verity": Switch(mkfs="-O verity"),
-        "encryption": Switch(mkfs="-O encrypt"),
-        "case-folding": Switch(mkfs="-O casefold"),
+        "verity": OptionSwitch(mkfs="-O verity"),
+        "encryption": OptionSwitch(mkfs="-O encrypt"),
+        "case-folding": OptionSwitch(mkfs="-O casefold"),
     }
     tools = (_ext.tool("ext4"),)
     extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")

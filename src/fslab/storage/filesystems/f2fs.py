@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from fslab.abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Switch
+from fslab.storage.filesystems import FileSystem, Kernels, OptionSwitch
 from fslab.system.tools import Tool
 
 
@@ -23,11 +23,11 @@ class F2fs(FileSystem):
         largest_file_bytes=(2 * 1018 + 2 * 1018**2 + 1018**3) * 4096,
     )
     switches = {
-        "quotas": Switch(mkfs="-O extra_attr,quota"),
-        "verity": Switch(mkfs="-O extra_attr,verity"),
-        "encryption": Switch(mkfs="-O encrypt"),
-        "case-folding": Switch(mkfs="-O casefold -C utf8"),
-        "compression": Switch(mkfs="-O extra_attr,compression"),
+        "quotas": OptionSwitch(mkfs="-O extra_attr,quota"),
+        "verity": OptionSwitch(mkfs="-O extra_attr,verity"),
+        "encryption": OptionSwitch(mkfs="-O encrypt"),
+        "case-folding": OptionSwitch(mkfs="-O casefold -C utf8"),
+        "compression": OptionSwitch(mkfs="-O extra_attr,compression"),
     }
     mkfs_flags = {
         "-a": "value", "-C": "value", "-e": "value", "-E": "value", "-g": "value", "-i": "", "-l": "value",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from fslab.abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, Switch
+from fslab.storage.filesystems import FileSystem, Kernels, OptionSwitch
 from fslab.system.tools import Tool
 
 
@@ -23,7 +23,7 @@ class Reiserfs(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    switches = {"xattr": Switch(mount="user_xattr"), "acl": Switch(mount="acl")}
+    switches = {"xattr": OptionSwitch(mount="user_xattr"), "acl": OptionSwitch(mount="acl")}
     mkfs_flags = {
         "-b": "value", "--block-size": "value", "-s": "value", "--journal-size": "value", "-t": "value",
         "--transaction-max-size": "value", "-h": "value", "--hash": "value", "-u": "value", "--uuid": "value",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, Switch
+from fslab.storage.filesystems import FileSystem, OptionSwitch
 from fslab.system.tools import Tool
 
 
@@ -16,7 +16,7 @@ class Xfs(FileSystem):
     tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
     mount_type = "xfs"
     min_size_bytes = 300 << 20  # mkfs.xfs(8): smaller ones are refused since xfsprogs 5.19
-    switches = {"quotas": Switch(mount="uquota")}
+    switches = {"quotas": OptionSwitch(mount="uquota")}
     stripe_options = ("su", "sw", "sunit", "swidth", "noalign")
     no_stripe_options = "-d noalign"  # else mkfs.xfs takes what the device says, but for volumes below 1 GiB
     aligned_min_size_bytes = 640 << 20  # its log would be too small (xfsprogs 6.1: refused on 512 MiB)

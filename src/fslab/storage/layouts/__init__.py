@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 from fslab.cell import Frozen
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
-from fslab.storage import BlockDevice, Site, Stripe
+from fslab.storage import StackDevice, Stripe, Workspace
 from fslab.system import modules, tools
 from fslab.system.tools import Tool
 
 Argv = tuple[str, ...]
 
 
-class Options(Frozen):
+class LayoutOptions(Frozen):
     """Base of every layout's options (disks, chunk, …).
 
     ``without`` are keys that others have and this one does not, each with the reason.
@@ -30,7 +30,7 @@ class Options(Frozen):
     without: ClassVar[Mapping[str, str]] = {}
 
 
-O = TypeVar("O", bound=Options)  # noqa: E741 - the usual letter for options here
+O = TypeVar("O", bound=LayoutOptions)  # noqa: E741 - the usual letter for options here
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,8 +85,15 @@ class Layout(ABC, Generic[O]):
 
     @abstractmethod
     def assemble(
-        self, options: O, devices: Sequence[BlockDevice], site: Site, undo: ExitStack, *, make: bool, keep: bool
-    ) -> BlockDevice:  # fmt: skip
+        self,
+        options: O,
+        devices: Sequence[StackDevice],
+        workspace: Workspace,
+        undo: ExitStack,
+        *,
+        make: bool,
+        keep: bool,
+    ) -> StackDevice:
         """Join the devices; taking them apart again goes on ``undo``.
 
         ``make`` False: they carry the layout already, from a trial before. ``keep``: a later trial needs it

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
-from fslab.storage import BlockDevice, Site
+from fslab.storage import StackDevice, Workspace
 from fslab.storage.layouts import Layout, LayoutPlan, O
 from fslab.system.tools import Tool
 
@@ -44,21 +44,28 @@ class OwnLayout(Layout[O]):
         )
 
     def assemble(
-        self, options: O, devices: Sequence[BlockDevice], site: Site, undo: ExitStack, *, make: bool, keep: bool
-    ) -> BlockDevice:  # fmt: skip
+        self,
+        options: O,
+        devices: Sequence[StackDevice],
+        workspace: Workspace,
+        undo: ExitStack,
+        *,
+        make: bool,
+        keep: bool,
+    ) -> StackDevice:
         """Nothing is joined before mkfs; the kernel forgets the devices again, for they go away."""
         self.require(load=True)
-        plan = self.plan(options, [str(device.path) for device in devices], site.campaign)
+        plan = self.plan(options, [str(device.path) for device in devices], workspace.campaign)
         for argv in plan.deactivate if keep else plan.remove:
-            undo.callback(site.run, "detach", argv, check=False)
+            undo.callback(workspace.run, "detach", argv, check=False)
         for argv in plan.create if make else plan.activate:
-            site.run("attach", argv)
+            workspace.run("attach", argv)
         first = devices[0]
         facts = {
             **first.facts, "layout": self.name, **options.model_dump(),
             "parts": [dict(device.facts) for device in devices],
         }  # fmt: skip
-        return BlockDevice(
+        return StackDevice(
             path=first.path, size_bytes=self.usable_bytes(options, min(each.size_bytes for each in devices)),
             discard=all(device.discard for device in devices), facts=facts,
         )  # fmt: skip

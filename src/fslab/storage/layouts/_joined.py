@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fslab.errors import MountError, UnsafeError
-from fslab.storage import BlockDevice, Site
+from fslab.storage import StackDevice, Workspace
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
 from fslab.system import sysfs
 
@@ -27,23 +27,30 @@ class JoinedLayout(Layout[O]):
     undo_kind: ClassVar[str]
 
     def assemble(
-        self, options: O, devices: Sequence[BlockDevice], site: Site, undo: ExitStack, *, make: bool, keep: bool
-    ) -> BlockDevice:  # fmt: skip
+        self,
+        options: O,
+        devices: Sequence[StackDevice],
+        workspace: Workspace,
+        undo: ExitStack,
+        *,
+        make: bool,
+        keep: bool,
+    ) -> StackDevice:
         """Run the plan's commands, wait for the device and make sure that it lies on these very devices."""
         self.require(load=True)
         parts = [device.path for device in devices]
-        plan = self.plan(options, [str(path) for path in parts], site.campaign)
-        entry = site.journal.will_create(self.undo_kind, volume_name(site.campaign))
-        undo.callback(self._leave, plan.deactivate if keep else plan.remove, parts, site, entry)
-        self._let_go(plan, parts, site)
+        plan = self.plan(options, [str(path) for path in parts], workspace.campaign)
+        entry = workspace.journal.will_create(self.undo_kind, volume_name(workspace.campaign))
+        undo.callback(self._leave, plan.deactivate if keep else plan.remove, parts, workspace, entry)
+        self._let_go(plan, parts, workspace)
         for argv in plan.create if make else plan.activate:
-            site.run("attach", argv)
+            workspace.run("attach", argv)
         node = _wait_for(Path(plan.device), parts)
         facts = {
             **sysfs.geometry(node), "layout": self.name, **options.model_dump(), **self.facts(node),
             "parts": [dict(device.facts) for device in devices],
         }  # fmt: skip
-        return BlockDevice(
+        return StackDevice(
             path=node, size_bytes=facts["size_bytes"] or 0, facts=facts,
             discard=all(device.discard for device in devices),
         )  # fmt: skip
@@ -56,19 +63,19 @@ class JoinedLayout(Layout[O]):
     def forget(self, name: str) -> None:
         """Remove what is left of its names in /dev where no udev does."""
 
-    def _let_go(self, plan: LayoutPlan, parts: Sequence[Path], site: Site) -> None:
+    def _let_go(self, plan: LayoutPlan, parts: Sequence[Path], workspace: Workspace) -> None:
         """udev may have brought up by itself what an earlier trial left on devices that are kept."""
         if any(holders(part) for part in parts):
             for argv in plan.deactivate:
-                site.run("attach", argv, check=False)
+                workspace.run("attach", argv, check=False)
 
     def _leave(
-        self, commands: Sequence[Sequence[str]], parts: Sequence[Path], site: Site, entry: str
+        self, commands: Sequence[Sequence[str]], parts: Sequence[Path], workspace: Workspace, entry: str
     ) -> None:
         """Take it down and wait until no device is held. Where making it failed half-way, some commands fail."""
         deadline = time.monotonic() + RELEASE_DEADLINE_S
         while True:
-            failed = [argv for argv in commands if site.run("detach", argv, check=False).returncode != 0]
+            failed = [argv for argv in commands if workspace.run("detach", argv, check=False).returncode != 0]
             held = {part.name: holders(part) for part in parts if holders(part)}
             if not held:
                 break
@@ -78,8 +85,8 @@ class JoinedLayout(Layout[O]):
                     where=", ".join(held), hint="end what uses it, then: fslab clean",
                 )  # fmt: skip
             time.sleep(0.1 if failed else 0.02)
-        self.forget(volume_name(site.campaign))
-        site.journal.undone(entry)
+        self.forget(volume_name(workspace.campaign))
+        workspace.journal.undone(entry)
 
 
 def holders(part: Path) -> list[str]:

@@ -11,7 +11,7 @@ LEAST_CHUNK_BYTES = 4 << 10  # a page: both dm-stripe and md want no less
 MOST_DISKS = 64
 
 
-class Disks(layouts.Options):
+class Disks(layouts.LayoutOptions):
     """How many equal disks are joined."""
 
     disks: int = Field(2, ge=2, le=MOST_DISKS, description="how many disks of the medium are joined")

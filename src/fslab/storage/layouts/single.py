@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from fslab.storage import BlockDevice, Site, layouts
+from fslab.storage import StackDevice, Workspace, layouts
 from fslab.storage.layouts import LayoutPlan
 
 
-class SingleOptions(layouts.Options):
+class SingleOptions(layouts.LayoutOptions):
     """A single device has nothing to choose."""
 
 
@@ -33,9 +33,9 @@ class Single(layouts.Layout[SingleOptions]):
         return LayoutPlan(device=device)
 
     def assemble(
-        self, options: SingleOptions, devices: Sequence[BlockDevice], site: Site, undo: ExitStack,  # noqa: ARG002
+        self, options: SingleOptions, devices: Sequence[StackDevice], workspace: Workspace, undo: ExitStack,  # noqa: ARG002
         *, make: bool, keep: bool,  # noqa: ARG002
-    ) -> BlockDevice:  # fmt: skip
+    ) -> StackDevice:  # fmt: skip
         """The device itself."""
         (device,) = devices
         return device

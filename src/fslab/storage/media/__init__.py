@@ -17,15 +17,15 @@ from fslab.cell import Frozen
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.scaling import Changes
-from fslab.storage import BlockDevice, Site
+from fslab.storage import StackDevice, Workspace
 from fslab.system.throttle import Limit
 
 
-class Options(Frozen):
+class MediumOptions(Frozen):
     """Base of every medium's options; field descriptions become the documentation of the study file."""
 
 
-O = TypeVar("O", bound=Options)  # noqa: E741 - the usual letter for options here
+O = TypeVar("O", bound=MediumOptions)  # noqa: E741 - the usual letter for options here
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +62,7 @@ class Medium(ABC, Generic[O]):
         """What would be used and run. Pure: looks at nothing."""
 
     @abstractmethod
-    def check(self, options: O, site: Site, *, disks: int) -> None:
+    def check(self, options: O, workspace: Workspace, *, disks: int) -> None:
         """Raise (UnsafeError, NoSpaceError, NeedsRootError, …) if it cannot be used now. Changes nothing."""
 
     def each(self, options: O, disks: int) -> Sequence[O]:
@@ -70,23 +70,23 @@ class Medium(ABC, Generic[O]):
         return [options] * disks
 
     @abstractmethod
-    def provide(self, options: O, site: Site, slot: str, undo: ExitStack) -> BlockDevice | Path:
+    def provide(self, options: O, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice | Path:
         """The device (or directory) for one trial.
 
         ``slot`` names the image: the same slot gets the same bytes again. What must be undone when the
-        trial ends goes on ``undo``; what lives as long as the campaign goes on ``site.exit``.
+        trial ends goes on ``undo``; what lives as long as the campaign goes on ``workspace.exit``.
         """
 
-    def check_image(self, options: O, site: Site, *, disks: int) -> None:  # noqa: ARG002
+    def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise if ``image_file`` could not be made now, by any user. Changes nothing."""
         raise UnsupportedError(
             f"a '{self.name}' medium is measured on the host only", where="on",
             hint="take a 'ram' or 'loop' medium in a guest, or leave out --on",
         )  # fmt: skip
 
-    def image_file(self, options: O, site: Site, slot: str) -> Path:
+    def image_file(self, options: O, workspace: Workspace, slot: str) -> Path:
         """The image of this slot, for a guest to be given as a disk; it lives as long as the campaign."""
-        self.check_image(options, site, disks=1)
+        self.check_image(options, workspace, disks=1)
         raise NotImplementedError(slot)
 
     def limit(self, options: O) -> Limit | None:  # noqa: ARG002

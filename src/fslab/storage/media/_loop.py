@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError
-from fslab.storage import BlockDevice, Site, images
+from fslab.storage import StackDevice, Workspace, images
 from fslab.system import loops, mounts, sysfs
 
 
@@ -19,24 +19,24 @@ def check_root(effective_user: int, medium: str) -> None:
         )
 
 
-def image_for(directory: Path, site: Site, slot: str, size_bytes: int) -> Path:
+def image_for(directory: Path, workspace: Workspace, slot: str, size_bytes: int) -> Path:
     """The campaign's image of this slot, made if it is not there yet."""
     # Resolved, as the kernel names it when it is to be detached.
-    image = directory.resolve() / f"fslab-{site.campaign}-{slot}.img"
-    if str(image) not in site.media:
-        site.media[str(image)] = images.create(image, size_bytes, site)
+    image = directory.resolve() / f"fslab-{workspace.campaign}-{slot}.img"
+    if str(image) not in workspace.media:
+        workspace.media[str(image)] = images.create(image, size_bytes, workspace)
     return image
 
 
-def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> BlockDevice:
+def attach(image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct: bool) -> StackDevice:
     """A loop device on ``image``: direct I/O asked for and verified, discard forbidden."""
-    entry = site.journal.will_create("loop", str(image))
-    undo.callback(_detach, image, site, entry)
-    done = site.run("attach", loops.attach_argv(image, direct=loops.allows_direct_io(image)))
+    entry = workspace.journal.will_create("loop", str(image))
+    undo.callback(_detach, image, workspace, entry)
+    done = workspace.run("attach", loops.attach_argv(image, direct=loops.allows_direct_io(image)))
     device = Path(done.stdout.strip())
-    if loops.backing(device) != site.media[str(image)]:
+    if loops.backing(device) != workspace.media[str(image)]:
         # It came by name, and who owns the directory can give the name to any file or disk.
-        site.run("detach", ["losetup", "--detach", str(device)])
+        workspace.run("detach", ["losetup", "--detach", str(device)])
         raise UnsafeError(
             "the image was exchanged by somebody", where=str(image),
             hint="let 'path' of the medium be a directory that only you can write to",
@@ -49,7 +49,7 @@ def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> 
         "backing_filesystem": mounts.containing(image).filesystem,
         "image_allocated_bytes": image.stat().st_blocks * 512,
     }
-    return BlockDevice(
+    return StackDevice(
         path=device,
         size_bytes=image.stat().st_size,
         discard=False,
@@ -58,6 +58,6 @@ def attach(image: Path, site: Site, undo: ExitStack, *, expect_direct: bool) -> 
     )
 
 
-def _detach(image: Path, site: Site, entry: str) -> None:
+def _detach(image: Path, workspace: Workspace, entry: str) -> None:
     loops.detach(image)
-    site.journal.undone(entry)
+    workspace.journal.undone(entry)

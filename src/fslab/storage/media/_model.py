@@ -42,7 +42,7 @@ NOT_MODELLED = (
 )
 
 
-class ImageOptions(media.Options):
+class ImageOptions(media.MediumOptions):
     """What an image stands for; only in a guest. Each kind of image says what its ``size`` is."""
 
     size: Size = "1g"
@@ -76,7 +76,7 @@ class ImageMedium(media.Medium[P]):
         if parse_size(str(found.value)) >= least:
             return {"size": found}
         share = least / parse_size(options.size)
-        return {"size": scaling.Change(value=shown_size(least), share=share)}
+        return {"size": scaling.ScaledAmount(value=shown_size(least), share=share)}
 
     def limit(self, options: P) -> Limit | None:
         """What the disk is limited to; the study's own numbers go before the model's."""

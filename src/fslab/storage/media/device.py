@@ -13,12 +13,12 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from fslab.errors import UnsafeError, UsageError
-from fslab.storage import BlockDevice, Site, guard, media
+from fslab.storage import StackDevice, Workspace, guard, media
 from fslab.storage.media import MediumPlan, _loop
 from fslab.system import sysfs
 
 
-class DeviceOptions(media.Options):
+class DeviceOptions(media.MediumOptions):
     """Which device; for a layout of several disks, all their names in one text, with blanks between.
 
     A layout takes as many as it needs, from the first on.
@@ -69,44 +69,50 @@ class Device(media.Medium[DeviceOptions]):
             )  # fmt: skip
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 
-    def check(self, options: DeviceOptions, site: Site, *, disks: int) -> None:
+    def check(self, options: DeviceOptions, workspace: Workspace, *, disks: int) -> None:
         """Each unused and unlocked, and blank unless named with --wipe; and no two names of the same disk."""
         _loop.check_root(os.geteuid(), self.name)
         seen: dict[str, str] = {}
         for each in self.each(options, disks):
             device = guard.check_unused(each.path)
-            if f"claim {each.path}" not in site.media:
+            if f"claim {each.path}" not in workspace.media:
                 guard.check_unclaimed(each.path)
-            guard.check_blank(each.path, site.wipe, site.tell)
+            guard.check_blank(each.path, workspace.wipe, workspace.tell)
             number = sysfs.device_number(device)
             if number in seen:
                 raise UnsafeError(f"is the same disk as {seen[number]}", where=each.path)
             seen[number] = each.path
 
-    def provide(self, options: DeviceOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:  # noqa: ARG002
+    def provide(
+        self,
+        options: DeviceOptions,
+        workspace: Workspace,
+        slot: str,  # noqa: ARG002
+        undo: ExitStack,  # noqa: ARG002
+    ) -> StackDevice:
         """The device, once more checked to be unused and the same disk as before."""
-        if (claim := f"claim {options.path}") not in site.media:
-            site.media[claim] = guard.claim(options.path)
-            site.exit.callback(os.close, site.media[claim])
+        if (claim := f"claim {options.path}") not in workspace.media:
+            workspace.media[claim] = guard.claim(options.path)
+            workspace.exit.callback(os.close, workspace.media[claim])
         device = guard.check_unused(options.path)
-        claimed = os.fstat(site.media[claim]).st_rdev
+        claimed = os.fstat(workspace.media[claim]).st_rdev
         if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
             raise UnsafeError("is another disk than the one that was locked", where=options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
-        if options.path not in site.media:
-            guard.check_blank(options.path, site.wipe, site.tell)
-            site.media[options.path] = identity
-            site.exit.callback(_leave_blank, options.path, site, identity)
-        elif site.media[options.path] != identity:
+        if options.path not in workspace.media:
+            guard.check_blank(options.path, workspace.wipe, workspace.tell)
+            workspace.media[options.path] = identity
+            workspace.exit.callback(_leave_blank, options.path, workspace, identity)
+        elif workspace.media[options.path] != identity:
             raise UnsafeError("is another disk than when the campaign began", where=options.path)
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
-        return BlockDevice(path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts)
+        return StackDevice(path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts)
 
 
-def _leave_blank(path: str, site: Site, identity: tuple[str, str | None]) -> None:
+def _leave_blank(path: str, workspace: Workspace, identity: tuple[str, str | None]) -> None:
     """Wipe our own file system's signature, so that nothing mounts or mistakes it later."""
     device = guard.check_unused(path)
     if (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq")) == identity:
-        site.run("detach", ["wipefs", "--all", "--quiet", str(device)])
+        workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])

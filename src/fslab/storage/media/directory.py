@@ -10,11 +10,11 @@ from pathlib import Path
 from pydantic import Field
 
 from fslab.errors import UnsafeError, UsageError
-from fslab.storage import Site, media
+from fslab.storage import Workspace, media
 from fslab.storage.media import MediumPlan
 
 
-class DirectoryOptions(media.Options):
+class DirectoryOptions(media.MediumOptions):
     """Which directory."""
 
     path: str = Field(description="existing directory that you may write to, such as . or /srv/data")
@@ -32,7 +32,7 @@ class Directory(media.Medium[DirectoryOptions]):
         """Only a directory."""
         return MediumPlan(device=options.path, size_bytes=None, space={})
 
-    def check(self, options: DirectoryOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
+    def check(self, options: DirectoryOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """It exists and is writable."""
         path = Path(options.path).expanduser()
         if not path.is_dir():
@@ -42,22 +42,22 @@ class Directory(media.Medium[DirectoryOptions]):
                 "you may not write there", where=options.path, hint="choose a directory of yours"
             )
 
-    def provide(self, options: DirectoryOptions, site: Site, slot: str, undo: ExitStack) -> Path:
+    def provide(self, options: DirectoryOptions, workspace: Workspace, slot: str, undo: ExitStack) -> Path:
         """A new directory inside the given one, removed when the trial ends."""
-        path = Path(options.path).expanduser().resolve() / f"fslab-{site.campaign}-{slot}"
+        path = Path(options.path).expanduser().resolve() / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
             raise UnsafeError("there is a directory of this name already, not touched", where=str(path))
-        entry = site.journal.will_create("tree", str(path))
+        entry = workspace.journal.will_create("tree", str(path))
         try:
             path.mkdir(mode=0o700)
         except OSError:  # somebody else's of this name came between: it is not ours, and nothing removes it
-            site.journal.undone(entry)
+            workspace.journal.undone(entry)
             raise
-        undo.callback(_remove, path, site, entry)
+        undo.callback(_remove, path, workspace, entry)
         return path
 
 
-def _remove(path: Path, site: Site, entry: str) -> None:
+def _remove(path: Path, workspace: Workspace, entry: str) -> None:
     if path.exists():
         shutil.rmtree(path)
-    site.journal.undone(entry)
+    workspace.journal.undone(entry)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from fslab.errors import UsageError
-from fslab.storage import BlockDevice, Site, images
+from fslab.storage import StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops
 from fslab.units import Size, parse_size
@@ -40,31 +40,33 @@ class Loop(_model.ImageMedium[LoopOptions]):
             space={str(directory): size},
         )
 
-    def check(self, options: LoopOptions, site: Site, *, disks: int) -> None:
+    def check(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         """Root, loop devices, and room for the images."""
         self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
-        images.check_room(self._directory(options, site), disks * parse_size(options.size))
+        images.check_room(self._directory(options, workspace), disks * parse_size(options.size))
 
-    def provide(self, options: LoopOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:
+    def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         """The slot's image on a loop device."""
-        image = _loop.image_for(self._directory(options, site), site, slot, parse_size(options.size))
-        return _loop.attach(image, site, undo, expect_direct=True)
+        image = _loop.image_for(
+            self._directory(options, workspace), workspace, slot, parse_size(options.size)
+        )
+        return _loop.attach(image, workspace, undo, expect_direct=True)
 
-    def check_image(self, options: LoopOptions, site: Site, *, disks: int) -> None:
+    def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         """Room for the images."""
-        images.check_room(self._directory(options, site), disks * parse_size(options.size))
+        images.check_room(self._directory(options, workspace), disks * parse_size(options.size))
 
-    def image_file(self, options: LoopOptions, site: Site, slot: str) -> Path:
+    def image_file(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         """The slot's image, in the directory where a loop device would have it."""
-        return _loop.image_for(self._directory(options, site), site, slot, parse_size(options.size))
+        return _loop.image_for(self._directory(options, workspace), workspace, slot, parse_size(options.size))
 
     @staticmethod
-    def _directory(options: LoopOptions, site: Site) -> Path:
+    def _directory(options: LoopOptions, workspace: Workspace) -> Path:
         if options.path is None:
-            site.images.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return site.images
+            workspace.images.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return workspace.images
         directory = Path(options.path).expanduser().resolve()
         if not directory.is_dir():
             raise UsageError("is not a directory", where=str(directory), hint="create it, or drop 'path'")

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import Field
 
 from fslab.errors import MountError
-from fslab.storage import BlockDevice, Site, images
+from fslab.storage import StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops, memory, mounts
 from fslab.units import Size, parse_size
@@ -46,36 +46,36 @@ class Ram(_model.ImageMedium[RamOptions]):
             space={"memory": size},
         )
 
-    def check(self, options: RamOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
+    def check(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Root, loop devices, and enough memory."""
         self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         images.check_memory(disks * parse_size(options.size))
 
-    def provide(self, options: RamOptions, site: Site, slot: str, undo: ExitStack) -> BlockDevice:
+    def provide(self, options: RamOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         """The slot's image in its tmpfs, on a loop device."""
         size = parse_size(options.size)
-        directory = site.runtime / f"ram-{slot}"
-        if str(directory) not in site.media:
-            _mount_tmpfs(directory, size, site)
-            site.media[str(directory)] = size
-        image = _loop.image_for(directory, site, slot, size)
+        directory = workspace.runtime / f"ram-{slot}"
+        if str(directory) not in workspace.media:
+            _mount_tmpfs(directory, size, workspace)
+            workspace.media[str(directory)] = size
+        image = _loop.image_for(directory, workspace, slot, size)
         # Direct I/O on tmpfs only spares a copy (Linux 6.6 and newer allow it), so its absence is no warning.
-        return _loop.attach(image, site, undo, expect_direct=False)
+        return _loop.attach(image, workspace, undo, expect_direct=False)
 
-    def check_image(self, options: RamOptions, site: Site, *, disks: int) -> None:  # noqa: ARG002
+    def check_image(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Enough memory, and a memory file system that takes it."""
         size = disks * parse_size(options.size)
         images.check_memory(size)
         memory.directory(size, executable=False)
 
-    def image_file(self, options: RamOptions, site: Site, slot: str) -> Path:
+    def image_file(self, options: RamOptions, workspace: Workspace, slot: str) -> Path:
         """The slot's image in the user's own part of memory."""
         size = parse_size(options.size)
-        directory = site.media.get(f"ram {slot}") or memory.directory(size, executable=False)
-        site.media[f"ram {slot}"] = directory
-        return _loop.image_for(directory, site, slot, size)
+        directory = workspace.media.get(f"ram {slot}") or memory.directory(size, executable=False)
+        workspace.media[f"ram {slot}"] = directory
+        return _loop.image_for(directory, workspace, slot, size)
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
@@ -91,15 +91,15 @@ def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
     ]
 
 
-def _mount_tmpfs(directory: Path, size_bytes: int, site: Site) -> None:
-    entry = site.journal.will_create("mount", str(directory))
-    site.exit.callback(_unmount_tmpfs, directory, site, entry)
+def _mount_tmpfs(directory: Path, size_bytes: int, workspace: Workspace) -> None:
+    entry = workspace.journal.will_create("mount", str(directory))
+    workspace.exit.callback(_unmount_tmpfs, directory, workspace, entry)
     directory.mkdir(mode=0o700)
-    site.run("attach", _tmpfs_argv(size_bytes, directory), failure=MountError)
+    workspace.run("attach", _tmpfs_argv(size_bytes, directory), failure=MountError)
 
 
-def _unmount_tmpfs(directory: Path, site: Site, entry: str) -> None:
+def _unmount_tmpfs(directory: Path, workspace: Workspace, entry: str) -> None:
     mounts.unmount(directory)
     if directory.exists():
         directory.rmdir()
-    site.journal.undone(entry)
+    workspace.journal.undone(entry)

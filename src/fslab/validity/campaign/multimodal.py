@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from fslab.record import Severity
-from fslab.stats.modes import dip
+from fslab.stats.multimodality import dip
 from fslab.validity.campaign import CampaignRule, Found, Series
 
 _LEVEL = 0.01

@@ -1,0 +1,111 @@
+"""Whether a campaign is sure enough: looks at the trials there are and says which cells need more. Pure.
+
+Each look judges all trials there are, as the report does: what was settled is open again if its cells got more
+trials for the sake of others and these speak against it. So a campaign never ends on a verdict that its table does
+not show. Looking often costs nothing in error rate, because every interval is made for all looks together
+(``stats.sequential``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fslab.analysis.groups import Group, groups, metrics_of
+from fslab.analysis.labels import stack_lines
+from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.analysis.usability import spent_cells
+from fslab.cell import Cell
+from fslab.record import TrialRecord
+from fslab.stats.compare import RatioEstimate
+from fslab.stats.goal import Goal, expected_needed
+from fslab.stopping import Stopping
+from fslab.units import Unit
+
+COVERAGE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """One comparison that trials are repeated for. ``a`` and ``b`` are stacks as people call them.
+
+    ``claim`` is what it is a part of, where it was asked for a claim, which says that the ratio lies in ``bound``;
+    with a ``unit`` it is no ratio but a figure of ``a``.
+    """
+
+    workload: str
+    metric: str
+    a: str
+    b: str
+    cells: tuple[str, ...]
+    estimate: RatioEstimate
+    settled: bool
+    further: int | None = None
+    claim: str | None = None
+    bound: str | None = None
+    unit: Unit | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InterimResult:
+    """What is known after ``blocks`` blocks. ``spent`` are ids of cells that get no more trials: they failed."""
+
+    blocks: int
+    questions: tuple[Question, ...]
+    spent: frozenset[str] = frozenset()
+
+    @property
+    def open(self) -> tuple[Question, ...]:
+        """What is not settled yet."""
+        return tuple(question for question in self.questions if not question.settled)
+
+    @property
+    def needing(self) -> frozenset[str]:
+        """Ids of the cells that need more trials. One whose partner gets none any more would get them for nothing."""
+        possible = (question.cells for question in self.open if self.spent.isdisjoint(question.cells))
+        return frozenset(cell for cells in possible for cell in cells)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InterimAnalysis:
+    """Looks again and again; remembers nothing. ``ask``: other questions than those of the table."""
+
+    cells: Sequence[Cell]
+    stopping: Stopping
+    ask: Callable[[Sequence[TrialRecord]], Iterator[Question]] | None = None
+
+    def look(self, trials: Sequence[TrialRecord], blocks: int) -> InterimResult:
+        """What the trials of the first ``blocks`` blocks say."""
+        counted = [trial for trial in trials if trial.key.block < blocks]
+        asked = self.ask(counted) if self.ask else questions(self.cells, counted, self.stopping)
+        return InterimResult(blocks=blocks, questions=tuple(asked), spent=spent_cells(counted))
+
+
+def questions(cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: Stopping) -> Iterator[Question]:
+    """Every comparison that matters: of each workload, by the first of its headline metrics."""
+    specs = {cell.stack_id: cell.stack for cell in cells}
+    names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
+    for group in groups(cells, trials):
+        for metric in metrics_of(group)[:1]:
+            row = row_pairs(
+                samples_of(group, metric), metric.better, coverage=COVERAGE, looks=looks_of(stopping)
+            )
+            yield from _of_row(row, group, metric.name, names, stopping)
+
+
+def _of_row(
+    row: RowPairs, group: Group, metric: str, names: dict[str, str], stopping: Stopping
+) -> Iterator[Question]:
+    precision = stopping.precision or 0.0
+    goal = Goal(stopping.until.value)
+    for pair, is_settled in row.settled(goal=goal, precision=precision):
+        yield Question(
+            workload=group.label,
+            metric=metric,
+            a=names[pair.a],
+            b=names[pair.b],
+            cells=(group.cells[pair.a].id, group.cells[pair.b].id),
+            estimate=pair.estimate,
+            settled=is_settled,
+            further=expected_needed(pair.estimate, precision=precision, goal=goal, looks=looks_of(stopping)),
+        )

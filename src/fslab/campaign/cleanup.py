@@ -1,0 +1,148 @@
+"""Undo what a crash left behind: processes, mounts, loop devices, images, directories, settings.
+
+Touches only what a journal names, and processes that carry the campaign's mark. Safe to run twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from fslab.campaign.journal import CampaignJournal, JournalEntry, boot, leftover
+from fslab.errors import BusyError, FslabError, InterruptedBySignal, UnsafeError
+from fslab.machine import tuning
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.layouts import volume_name
+from fslab.system import loops, mounts, proc
+
+log = logging.getLogger("fslab.undo")
+END_DEADLINE_S = 5.0
+
+
+def clean(campaign: str) -> list[JournalEntry]:
+    """Undo everything that is pending of one campaign; returns what was undone. BusyError if it runs."""
+    with CampaignJournal(campaign) as journal:
+        return undo_pending(journal)
+
+
+def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
+    """Undo what ended campaigns left; a running one is left alone. Returns what was undone and what failed."""
+    done: list[tuple[str, JournalEntry]] = []
+    failures: list[FslabError] = []
+    for campaign in leftover():
+        try:
+            done.extend((campaign, entry) for entry in clean(campaign))
+        except BusyError:
+            log.info("campaign %s is running: left alone", campaign)
+        except InterruptedBySignal:
+            raise
+        except FslabError as error:
+            failures.append(error)
+        except OSError as error:
+            failures.append(FslabError(str(error), where=campaign, hint="fix this, then run: fslab clean"))
+    return done, failures
+
+
+def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
+    """End the campaign's processes, then undo its entries, newest first; what fails keeps no other.
+
+    Raises the first failure when all is tried.
+    """
+    end_marked(journal.campaign)
+    done: list[JournalEntry] = []
+    failures: list[FslabError | OSError] = []
+    for entry in reversed(journal.pending()):
+        if entry.kind not in UNDO:
+            raise FslabError(
+                f"do not know how to undo '{entry.kind}' of {entry.target}", where=str(journal.path),
+                hint="a newer fslab wrote this journal: clean with that one",
+            )  # fmt: skip
+        try:
+            _check_ours(journal.campaign, entry)
+            # A boot sets everything itself.
+            if entry.kind not in {"tuning", tuning.TIMER} or entry.boot in {None, "", boot()}:
+                UNDO[entry.kind](entry.target)
+            journal.undone(entry.id)
+        except InterruptedBySignal:
+            raise
+        except (FslabError, OSError) as error:
+            failures.append(error)
+        else:
+            done.append(entry)
+    if failures:
+        raise failures[0]
+    return done
+
+
+def _check_ours(campaign: str, entry: JournalEntry) -> None:
+    """UnsafeError for what no campaign of this name can have made: all that we make carries the name."""
+    if entry.kind == "tuning":
+        ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
+    elif entry.kind == tuning.TIMER:
+        ours = tuning.is_timer(entry.target)
+    elif entry.kind in _LAYOUTS:
+        ours = entry.target == volume_name(campaign)
+    else:
+        parts = Path(entry.target).parts
+        ours = ".." not in parts and any(
+            part == campaign or part.startswith(f"fslab-{campaign}-") for part in parts
+        )
+    if not ours:
+        raise UnsafeError(f"a {entry.kind} that is not of this campaign: not undone", where=entry.target)
+
+
+def end_marked(campaign: str) -> None:
+    """SIGKILL the tools that the campaign started and that survived it, and wait until they are gone."""
+    deadline = time.monotonic() + END_DEADLINE_S
+    while (processes := proc.marked_processes(campaign)) and time.monotonic() < deadline:
+        for pid in processes:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.05)
+
+
+def _unmount(target: str) -> None:
+    path = Path(target)
+    mounts.unmount(path)
+    if path.is_dir():
+        path.rmdir()
+
+
+def _remove_directory(target: str) -> None:
+    path = Path(target)
+    if path.is_dir():
+        path.rmdir()
+
+
+def _remove_tree(target: str) -> None:
+    path = Path(target)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _put_back(target: str) -> None:
+    path, _, found = target.partition("=")
+    if Path(path).exists():  # a processor or a module may be gone, and its settings with it
+        tuning.put_back(Path(path), found)
+
+
+_LAYOUTS: Mapping[str, Callable[[str], None]] = {
+    layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
+}
+UNDO: Mapping[str, Callable[[str], None]] = {
+    **_LAYOUTS,
+    "mount": _unmount,
+    "loop": lambda target: loops.detach(Path(target)),
+    "image": lambda target: Path(target).unlink(missing_ok=True),
+    "directory": _remove_directory,
+    "tree": _remove_tree,
+    "tuning": _put_back,
+    tuning.TIMER: tuning.start_timer,
+}

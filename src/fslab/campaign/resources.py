@@ -1,0 +1,86 @@
+"""Whether all that a campaign needs fits together, before any of it is made: file system by file system, and memory.
+
+Looks only, at sizes that are known: images, what workloads write into directories, the memory of guests. What a
+workload writes to an image beyond that is bound by the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.cell import Cell
+from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
+from fslab.plan.commands import Paths
+from fslab.plan.space import media_of, space_of
+from fslab.storage import Workspace, images
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import memory
+from fslab.units import parse_size
+from fslab.workloads import REGISTRY as WORKLOADS
+
+
+@dataclass(kw_only=True, slots=True)
+class _Need:
+    """Bytes wanted of one file system: images stay until the campaign ends, a directory goes with its trial."""
+
+    place: Path
+    images_bytes: int = 0
+    trial_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """All that is there at the same time."""
+        return self.images_bytes + self.trial_bytes
+
+
+def check(cells: Sequence[Cell], workspace: Workspace) -> None:
+    """NoSpaceError where the sum of what these cells need is more than there is."""
+    in_memory = 0
+    for need in _needs(cells, workspace).values():
+        images.check_room(need.place, need.size_bytes)
+        if memory.holds(need.place):
+            in_memory += need.size_bytes
+    guests_bytes, ram_bytes = _memory_of_guests(cells), _ram_bytes(cells, workspace)
+    if total := in_memory + guests_bytes + ram_bytes:
+        images.check_memory(total)
+    inside = [cell for cell in cells if REGISTRY.get(cell.stack.machine.type).guest]
+    filed = [cell for cell in inside if REGISTRY.get(cell.stack.machine.type).memory_file]
+    if files_bytes := _ram_bytes(inside, workspace) + _memory_of_guests(filed):
+        memory.check_room(files_bytes)
+
+
+def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
+    """By the number of the file system: two places on one disk share what is free there."""
+    found: dict[int, _Need] = {}
+
+    def of(place: str) -> _Need:
+        path = Path(place).expanduser()
+        existing = next(each for each in (path, *path.parents) if each.exists())
+        return found.setdefault(existing.stat().st_dev, _Need(place=existing))
+
+    for place, size_bytes in _space(cells, workspace).items():
+        if place != images.MEMORY:
+            of(place).images_bytes += size_bytes
+    for cell in cells:
+        if not MEDIA.get(cell.stack.medium.type).formatted:
+            workload = WORKLOADS.get(cell.workload.tool)
+            size_bytes = workload.space_bytes(workload.parse_parameters(cell.workload.parameters))
+            need = of(str(cell.stack.medium.options["path"]))
+            need.trial_bytes = max(need.trial_bytes, size_bytes)
+    return found
+
+
+def _space(cells: Sequence[Cell], workspace: Workspace) -> dict[str, int]:
+    return space_of(media_of(cells, Paths(images=workspace.images, runtime=workspace.runtime)))
+
+
+def _ram_bytes(cells: Sequence[Cell], workspace: Workspace) -> int:
+    return _space(cells, workspace).get(images.MEMORY, 0)
+
+
+def _memory_of_guests(cells: Sequence[Cell]) -> int:
+    """Bytes that the guests take at most; all of them stay up until the campaign ends."""
+    guests = {cell.stack.machine for cell in cells if REGISTRY.get(cell.stack.machine.type).guest}
+    return sum(parse_size(spec.memory or DEFAULT_MEMORY) for spec in guests)

@@ -1,0 +1,58 @@
+"""The trial that the store could not take: kept in a file of the user's own until the campaign is resumed.
+
+A campaign ends when its store is lost, so there is one such trial at most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from fslab import texts
+from fslab.errors import StoreLostError
+from fslab.record import TrialRecord
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+from fslab.system import paths, untrusted_files
+
+LIMIT_BYTES = 1 << 30
+
+
+def place(campaign_id: str) -> Path:
+    """Where the trial of a campaign is kept."""
+    return paths.state() / "unstored" / f"{campaign_id}.json"
+
+
+def keep(record: TrialRecord, error: StoreLostError) -> StoreLostError:
+    """Keep the trial; the error, saying where it is. The error as it is where it cannot be kept."""
+    path = place(record.key.campaign)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        untrusted_files.write_new(path, record.model_dump_json().encode())
+    except (OSError, ValueError):  # a text that JSON cannot hold
+        return error
+    hint = f"{error.hint}; that takes up the trial measured last, which is kept in {path}"
+    return StoreLostError(error.what, where=error.where, hint=hint)
+
+
+def take_up(campaign: Campaign, store: Store, note: Callable[[str], object]) -> None:
+    """Store the trial that was kept, if there is one and it is of this campaign; a file that is none stays."""
+    path = place(campaign.id)
+    try:
+        found = texts.json_of(untrusted_files.read(path, limit_bytes=LIMIT_BYTES))
+        record = TrialRecord.model_validate(found)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        note(f"the trial kept in {path} cannot be read, and is left where it is: {str(error)[:200]}")
+        return
+    if record.key.campaign != campaign.id or record.cell not in campaign.cells:
+        note(f"{path} is of another campaign, and is left where it is")
+        return
+    if (record.cell.id, record.key.block) not in store.finished(campaign.id):
+        store.add_trial(record)
+        note(f"stored now: the trial that was kept in {path}")
+    path.unlink()

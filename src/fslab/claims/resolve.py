@@ -1,0 +1,299 @@
+"""A claim → the parts that must hold among the cells of a study, and every mistake on the way.
+
+Pure. What cannot be found among these cells is told in words, for a mistake of the study or for "not measured".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from os.path import commonprefix
+from typing import assert_never
+
+from fslab.cell import Cell
+from fslab.claims import figures
+from fslab.claims.language import (
+    EACH,
+    Condition,
+    Extreme,
+    Gains,
+    Level,
+    Monotone,
+    Order,
+    RatioForm,
+    Statement,
+    Term,
+    Tie,
+    Varies,
+)
+from fslab.claims.parts import (
+    BETTER,
+    WORSE,
+    Bounds,
+    CellFigure,
+    Part,
+    Quotient,
+    Spread,
+    better,
+    mean_of,
+    quotient,
+    within,
+)
+from fslab.claims.schema import Claim
+from fslab.claims.scope import Scope, kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolver:
+    """The parts of one statement among the cells of a scope."""
+
+    claim: Claim
+    statement: Statement
+    scope: Scope
+    missing: list[str] = field(default_factory=list)
+    meant: dict[int, Cell] = field(default_factory=dict)
+
+    @cached_property
+    def _everywhere(self) -> list[Cell]:
+        region = self.statement.region
+        return [cell for cell in self.scope.cells if all(self.scope.meets(cell, one) for one in region)]
+
+    @cached_property
+    def _on(self) -> list[Cell]:
+        """The cells of the claim's workloads, as far as these yield the metric that it names."""
+        found = self.scope.on(self.claim.on, self._everywhere)
+        return [cell for cell in found if figures.metric(cell.workload, self.claim.metric)]
+
+    def parts(self) -> list[Part]:
+        """All parts; ``missing`` then tells what the cells lack for others."""
+        found = list(self._of_form())
+        if not self.statement.overall:
+            return found
+        alike: dict[tuple[str, str], list[Quotient]] = {}
+        for part in found:
+            if isinstance(part, Quotient):
+                alike.setdefault((part.over, part.under), []).append(part)
+        return [mean_of(group, f"mean of {len(group)}") for group in alike.values()]
+
+    def _of_form(self) -> Iterator[Part]:  # noqa: C901 - one case per form
+        form = self.statement.form
+        match form:
+            case Order():
+                for above, below in pairwise(form.groups):
+                    for one, other in product(above, below):
+                        yield from self._pair(one, other)
+            case RatioForm():
+                yield from self._ratio(form)
+            case Level():
+                yield from self._level(form)
+            case Tie():
+                bounds = within(form.within)
+                for one, other in combinations(form.terms, 2):
+                    yield from self._pair(one, other, bounds)
+            case Extreme():
+                yield from self._extreme(form)
+            case Varies():
+                yield from self._varies(form)
+            case Monotone():
+                yield from self._monotone(form)
+            case Gains():
+                yield from self._gains(form)
+            case _:
+                assert_never(form)
+
+    def _pair(self, one: Term, other: Term, bounds: Bounds | None = None) -> Iterator[Part]:
+        for names, cells in self._aligned([(one, ()), (other, ())]):
+            pair = self._figures(cells)
+            if pair is not None and pair[0].key == pair[1].key:
+                self.missing.append(f"{names[0]} / {names[1]} compares {cells[0].stack.name} with itself")
+            elif pair is not None:
+                where = self._where(cells)
+                yield (
+                    quotient(pair[0], pair[1], (names[0], names[1]), bounds, where)
+                    if bounds
+                    else better(pair[0], pair[1], (names[0], names[1]), where)
+                )
+
+    def _ratio(self, form: RatioForm) -> Iterator[Part]:
+        low = 0.0 if form.range.low is None else float(form.range.low)
+        high = float("inf") if form.range.high is None else float(form.range.high)
+        bounds = Bounds(low=low, high=high, strict=form.range.strict, shown=str(form.range))
+        yield from self._pair(form.over, form.under, bounds)
+
+    def _level(self, form: Level) -> Iterator[Part]:
+        for names, cells in self._aligned([(form.term, ())]):
+            found = self._figures(cells)
+            if found is None:
+                continue
+            unit, ends = found[0].metric.unit, form.range
+            low = 0.0 if ends.low is None else figures.in_unit(ends.low, unit)
+            high = float("inf") if ends.high is None else figures.in_unit(ends.high, unit)
+            bounds = Bounds(low=low, high=high, strict=ends.strict, shown=str(ends))
+            weights = ((found[0], 1.0),)
+            yield Quotient(over=names[0], under="", where=self._where(cells), weights=weights, bounds=bounds)
+
+    def _extreme(self, form: Extreme) -> Iterator[Part]:
+        named = {term.name for term in form.terms}
+        others = form.among or tuple(Term(name=name) for name in self._kinds() if name not in named)
+        for term in form.terms:
+            for other in others:
+                if other.name in named:
+                    continue
+                # An option that is asked of one is asked of all that it is compared with, unless any will do.
+                own = other.conditions or self.statement.free
+                alike = other if own else replace(other, conditions=term.conditions)
+                self.meant.update({id(cell): cell for cell in self.scope.matching(other, self._on)})
+                pair = (term, alike) if form.first else (alike, term)
+                yield from self._pair(*pair)
+
+    def _varies(self, form: Varies) -> Iterator[Part]:
+        for term in self._each(form.term):
+            if form.within is not None:
+                yield from self._within(form, term)
+                continue
+            others = (
+                [form.other]
+                if form.other
+                else [Term(name=name) for name in self._kinds() if name != term.name]
+            )
+            for other in others:
+                yield from self._spreads(form, term, other)
+
+    def _within(self, form: Varies, term: Term) -> Iterator[Part]:
+        """Less than a share: no two differ by more. More than it: the two that differ most do."""
+        share = form.within or 0.0
+        for cells in self._series(term, form.keys):
+            found = self._figures(cells)
+            if found is None:
+                continue
+            where = self._where(cells, form.keys)
+            if form.more:
+                yield Spread(
+                    over=term.name, under="", where=where, ones=tuple(found), others=(), more=True, than=1 + share
+                )  # fmt: skip
+                continue
+            for one, other in combinations(found, 2):
+                names = tuple(self._value(term, figure.cell, form.keys) for figure in (one, other))
+                yield quotient(one, other, (names[0], names[1]), within(share), where)
+
+    def _spreads(self, form: Varies, term: Term, other: Term) -> Iterator[Part]:
+        one_side, other_side = self._matching(term), self._matching(other)
+        ours = self.scope.series(one_side, form.keys, other_side)
+        theirs = self.scope.series(other_side, form.keys, one_side)
+        if len(ours) == len(theirs) == 1:
+            pairs = [(*ours.values(), *theirs.values())]
+        else:
+            pairs = [(cells, theirs[key]) for key, cells in ours.items() if key in theirs]
+        if not pairs:
+            self.missing.append(f"{term.name} and {other.name} do not both vary in {' and '.join(form.keys)}")
+        for one, another in pairs:
+            found, against = self._figures(one), self._figures(another)
+            if found is not None and against is not None:
+                yield Spread(
+                    over=term.name, under=other.name, where=self._where(one, form.keys), ones=tuple(found),
+                    others=tuple(against), more=form.more,
+                )  # fmt: skip
+
+    def _monotone(self, form: Monotone) -> Iterator[Part]:
+        bounds = BETTER if form.rises else WORSE
+        for term in (one for written in form.terms for one in self._each(written)):
+            for cells in self._series(term, (form.key,)):
+                found = self._figures(cells)
+                for low, high in pairwise(found or ()):
+                    names = tuple(self._value(term, figure.cell, (form.key,)) for figure in (high, low))
+                    yield quotient(high, low, (names[0], names[1]), bounds, self._where(cells, (form.key,)))
+
+    def _gains(self, form: Gains) -> Iterator[Part]:
+        wanted = [
+            (form.one, form.end),
+            (form.one, form.start),
+            (form.other, form.end),
+            (form.other, form.start),
+        ]
+        for names, cells in self._aligned(wanted):
+            found = self._figures(cells)
+            if found is None:
+                continue
+            turn = figures.sign(found[0].metric.better)
+            weights = tuple(zip(found, (turn, -turn, -turn, turn), strict=True))
+            yield Quotient(
+                over=f"gain of {names[0]}", under=f"of {names[2]}", where=self._where(cells), weights=weights,
+                bounds=BETTER if form.more else WORSE,
+            )  # fmt: skip
+
+    def _matching(self, term: Term, more: Sequence[Condition] = ()) -> list[Cell]:
+        found = self.scope.matching(term, self._everywhere if term.workload else self._on, more)
+        if not found:
+            conditions = ", ".join(map(str, (*more, *self.statement.region)))
+            self.missing.append(f"there is no {term}" + (f" with {conditions}" if conditions else ""))
+        self.meant.update({id(cell): cell for cell in found})
+        return found
+
+    def _aligned(
+        self, wanted: Sequence[tuple[Term, Sequence[Condition]]]
+    ) -> Iterator[tuple[list[str], tuple[Cell, ...]]]:
+        """Names and cells that are alike in all that is left open; ``each`` is each stack in turn."""
+        kinds = self._kinds() if any(term.name == EACH for term, _ in wanted) else [EACH]
+        for name in kinds:
+            terms = [(_named(term, name), more) for term, more in wanted]
+            groups = [self._matching(term, more) for term, more in terms]
+            if not all(groups):
+                continue
+            before = len(self.missing)
+            found = list(self.scope.align(groups, self.statement.free))
+            if not found and len(self.missing) == before:
+                what = " and ".join(str(term) for term, _ in terms)
+                self.missing.append(f"{what} are never measured alike in all else: say more in brackets")
+            for cells in found:
+                yield [str(term) for term, _ in terms], cells
+
+    def _series(self, term: Term, keys: Sequence[str]) -> list[list[Cell]]:
+        found = list(self.scope.series(self._matching(term), keys).values())
+        if not found:
+            self.missing.append(f"{term.name} has no two values of {' and '.join(keys)} here")
+        return found
+
+    def _each(self, term: Term) -> list[Term]:
+        return [_named(term, name) for name in self._kinds()] if term.name == EACH else [term]
+
+    def _kinds(self) -> list[str]:
+        return list(dict.fromkeys(kind(cell) for cell in self._on))
+
+    def _figures(self, cells: Sequence[Cell]) -> list[CellFigure] | None:
+        """The metric of the claim on each cell; None, and told, if one does not yield it."""
+        found = []
+        for cell in cells:
+            metric = figures.metric(cell.workload, self.claim.metric)
+            if metric is None:
+                self.missing.append(f"{cell.workload.name} yields no '{self.claim.metric}'")
+                return None
+            found.append(CellFigure(cell=cell, metric=metric))
+        return found
+
+    def _value(self, term: Term, cell: Cell, keys: Sequence[str]) -> str:
+        values = ",".join(str(self.scope.of(cell).get(key)) for key in keys)
+        return f"{term.name}[{values}]"
+
+    def _where(self, cells: Sequence[Cell], but: Sequence[str] = ()) -> str:
+        """Workload and set-up as far as these do not go without saying."""
+        names = list(dict.fromkeys(cell.workload.name for cell in cells))
+        bases = list(dict.fromkeys(name.partition("[")[0] for name in names))
+        workload = names[0] if len(names) == 1 else bases[0] if len(bases) == 1 else ""
+        if but and len(bases) > 1:  # else the terms name them
+            workload = f"{commonprefix(bases)}*".lstrip("*")  # noqa: RUF071 - of letters
+        among = [cell for cell in self.scope.cells if kind(cell) == kind(cells[0])]
+        told = sorted(
+            self.scope.varying(among) & {"layout", "disks", "medium", *cells[0].stack.layout_options}
+        )
+        values = [
+            f"{name} {self.scope.of(cells[0])[name]}" for name in told if name not in but and name != "layout"
+        ]
+        layout = [cells[0].stack.layout] if "layout" in told else []
+        return ", ".join([*([workload] if workload else []), *layout, *values])
+
+
+def _named(term: Term, name: str) -> Term:
+    """The term, and where it is ``each``, that of this name."""
+    return replace(term, name=name) if term.name == EACH else term

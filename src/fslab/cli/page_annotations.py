@@ -1,0 +1,64 @@
+"""What a page has to say beyond figures: the study's claims with their verdicts, and why things are as they are.
+
+What cannot be judged here (a study of another version, a publication whose figures are not at hand) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fslab.claims.model import ClaimAnswer
+    from fslab.report.page.model import PageClaim, PageStatement
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+
+MOST = 40  # statements of a page: the weightiest
+
+
+def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
+    """Each claim: by the study's own figures, and by these trials."""
+    from fslab.cli.claims import of_campaign
+    from fslab.errors import FslabError
+    from fslab.report.page.model import PageClaim
+
+    if "claims:" not in campaign.study_source:
+        return ()
+    try:
+        found = of_campaign(campaign, store)
+    except FslabError:
+        return ()
+    return tuple(
+        PageClaim(
+            says=each.says,
+            published=_verdict(each.published),
+            verdict=_verdict(each.measured),
+            evidence=each.measured.words if each.measured else "",
+        )
+        for each in found.claims
+    )
+
+
+def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:
+    """What the kernel's evidence says of each cell, the weightiest first."""
+    return tuple(_statements(campaign, store))[:MOST]
+
+
+def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
+    from fslab.cli import causes
+    from fslab.explain.statements import all_statements
+    from fslab.report.page.model import PageStatement
+
+    found = all_statements(causes.seen_of(campaign, store))
+    for each in sorted(found, key=lambda statement: -statement.weight):
+        yield PageStatement(
+            says=each.text,
+            about=f"{each.workload} on {each.stack}",
+            sure=each.certainty.value,
+            evidence=(*map(str, each.figures), f"falsified if: {each.refuted_by}"),
+        )
+
+
+def _verdict(answer: ClaimAnswer | None) -> str:
+    return "not printed" if answer is None else answer.verdict.value.replace("_", " ")

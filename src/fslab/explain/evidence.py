@@ -1,0 +1,144 @@
+"""What is known of one cell: its sound trials' probes, and its traced trial if that may be believed. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fslab.analysis.usability import is_sound
+from fslab.cell import Cell
+from fslab.explain.statement import EvidenceFigure
+from fslab.record import TrialRecord
+from fslab.units import Unit
+from fslab.workloads import Traits, traits_of
+
+# What the method that split the traffic counted; the other figures of a trace come from its ring.
+OF_SPLIT = frozenset(
+    {"traced_written_bytes", "traced_metadata_bytes", "traced_metadata_requests", "traced_off"}
+)
+
+DISTURBED = frozenset({"foreign_load", "cpu_stolen", "cpu_throttled", "suspended"})
+OF_MACHINE = frozenset(
+    {"kernel_threads_cpu", "machine_cpu_busy", "page_cache_dirtied_bytes", "page_cache_written_bytes"}
+)
+# Of the whole disk, where the file system is not alone on it.
+OF_DISK = ("device_", "read_amplification", "write_amplification")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """``workload`` and ``stack`` are what people call them; ``traced`` is the newest traced trial."""
+
+    cell: Cell
+    workload: str
+    stack: str
+    trials: Sequence[TrialRecord]
+    traced: TrialRecord | None = None
+
+    @property
+    def filesystem(self) -> str | None:
+        """Also on a directory that was there."""
+        found = next((trial.provenance.device.get("filesystem") for trial in self.trials), None)
+        return self.cell.stack.filesystem or found
+
+    @property
+    def mount_options(self) -> frozenset[str]:
+        """In effect, as the kernel showed them; else those that were asked for."""
+        shown = next(
+            (
+                observed
+                for trial in self.trials
+                if (observed := trial.provenance.observed.get("mount_options"))
+            ),
+            (),
+        )
+        return frozenset(shown) | frozenset(self.cell.stack.mount_options.split(","))
+
+    @property
+    def traits(self) -> Traits:
+        """What the workload does, as its tool tells of its parameters."""
+        return traits_of(self.cell.workload)
+
+    @property
+    def shares_disk(self) -> bool:
+        """Whether the block device's counters hold what others did on the same disk: on a directory that was there."""
+        return self.cell.stack.medium.type == "directory"
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs, or another machine on the same hardware, took CPU from a trial."""
+        return any(warning.kind in DISTURBED for trial in self.trials for warning in trial.validity)
+
+    def figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
+        """A probe's figure over the sound trials; None unless every one of them has it, and for a figure of the whole
+        machine, or of a disk that is not the trial's alone, also when others used it meanwhile."""
+        of_disk = self.shares_disk and name.startswith(OF_DISK)
+        if (of_disk or name in OF_MACHINE) and self.disturbed:
+            return None
+        found = self._figure(name, as_named)
+        if found is None or not of_disk:
+            return found
+        return found.model_copy(update={"evidence": f"{found.evidence}, of the whole disk", "shared": True})
+
+    def _figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
+        found = [trial.probes.get(name) for trial in self.trials if is_sound(trial)]
+        values = [each.value for each in found if each is not None and each.value is not None]
+        if not values or len(values) < len(found):
+            return None
+        unit = next(each.unit for each in found if each is not None)
+        return EvidenceFigure(
+            name=as_named or name.replace("_", " "), value=statistics.median(values), unit=unit, low=min(values),
+            high=max(values), n=len(values),
+            evidence=f"probe {name}, {len(values)} trial{'s' * (len(values) != 1)}",
+        )  # fmt: skip
+
+    def value(self, name: str) -> float | None:
+        """The same, only the number."""
+        found = self.figure(name)
+        return None if found is None else found.value
+
+    def of_trace(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
+        """A figure of the traced trial; None also where a check withdrew the trace."""
+        record = self.traced
+        if record is None or record.provenance.observed.get("trace_withdrawn"):
+            return None
+        found = record.probes.get(name)
+        if found is None or found.value is None:
+            return None
+        method = (record.provenance.observed.get("trace_method") or ("no trace",))[0]
+        source = method if name in OF_SPLIT else "trace ring, read afterwards"
+        return EvidenceFigure(
+            name=as_named or name.replace("_", " "), value=found.value, unit=found.unit,
+            evidence=f"traced trial, {source if name.startswith('traced_') else f'probe {name}'}",
+        )  # fmt: skip
+
+    @property
+    def written_bytes(self) -> float | None:
+        """By the application: what the amplification is a ratio of."""
+        device, ratio = self._figure("device_written_bytes_flushed"), self._figure("write_amplification")
+        return device.value / ratio.value if device and ratio and ratio.value else None
+
+    def syncs(self) -> float | None:
+        """How many fsyncs there were, as far as the parameters tell."""
+        known = self.traits
+        if known.syncs is not None:
+            return known.syncs
+        if not known.syncs_per_write or not self.written_bytes or not known.request_bytes:
+            return None
+        return (
+            self.written_bytes / known.request_bytes[-1] * known.syncs_per_write
+        )  # of two, writes are the last
+
+    def per_sync(self, name: str, as_named: str) -> EvidenceFigure | None:
+        """A count for each fsync."""
+        figure, syncs = self.figure(name), self.syncs()
+        if figure is None or not syncs:
+            return None
+        scaled = {
+            key: value / syncs
+            for key, value in (("value", figure.value), ("low", figure.low), ("high", figure.high))
+            if value is not None
+        }
+        unit = Unit.BYTES if figure.unit is Unit.BYTES else Unit.RATIO
+        return figure.model_copy(update={"name": as_named, "unit": unit, **scaled})

@@ -1,0 +1,190 @@
+"""Which facts differ between two sets of results, and what that means for comparing them. Pure.
+
+A set of results may have been measured under several values of a fact (resumed after a change, two kernels):
+then all of them are told. What only one side knows is no difference, but is not known to be equal either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
+
+# Of each pair of settings only the one that was set last is in force, and the other reads 0 (sysctl/vm.rst).
+PAIRS = {
+    "dirty_bytes": "dirty_ratio",
+    "dirty_ratio": "dirty_bytes",
+    "dirty_background_bytes": "dirty_background_ratio",
+    "dirty_background_ratio": "dirty_background_bytes",
+}
+# A device's name and number in this boot say nothing of the device.
+UNCOMPARED_OF_DEVICES = frozenset(
+    {"device", "devices", "path", "name", "number", "diskseq", "filesystem_uuid"}
+)
+# What a person means by another machine.
+ALIASES = {
+    "machine": frozenset(
+        {FactGroup.HOST, FactGroup.CPU, FactGroup.MEMORY, FactGroup.IMAGES, FactGroup.DEVICE}
+    )
+}
+Known = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Circumstances:
+    """What one set of results was measured under.
+
+    ``machine``: the facts of each of its trials or of its campaign; ``tuning``: what the study set over them;
+    ``tools``: versions by program, of each trial; ``devices``: by what lies on it, the geometry of each trial;
+    ``media``: types of media that were used.
+    """
+
+    machine: Sequence[Mapping[str, Any]]
+    tuning: Mapping[str, str] = field(default_factory=dict)
+    tools: Sequence[Mapping[str, str | None]] = ()
+    devices: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    media: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """One fact with its values on both sides; empty where it is unknown there."""
+
+    fact: str
+    group: FactGroup
+    weight: Weight
+    a: Known
+    b: Known
+
+    @property
+    def known(self) -> bool:
+        """Whether both sides know it."""
+        return bool(self.a and self.b)
+
+    def allowed(self, names: Collection[str]) -> bool:
+        """Whether a user said that it may differ: by its name, its group or a word for several groups."""
+        groups = {group for name in names for group in ALIASES.get(name, ())}
+        return self.group in groups or bool(
+            {self.fact, self.fact.split(".")[0], self.group.value} & set(names)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {words(self.a)} → {words(self.b)}"
+
+
+def words(values: Known) -> str:
+    """``6.1.0-26``, ``performance or powersave``, ``unknown``."""
+    return " or ".join(values) if values else "unknown"
+
+
+def names(catalogue: Iterable[Fact]) -> set[str]:
+    """Every name by which a difference can be allowed."""
+    return {*(fact.name for fact in catalogue), *(group.value for group in FactGroup), *ALIASES}
+
+
+def differences(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -> list[Difference]:
+    """Everything that differs or is known to one side only, decisive facts first."""
+    found = [
+        *_of_machine(catalogue, a, b),
+        *_between(FactGroup.TOOLS, _flat(a.tools), _flat(b.tools)),
+        *_of_devices(a, b),
+    ]
+    return sorted(found, key=lambda each: (each.weight is not Weight.DECISIVE, not each.known))
+
+
+def between(group: FactGroup, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+    """Decisive differences of two plain mappings, such as the same cell in two studies.
+
+    What one side lacks is no unknown here: it is said as ``–``.
+    """
+    found = []
+    for name in {**a, **b}:
+        if a.get(name) != b.get(name):
+            told = [(str(side[name]),) if side.get(name) not in (None, "") else ("–",) for side in (a, b)]
+            found.append(Difference(fact=name, group=group, weight=Weight.DECISIVE, a=told[0], b=told[1]))
+    return found
+
+
+def _of_machine(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -> list[Difference]:
+    found: list[Difference] = []
+    for fact in catalogue:
+        if fact.weight is Weight.PASSING or (fact.medium and fact.medium not in a.media | b.media):
+            continue
+        if fact.tolerance and _untouched(fact, a, b) and alike(fact, _raw(fact, a) + _raw(fact, b)):
+            continue
+        sides = [_values(fact, side) for side in (a, b)]
+        found += _between(fact.group, *sides, weight=fact.weight)
+    return found
+
+
+def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
+    """Each difference once, although many stacks may share the device."""
+    found: dict[tuple[str, Known, Known], Difference] = {}
+    for name in a.devices.keys() & b.devices.keys():
+        sides = [_flat([_without_names(each) for each in side.devices[name]], "device.") for side in (a, b)]
+        for each in _between(FactGroup.DEVICE, *sides):
+            found.setdefault((each.fact, each.a, each.b), each)
+    return sorted(found.values(), key=lambda each: each.fact)
+
+
+def _between(
+    group: FactGroup, a: Mapping[str, Known], b: Mapping[str, Known], *, weight: Weight = Weight.DECISIVE
+) -> list[Difference]:
+    return [
+        Difference(fact=name, group=group, weight=weight, a=a.get(name, ()), b=b.get(name, ()))
+        for name in {**a, **b}
+        if a.get(name, ()) != b.get(name, ())
+    ]
+
+
+def _values(fact: Fact, side: Circumstances) -> dict[str, Known]:
+    """What is compared of a fact, over all trials of a side; an own name for each part of one with parts."""
+    tuned = _tuned(fact, side.tuning)
+    raw: Iterable[Any] = [tuned] if tuned is not None else [facts.get(fact.name) for facts in side.machine]
+    values = [None if value is None else fact.canonical(value) for value in raw]
+    return _flat([{fact.name: value} for value in values])
+
+
+def _raw(fact: Fact, side: Circumstances) -> list[Any]:
+    return [facts.get(fact.name) for facts in side.machine]
+
+
+def _untouched(fact: Fact, *sides: Circumstances) -> bool:
+    """Known to both sides, and set by none of the studies."""
+    return all(
+        _tuned(fact, side.tuning) is None and any(v is not None for v in _raw(fact, side)) for side in sides
+    )
+
+
+def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:
+    """What the study set a fact to; None if it left it alone."""
+    if fact.tuned_by is None:
+        return None
+    if fact.tuned_by in tuning:
+        return tuning[fact.tuned_by]
+    other = PAIRS.get(fact.name)
+    return "0" if other is not None and f"vm.{other}" in tuning else None
+
+
+def _flat(sets: Iterable[Mapping[str, Any]], prefix: str = "") -> dict[str, Known]:
+    """Distinct known values by name, as texts; parts of a mapping are named ``mapping.part``."""
+    found: dict[str, set[str]] = {}
+    for each in sets:
+        for name, value in each.items():
+            if isinstance(value, Mapping):
+                for part, known in _flat([value], f"{prefix}{name}.").items():
+                    found.setdefault(part, set()).update(known)
+            elif value is not None:
+                found.setdefault(f"{prefix}{name}", set()).add(_text(value))
+    return {name: tuple(sorted(values)) for name, values in found.items()}
+
+
+def _text(value: object) -> str:
+    """Yes and no as a study file writes them for settings."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+def _without_names(device: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in device.items() if name not in UNCOMPARED_OF_DEVICES}

@@ -1,0 +1,100 @@
+"""What a scale costs: which of a plan's runs will be too short or too small to stand for the whole. Pure.
+
+A forecast in words; what a trial then really was is judged by ``validity``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from fslab.cell import Cell, WorkloadSpec
+from fslab.scaling import Scaled
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.units import format_size, parse_size
+from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import traits_of
+
+SHORT_S = 1.0
+BRIEF_S = 30.0
+_NAMES = 4
+
+
+def scale_warnings(
+    cells: Sequence[Cell], scaled: Sequence[Scaled], memory_bytes: int | None
+) -> tuple[str, ...]:
+    """One sentence for each kind of loss; none where nothing was scaled. ``memory_bytes`` None: not known."""
+    if not scaled:
+        return ()
+    workloads = list({cell.workload.name: cell.workload for cell in cells}.values())
+    return (
+        *_too_short(workloads),
+        *_in_memory(cells, memory_bytes),
+        *_small_volumes(cells),
+        *_floors(scaled),
+    )
+
+
+def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:
+    expected = {spec.name: _expected_s(spec) for spec in workloads}
+    short = [name for name, seconds in expected.items() if seconds < SHORT_S]
+    brief = [name for name, seconds in expected.items() if SHORT_S <= seconds < BRIEF_S]
+    if short:
+        yield f"below {SHORT_S:g} s, where start and end count: {_named(short)}"
+    if brief:
+        yield (
+            f"below {BRIEF_S:g} s, where commits and writeback fall into some trials only: {_named(brief)}"
+        )
+
+
+def _in_memory(cells: Sequence[Cell], memory_bytes: int | None) -> Iterator[str]:
+    """Buffered work below memory; direct work is the same wherever it fits."""
+    small: dict[str, int] = {}
+    for cell in cells:
+        memory = _memory(cell, memory_bytes)
+        if memory is not None and not traits_of(cell.workload).direct and _files_bytes(cell) < memory:
+            small[cell.workload.name] = memory
+    if small:
+        yield (
+            f"files below the memory ({', '.join(sorted({format_size(each) for each in small.values()}))}), which "
+            f"serves what is read twice and takes what is not flushed: {_named(list(small))}"
+        )
+
+
+def _small_volumes(cells: Sequence[Cell]) -> Iterator[str]:
+    found = {}
+    for cell in cells:
+        fair = FILESYSTEMS.get(cell.stack.filesystem).fair_size_bytes if cell.stack.filesystem else None
+        size = cell.stack.medium.options.get("size")
+        image = MEDIA.get(cell.stack.medium.type).image
+        if image and fair is not None and size is not None and parse_size(str(size)) < fair:
+            found[cell.stack.filesystem] = fair
+    for name, fair in found.items():
+        yield f"volumes on which {name} is slower than on large ones (below {format_size(fair)})"
+
+
+def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:
+    stayed = [f"{each.entry or 'guest'} {each.key} {each.used}" for each in scaled if each.floor]
+    if stayed:
+        yield f"minimum size reached: {_named(list(dict.fromkeys(stayed)))}"
+
+
+def _memory(cell: Cell, memory_bytes: int | None) -> int | None:
+    if cell.stack.machine.type == "host":
+        return memory_bytes
+    return parse_size(cell.stack.machine.memory) if cell.stack.machine.memory else None
+
+
+def _files_bytes(cell: Cell) -> int:
+    entry = WORKLOADS.get(cell.workload.tool)
+    return entry.space_bytes(entry.parse_parameters(cell.workload.parameters))
+
+
+def _expected_s(spec: WorkloadSpec) -> float:
+    entry = WORKLOADS.get(spec.tool)
+    return entry.expected_s(entry.parse_parameters(spec.parameters))
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,252 @@
+"""Compares two sets of results, cell by cell. Pure: reads neither the store nor the machine, prints nothing.
+
+What must not differ between them, and what a difference means, is told by ``machine.facts``; refusing is the
+caller's decision.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fslab.analysis.groups import MetricsOf, headline_metrics
+from fslab.analysis.interim import COVERAGE
+from fslab.analysis.pairs import looks_of
+from fslab.analysis.usability import in_doubt, is_failed, is_sound
+from fslab.cell import Cell, WorkloadSpec
+from fslab.machine import facts
+from fslab.machine.differences import Circumstances, Difference
+from fslab.machine.fact import Weight
+from fslab.record import Metric, TrialRecord
+from fslab.report import campaign_comparison_lines as lines
+from fslab.report import campaign_comparison_means
+from fslab.report.campaign_comparison_model import CampaignComparison, ComparisonLine, FactChange, Side
+from fslab.report.match import By, Matched, Partners, match
+from fslab.stats.sequential import Looks
+from fslab.store.campaign import Campaign
+from fslab.units import Direction, Unit
+
+ALL = "all"  # among the allowed names: whatever differs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    """One of two sets of results: trials, and the cells that were planned (those of the trials, if unknown).
+
+    ``machine``: facts of the campaign, for when there is no trial; ``looks``: when it looked at its trials, if
+    it repeated them until it was sure; ``several``: it is several campaigns, each of which counts once.
+    """
+
+    name: str
+    trials: tuple[TrialRecord, ...]
+    cells: tuple[Cell, ...]
+    study: str | None = None
+    machine: dict[str, Any] | None = None
+    looks: Looks | None = None
+    several: bool = False
+
+    @classmethod
+    def of_campaign(cls, campaign: Campaign, trials: Iterable[TrialRecord]) -> Results:
+        """A stored campaign."""
+        return cls(
+            name=campaign.id, trials=tuple(trials), cells=campaign.cells, study=campaign.study_id,
+            machine=campaign.machine, looks=looks_of(campaign.stopping),
+        )  # fmt: skip
+
+    @classmethod
+    def of_trials(cls, name: str, trials: Sequence[TrialRecord]) -> Results:
+        """Trials alone, such as an export's."""
+        cells = {trial.cell.id: trial.cell for trial in trials}
+        # They come in the random order of their first block: nobody would find anything.
+        ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
+        return cls(name=name, trials=tuple(trials), cells=tuple(ordered))
+
+    @classmethod
+    def of_several(cls, name: str, parts: Sequence[Results]) -> Results:
+        """Several campaigns as one side: what scatters between them is then part of every interval."""
+        cells = {cell.id: cell for part in parts for cell in part.cells}
+        first = {cell.content_id: cell for cell in reversed(cells.values())}
+        # The first part says what things are called; not where one part has the same twice, under two names.
+        if all(len({cell.content_id for cell in part.cells}) == len(part.cells) for part in parts):
+            cells = {cell.id: first[cell.content_id] for cell in cells.values()}
+        studies = {part.study for part in parts}
+        return cls(
+            name=name,
+            trials=tuple(
+                trial if cells[trial.cell.id] is trial.cell else trial.model_copy(update={"cell": cells[trial.cell.id]})
+                for part in parts for trial in part.trials
+            ),
+            cells=tuple({cell.id: cell for cell in cells.values()}.values()),
+            study=studies.pop() if len(studies) == 1 else None, machine=parts[0].machine, several=True,
+        )  # fmt: skip
+
+    def only(self, cells: Collection[Cell], name: str) -> Results:
+        """The part of it that is of these cells."""
+        kept = {cell.id for cell in cells}
+        return replace(
+            self, name=name, trials=tuple(trial for trial in self.trials if trial.cell.id in kept),
+            cells=tuple(cell for cell in self.cells if cell.id in kept),
+        )  # fmt: skip
+
+
+def compare_results(
+    a: Results,
+    b: Results,
+    *,
+    by: By = By.STACK,
+    paired: bool = False,
+    allowed: Collection[str] = (),
+    metrics: Collection[str] = (),
+    coverage: float = COVERAGE,
+    metrics_of: MetricsOf = headline_metrics,
+) -> CampaignComparison:
+    """B against A: a line for each headline metric (or each of ``metrics``) of each cell that both have.
+
+    ``paired``: blocks of the two were measured side by side. ``allowed``: names of facts and of their groups
+    that may differ.
+    """
+    matched = match(a.cells, b.cells, by)
+    found = [
+        line
+        for partners in matched.partners
+        for figures in [figures_of(partners.a, [(a, a.trials)]) | figures_of(partners.b, [(b, b.trials)])]
+        for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of)
+        for line in [_line(partners, metric, a, b, paired=paired, coverage=coverage)]
+    ]
+    compared = lines.with_family(found, 1 - coverage)
+    return CampaignComparison(
+        a=_side(a),
+        b=_side(b),
+        coverage=coverage,
+        differences=_differences(a, b, matched, by, allowed),
+        lines=compared,
+        means=campaign_comparison_means.means(compared, coverage),
+        only_a=tuple(_called(cell) for cell in matched.only_a),
+        only_b=tuple(_called(cell) for cell in matched.only_b),
+    )
+
+
+def refused(found: CampaignComparison) -> tuple[FactChange, ...]:
+    """Differences that keep the two from being compared: decisive, known on both sides, not allowed."""
+    return tuple(
+        each for each in found.differences if each.decisive and each.a and each.b and not each.allowed
+    )
+
+
+def metrics_for(
+    workload: WorkloadSpec, figures: Mapping[str, Unit], wanted: Collection[str], metrics_of: MetricsOf
+) -> list[Metric]:
+    """The headline metrics, or those of the stored ``figures`` that are wanted; of a workload that this program
+    does not know any more, its first figure."""
+    headline = list(metrics_of(workload))
+    if headline and not wanted:
+        return headline
+    declared = {metric.name: metric for metric in lines.declared(workload)}
+    names = [name for name in wanted if name in figures] if wanted else list(figures)[:1]
+    return [
+        declared.get(name) or Metric(name=name, unit=figures[name], better=Direction.NEITHER)
+        for name in names
+    ]
+
+
+def figures_of(cell: Cell, measured: Iterable[tuple[object, Iterable[TrialRecord]]]) -> dict[str, Unit]:
+    """Names and units of all metrics and probes that trials of a cell's workload have, whatever it is called."""
+    work = (cell.workload.tool, cell.workload.parameters)
+    return {
+        name: value.unit
+        for _, trials in measured
+        for trial in trials
+        if (trial.cell.workload.tool, trial.cell.workload.parameters) == work
+        for name, value in (trial.metrics | trial.probes).items()
+    }
+
+
+def _line(
+    partners: Partners, metric: Metric, a: Results, b: Results, *, paired: bool, coverage: float
+) -> ComparisonLine:
+    several = a.several or b.several
+    values = lines.medians_of if several else lines.values_of
+    left, right = values(a.trials, partners.a, metric.name), values(b.trials, partners.b, metric.name)
+    estimate = lines.estimate_of(left, right, paired=paired and not several, looks=a.looks, coverage=coverage)
+    made = lines.line(
+        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimate,
+        sampled="campaigns" if several else "trials",
+    )  # fmt: skip
+    failed_a, failed_b = _failed(a, partners.a), _failed(b, partners.b)
+    return made.model_copy(
+        update={
+            "a": made.a.model_copy(update={"failed": failed_a}),
+            "b": made.b.model_copy(update={"failed": failed_b}),
+        }
+    )
+
+
+def _failed(results: Results, cell: Cell) -> int:
+    return sum(is_failed(trial) for trial in results.trials if trial.cell.id == cell.id)
+
+
+def _side(results: Results) -> Side:
+    told = [trial.provenance.machine for trial in results.trials] or [results.machine or {}]
+    return Side(
+        name=results.name,
+        campaigns=tuple(dict.fromkeys(trial.key.campaign for trial in results.trials)),
+        study=results.study,
+        begun=min((trial.started for trial in results.trials), default=None),
+        trials=len(results.trials),
+        sound=sum(map(is_sound, results.trials)),
+        doubt=sum(map(in_doubt, results.trials)),
+        kernels=_distinct(told, "kernel"),
+        machines=_distinct(told, "hostname"),
+        sequential=results.looks is not None,
+    )
+
+
+def _distinct(told: Iterable[dict[str, Any]], name: str) -> tuple[str, ...]:
+    return tuple(sorted({str(facts[name]) for facts in told if facts.get(name) is not None}))
+
+
+def _differences(
+    a: Results, b: Results, matched: Matched, by: By, allowed: Collection[str]
+) -> tuple[FactChange, ...]:
+    """Of the cells, then of what they were measured under; each once."""
+    found = [each for partners in matched.partners for each in partners.differences]
+    sides = (_circumstances(a, matched, by, 0), _circumstances(b, matched, by, 1))
+    # Two stacks need programs of their own: what only one of them has is no unknown.
+    found += [each for each in facts.differing(*sides) if each.known or by is not By.WORKLOAD]
+    distinct = {(each.fact, each.a, each.b): each for each in found}
+    return tuple(change_of(each, allowed) for each in distinct.values())
+
+
+def change_of(each: Difference, allowed: Collection[str]) -> FactChange:
+    """A difference as a report says it."""
+    return FactChange(
+        fact=each.fact, group=each.group.value, decisive=each.weight is Weight.DECISIVE,
+        allowed=ALL in allowed or each.allowed(allowed), a=each.a, b=each.b,
+    )  # fmt: skip
+
+
+def _circumstances(results: Results, matched: Matched, by: By, side: int) -> Circumstances:
+    cells = [(partners.a, partners.b)[side] for partners in matched.partners]
+    kept = {cell.id: partners.a.id for cell, partners in zip(cells, matched.partners, strict=True)}
+    trials = [trial for trial in results.trials if trial.cell.id in kept]
+    devices: dict[str, list[dict[str, Any]]] = {}
+    for trial in trials if by is not By.WORKLOAD else ():
+        devices.setdefault(kept[trial.cell.id], []).append(trial.provenance.device)
+    return Circumstances(
+        machine=each_once([trial.provenance.machine for trial in trials]) or [results.machine or {}],
+        tuning=cells[0].tuning if cells else {},
+        tools=each_once([trial.provenance.tools for trial in trials]),
+        devices={name: each_once(each) for name, each in devices.items()},
+        media=frozenset(cell.stack.medium.type for cell in cells),
+    )
+
+
+def each_once(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the repetitions of trial after trial, whose comparison would take long, and without empty ones."""
+    return list({json.dumps(each, sort_keys=True, default=str): each for each in dicts if each}.values())
+
+
+def _called(cell: Cell) -> str:
+    return f"{cell.workload.name} on {cell.stack.name}, {cell.cache.value}"

@@ -1,0 +1,232 @@
+"""One line of a comparison of two sets of results: the figures of a cell in both, their ratio, the verdict. Pure.
+
+The statistics are ``stats``'s; this only decides what is compared with what, and says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from fslab.analysis.usability import is_sound
+from fslab.cell import Cell, WorkloadSpec
+from fslab.errors import FslabError
+from fslab.record import Metric, TrialRecord
+from fslab.report.campaign_comparison_model import ComparisonLine, LineOutcome, SampleSummary
+from fslab.report.model import Span
+from fslab.report.words import COARSE
+from fslab.stats import Reason
+from fslab.stats.compare import RatioEstimate, compare_ratio, holm
+from fslab.stats.interval import half_range, median
+from fslab.stats.paired import compare_blocks
+from fslab.stats.power import detectable, excluded
+from fslab.stats.sequential import Looks, compare_at_look
+from fslab.units import Direction, Unit, shown_size
+from fslab.workloads import REGISTRY, traits_of
+
+FACTOR = 2.0
+SPEEDS = frozenset(
+    {
+        Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
+        Unit.SECONDS,
+    }
+)  # fmt: skip
+
+
+def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
+    """Every metric that this program knows of a workload; empty if it does not know the workload."""
+    try:
+        tool = REGISTRY.get(workload.tool)
+        return tool.metrics(tool.parse_parameters(workload.parameters))
+    except (FslabError, ValidationError):
+        return ()
+
+
+def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
+    """The known values of a cell's sound trials by block; a probe's value where no metric is called that."""
+    found: dict[int, float] = {}
+    for trial in trials:
+        if trial.cell.id == cell.id and is_sound(trial):
+            figure = trial.metrics.get(metric) or trial.probes.get(metric)
+            if figure is not None and figure.value is not None:
+                found[trial.key.block] = figure.value
+    return found
+
+
+def medians_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
+    """The median of each campaign's sound trials of a cell, in the order of the campaigns."""
+    by_campaign: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        by_campaign.setdefault(trial.key.campaign, []).append(trial)
+    found = (median(list(values_of(each, cell, metric).values())) for each in by_campaign.values())
+    return dict(enumerate(value for value in found if value is not None))
+
+
+def line(
+    cells: tuple[Cell, Cell], metric: Metric, a: Sequence[float], b: Sequence[float], estimate: RatioEstimate, *,
+    sampled: str,
+) -> ComparisonLine:  # fmt: skip
+    """B ÷ A for one metric of a cell and its partner, still without its family and its verdict."""
+    cell, interval = cells[0], estimate.interval
+    outcome = _outcome(estimate, metric.better)
+    return ComparisonLine(
+        stack=" → ".join(dict.fromkeys(each.stack.name for each in cells)),
+        workload=cell.workload.name,
+        cache=cell.cache.value,
+        sampled=sampled,
+        block_size=" → ".join(dict.fromkeys(filter(None, map(_block_size, cells)))) or None,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        a=_sample(a),
+        b=_sample(b),
+        ratio=estimate.ratio,
+        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        p_value=estimate.p_value,
+        p_family=None,
+        holds_together=None,
+        ruled_out=excluded(estimate),
+        detectable=detectable(estimate),
+        outcome=outcome,
+        verdict="",
+        method=estimate.method.value,
+        needed=estimate.needed,
+        rests_on_independence=estimate.rests_on_independence,
+        of_medians=_quotient(median(b), median(a)) if estimate.ratio is not None else None,
+    )
+
+
+def estimate_of(
+    a: Mapping[int, float], b: Mapping[int, float], *, paired: bool, looks: Looks | None, coverage: float
+) -> RatioEstimate:
+    """How many times A is B. ``paired``: equal blocks were measured side by side; ``looks``: when they were
+    looked at, if trials went on until the answer was sure."""
+    if not paired:
+        return compare_ratio(list(b.values()), list(a.values()), coverage=coverage)
+    if looks is None:
+        return compare_blocks(b, a, coverage=coverage)
+    return compare_at_look(b, a, looks=looks)
+
+
+def with_family(found: Sequence[ComparisonLine], alpha: float) -> tuple[ComparisonLine, ...]:
+    """Add what Holm's correction over all lines leaves, and the verdict in words."""
+    adjusted = iter(holm([each.p_value for each in found if each.p_value is not None]))
+    finished = []
+    for each in found:
+        p_family = None if each.p_value is None else next(adjusted)
+        differs = each.interval is not None and not each.interval.low <= 1 <= each.interval.high
+        holds = None if p_family is None else differs and p_family <= alpha
+        known = each.model_copy(update={"p_family": p_family, "holds_together": holds})
+        finished.append(known.model_copy(update={"verdict": verdict(known)}))
+    return tuple(finished)
+
+
+def change_for_worse(ratio: float, better: Direction) -> float:
+    """How much worse B is, as a fraction of A: 0.05 for 5 % less of a rate or 5 % more of a time."""
+    return ratio - 1 if better is Direction.LOWER else 1 - ratio
+
+
+def percent(fraction: float) -> str:
+    """``3.4 %``, ``12 %``: two significant digits, never 0 for what is not."""
+    value = abs(fraction) * 100
+    for limit, decimals in ((9.95, 0), (0.095, 1), (0.0095, 2)):
+        if value >= limit:
+            return f"{value:.{decimals}f} %"
+    return f"{value:.2g} %"
+
+
+def verdict(each: ComparisonLine) -> str:
+    """``12 % slower``, ``maybe 4.0 % faster``, ``indistinguishable (> 3.1 % detectable)``."""
+    match each.outcome:
+        case LineOutcome.MISSING:
+            missing = [name for name, side in (("A", each.a), ("B", each.b)) if not side.values]
+            return (
+                "failed in B"
+                if each.b.broken and each.a.values
+                else f"no usable trial in {' and '.join(missing)}"
+            )
+        case LineOutcome.NO_RATIO:
+            return "no ratio: not all values are positive"
+        case LineOutcome.TOO_FEW:
+            return f"too few {each.sampled} ({each.needed} of each needed)"
+        case LineOutcome.NOT_SEEN:
+            seen = each.detectable if each.detectable is not None else each.ruled_out
+            if seen is None:
+                return "indistinguishable"
+            size = percent(seen) if seen < 1 else f"{1 + seen:.1f} ×"
+            word = "indistinguishable" if seen <= COARSE else "inconclusive"
+            return f"{word} (> {size} detectable)"
+        case LineOutcome.BETTER | LineOutcome.WORSE | LineOutcome.HIGHER | LineOutcome.LOWER:
+            return ("" if each.holds_together else "maybe ") + _change(each)
+
+
+def _change(each: ComparisonLine) -> str:
+    return _size(each.ratio or 1.0, each.unit, each.better)
+
+
+def change_words(ratio: float | None, interval: Span | None, unit: Unit, better: Direction) -> str:
+    """``12 % slower (8.0 %–16 %)``, ``2.41 × as long (2.20–2.60)``; without an interval where there is none."""
+    if ratio is None:
+        return "changed"
+    words = _size(ratio, unit, better)
+    if interval is None:
+        return words
+    ends = (interval.low, interval.high)
+    if ratio > FACTOR:
+        return f"{words} ({ends[0]:.2f}–{ends[1]:.2f})"
+    # In the order of size; an end on the other side of 1 has its sign.
+    sign = -1 if ratio < 1 else 1
+    changes = sorted(sign * (end - 1) for end in ends)
+    low, high = (f"{'−' if change < 0 else ''}{percent(change)}" for change in changes)
+    return f"{words} ({low} to {high})"
+
+
+def _size(ratio: float, unit: Unit, better: Direction) -> str:
+    speed = unit in SPEEDS and better is not Direction.NEITHER
+    if ratio > FACTOR:  # beyond that, factors are read more easily than percents
+        word = {Direction.LOWER: "long", Direction.HIGHER: "fast"}.get(better, "much") if speed else "much"
+        return f"{ratio:.2f} × as {word}"
+    improved = (ratio > 1) is (better is Direction.HIGHER)
+    if better is Direction.NEITHER:
+        word = "higher" if ratio > 1 else "lower"
+    elif speed:
+        word = "faster" if improved else "slower"
+    else:
+        word = "better" if improved else "worse"
+    return f"{percent(ratio - 1)} {word}"
+
+
+def _outcome(estimate: RatioEstimate, better: Direction) -> LineOutcome:
+    match estimate.reason:
+        case Reason.NO_SAMPLES:
+            return LineOutcome.MISSING
+        case Reason.NOT_POSITIVE | Reason.NOT_FINITE:
+            return LineOutcome.NO_RATIO
+        case Reason.TOO_FEW_SAMPLES:
+            return LineOutcome.TOO_FEW
+        case None:
+            pass
+    if not estimate.differs or estimate.ratio is None:
+        return LineOutcome.NOT_SEEN
+    larger = estimate.ratio > 1
+    match better:
+        case Direction.NEITHER:
+            return LineOutcome.HIGHER if larger else LineOutcome.LOWER
+        case Direction.HIGHER:
+            return LineOutcome.BETTER if larger else LineOutcome.WORSE
+        case Direction.LOWER:
+            return LineOutcome.WORSE if larger else LineOutcome.BETTER
+
+
+def _block_size(cell: Cell) -> str | None:
+    """How much is moved at a time: nothing is averaged across it."""
+    return ",".join(map(shown_size, traits_of(cell.workload).request_bytes)) or None
+
+
+def _quotient(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def _sample(values: Sequence[float]) -> SampleSummary:
+    return SampleSummary(values=tuple(values), median=median(values), spread=half_range(values))

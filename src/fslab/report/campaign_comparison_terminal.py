@@ -1,0 +1,218 @@
+"""Shows a comparison of two sets of results in a terminal. Computes nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.machine.differences import words
+from fslab.report.campaign_comparison_model import (
+    CampaignComparison,
+    ComparisonLine,
+    FactChange,
+    LineOutcome,
+    RatioMean,
+    SampleSummary,
+    Side,
+)
+from fslab.report.words import is_far, ratio_text
+from fslab.stats.compare import INDEPENDENCE_LEAST
+from fslab.units import Direction, Unit, format_value
+
+MOST_NAMED = 3
+DIFFERS = frozenset({LineOutcome.BETTER, LineOutcome.WORSE, LineOutcome.HIGHER, LineOutcome.LOWER})
+STYLE = {
+    LineOutcome.BETTER: "green", LineOutcome.WORSE: "red", LineOutcome.HIGHER: "yellow", LineOutcome.LOWER: "yellow",
+    LineOutcome.MISSING: "yellow",
+}  # fmt: skip
+
+
+def show(found: CampaignComparison, console: Console) -> None:
+    """Print a comparison."""
+    for part in parts(found, console.width):
+        console.print(part, soft_wrap=False)
+
+
+def parts(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
+    """From top to bottom: the two sides, what differs between them, the table, the means, what it means."""
+    for letter, side in (("A", found.a), ("B", found.b)):
+        yield wrapped(f"{letter}  {_side(side)}", width, style="bold")
+    yield from _differences(found.differences, width)
+    yield Text("")
+    yield from _tables(found, width)
+    yield Text("")
+    for mean in found.means:
+        yield wrapped(_mean(mean), width)
+    for remark in _remarks(found.lines):
+        yield wrapped(remark, width)
+    for name, cells in (("A", found.only_a), ("B", found.only_b)):
+        if cells:
+            yield wrapped(f"only in {name}: {'; '.join(cells)}", width, style="yellow")
+    yield wrapped(_legend(found), width, style="dim")
+
+
+def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
+    """For each workload and metric a heading and its stacks; all in the same columns."""
+    cached = len({line.cache for line in found.lines}) > 1
+    by_heading: dict[str, list[ComparisonLine]] = {}
+    for line in found.lines:
+        by_heading.setdefault(_heading(line, cached=cached), []).append(line)
+    header = ("", "A", "B", f"B ÷ A ({found.coverage * 100:g} %)", "B is")
+    rows = {name: [_fields(line, spread=True) for line in lines] for name, lines in by_heading.items()}
+    widths = _widths([header, *(row for each in rows.values() for row in each)])
+    if sum(widths) + 2 * len(widths) > width:  # first the spreads go, then the verdicts are folded
+        rows = {name: [_fields(line, spread=False) for line in lines] for name, lines in by_heading.items()}
+        widths = _widths([header, *(row for each in rows.values() for row in each)])
+    yield _table([header], widths, style="dim")
+    for name, lines in by_heading.items():
+        yield Text(name, style="bold")
+        yield _table(rows[name], widths, styles=[_style(line) for line in lines])
+
+
+def _fields(line: ComparisonLine, *, spread: bool) -> tuple[str, ...]:
+    a, b = (_sample(sample, line.unit, spread=spread) for sample in (line.a, line.b))
+    return (f"  {line.stack}", a, b, _ratio(line), line.verdict)
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _table(
+    rows: Sequence[Sequence[str]], widths: Sequence[int], *, style: str = "", styles: Sequence[str] = ()
+) -> Table:
+    """Rows in columns of given widths; the last one folds where the terminal is too narrow."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0), style=style)
+    for number, wide in enumerate(widths):
+        last = number == len(widths) - 1
+        justify: Literal["left", "right"] = "left" if last or number == 0 else "right"
+        table.add_column(justify=justify, no_wrap=not last, min_width=None if last else wide)
+    for row, verdict_style in zip_longest(rows, styles, fillvalue=""):
+        table.add_row(*map(Text, row[:-1]), Text(row[-1], style=verdict_style))
+    return table
+
+
+def _style(line: ComparisonLine) -> str:
+    """Colour only for what holds among all lines, and for what is missing."""
+    shown = line.holds_together or line.outcome is LineOutcome.MISSING
+    return STYLE.get(line.outcome, "") if shown else "dim"
+
+
+def wrapped(text: str, width: int, *, style: str = "") -> Text:
+    """Text in lines of at most that width."""
+    lines = textwrap.wrap(
+        text, max(width, 20), subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
+    )
+    return Text("\n".join(lines), style=style)
+
+
+def difference_lines(differences: Iterable[FactChange]) -> list[str]:
+    """``kernel: 6.1.0-25 → 6.1.0-26``."""
+    return [f"{each.fact}: {words(each.a)} → {words(each.b)}" for each in differences]
+
+
+def _side(side: Side) -> str:
+    campaigns = [name for name in side.campaigns if name not in side.name][:MOST_NAMED]
+    begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
+    doubt = f", {side.doubt} of them with warnings" if side.doubt else ""
+    told = (
+        side.name, *campaigns, side.study or "", begun, "kernel " + " or ".join(side.kernels) if side.kernels else "",
+        f"{side.trials} trials: {side.sound} usable{doubt}",
+    )  # fmt: skip
+    return " · ".join(filter(None, told))
+
+
+def _differences(all_of_them: Iterable[FactChange], width: int) -> Iterator[Text]:
+    known = [each for each in all_of_them if each.a and each.b]
+    unknown = [each.fact for each in all_of_them if each.decisive and not (each.a and each.b)]
+    decisive = [each for each in known if each.decisive]
+    for title, chosen, style in (
+        ("NOT ALLOWED TO DIFFER", [each for each in decisive if not each.allowed], "red"),
+        ("differs", [each for each in decisive if each.allowed], "yellow"),
+        ("also differs", [each for each in known if not each.decisive], "dim"),
+    ):
+        for line in difference_lines(chosen):
+            yield wrapped(f"{title}: {line}", width, style=style)
+    if unknown:
+        yield wrapped(f"known of one side only: {', '.join(unknown)}", width, style="dim")
+
+
+def _heading(line: ComparisonLine, *, cached: bool) -> str:
+    arrow = " ↓" if line.better is Direction.LOWER else ""
+    cache = f" ({line.cache})" if cached else ""
+    return f"{line.workload}{cache}, {line.metric.replace('_', ' ')}{arrow}"
+
+
+def _sample(sample: SampleSummary, unit: Unit, *, spread: bool) -> str:
+    told = f" ± {sample.spread * 100:.0f} %" if spread and sample.spread is not None else ""
+    return f"{format_value(sample.median, unit)}{told}"
+
+
+def _ratio(line: ComparisonLine) -> str:
+    if line.ratio is None:
+        return "–"
+    if line.interval is None:
+        return ratio_text(line.ratio)[0]
+    ratio, low, high = ratio_text(line.ratio, line.interval.low, line.interval.high)
+    return f"{ratio} ({low}–{high})"
+
+
+def _mean(mean: RatioMean) -> str:
+    better = "lower is better" if mean.better is Direction.LOWER else "higher is better"
+    size = f", blocks of {mean.block_size}" if mean.block_size else ""
+    ratio = f"{mean.ratio:.3f}"
+    span = (
+        f" ({mean.interval.low:.3f}–{mean.interval.high:.3f})"
+        if mean.interval
+        else " (too few trials for an interval)"
+    )
+    return f"geometric mean of {mean.of} workloads on {mean.stack} ({better}{size}): {ratio}{span}"
+
+
+def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
+    """What may surprise: ratios far from the quotients of the medians, differences that need independent trials."""
+    far = [each for each in lines if each.outcome in DIFFERS and is_far(each.ratio, each.of_medians)]
+    if far:
+        over = "pairs of trials" if any(each.method == "rank_sum" for each in far) else "single blocks"
+        told = (f"{ratio_text(each.of_medians or 1.0)[0]} ({_place(each)})" for each in far[:MOST_NAMED])
+        more = f" and {len(far) - MOST_NAMED} more" if len(far) > MOST_NAMED else ""
+        yield f"ratios are averages over {over}: the quotient of the medians alone is {', '.join(told)}{more}"
+    differing = [each for each in lines if each.outcome in DIFFERS and each.holds_together]
+    fragile = [each for each in differing if each.rests_on_independence]
+    if fragile:
+        what = f"{len(fragile)} of {len(differing)} differences"
+        needed = f"which takes {INDEPENDENCE_LEAST} trials of each to know"
+        yield f"{what} hold only if trials are independent, {needed}: {_places(fragile)}"
+
+
+def _places(lines: Sequence[ComparisonLine]) -> str:
+    more = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
+    return ", ".join(map(_place, lines[:MOST_NAMED])) + more
+
+
+def _place(line: ComparisonLine) -> str:
+    return f"{line.workload} on {line.stack}, {line.metric.replace('_', ' ')}"
+
+
+def _legend(found: CampaignComparison) -> str:
+    count = len({(line.stack, line.workload, line.metric, line.cache) for line in found.lines})
+    several = any(line.sampled == "campaigns" for line in found.lines)
+    what = "the campaigns' medians" if several else "the usable trials"
+    said = [f"medians of {what} (± half their range, where there is room)"]
+    if any(line.better is Direction.LOWER for line in found.lines):
+        said.append("↓ lower is better")
+    if any(line.outcome is LineOutcome.NOT_SEEN for line in found.lines):
+        said.append(
+            "indistinguishable (> x % detectable): a difference of x % would be detected 4 times out of 5"
+        )
+    if any(line.verdict.startswith("maybe") for line in found.lines):
+        said.append(f"maybe: not significant after Holm correction over {count} comparisons")
+    if found.a.campaigns != found.b.campaigns and (found.a.sequential or found.b.sequential):
+        said.append("trials of one side continued until its ranking was clear: 95 % may be 92 % here")
+    return " · ".join(said)

@@ -1,0 +1,65 @@
+"""How stacks look in a figure: the colour of their file system, and a shape and a dash of their own. Shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fslab.report.figures import palette
+from fslab.report.model import StackColumn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StackStyles:
+    """Of each stack (by label, in the order of the plan): colour, shape, dash."""
+
+    labels: tuple[str, ...]
+    slot: tuple[int, ...]
+    variant: tuple[int, ...]
+
+    @classmethod
+    def of(cls, stacks: Sequence[StackColumn]) -> StackStyles:
+        """Stacks of one file system share its colour and differ in shape and dash."""
+        names = [stack.filesystem or stack.name for stack in stacks]
+        slots = palette.slots(names)
+        variants = [names[:position].count(name) for position, name in enumerate(names)]
+        # With more than eight file systems colours come twice: then the shape must tell.
+        shared = [[*slots].index(name) // 8 for name in names]
+        return cls(
+            labels=tuple(stack.label for stack in stacks),
+            slot=tuple(slots[name] for name in names),
+            variant=tuple(a + b for a, b in zip(variants, shared, strict=True)),
+        )
+
+    def colour(self) -> dict[str, Any]:
+        """The colour channel, with its legend."""
+        return {
+            "field": "stack", "type": "nominal",
+            "scale": {"domain": list(self.labels), "range": [palette.colour(f"s{slot}") for slot in self.slot]},
+        }  # fmt: skip
+
+    def shape(self) -> dict[str, Any]:
+        """The shape channel: a second sign beside the colour."""
+        shapes = [palette.SHAPES[variant % len(palette.SHAPES)] for variant in self._told_apart()]
+        return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": shapes}}
+
+    def dash(self) -> dict[str, Any]:
+        """The dash channel, for lines of stacks of one colour."""
+        dashes = [palette.DASHES[variant % len(palette.DASHES)] for variant in self.variant]
+        return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": dashes}}
+
+    def only(self, labels: Sequence[str]) -> StackStyles:
+        """The same for some of the stacks."""
+        kept = [position for position, label in enumerate(self.labels) if label in labels]
+        return StackStyles(
+            labels=tuple(self.labels[position] for position in kept),
+            slot=tuple(self.slot[position] for position in kept),
+            variant=tuple(self.variant[position] for position in kept),
+        )
+
+    def _told_apart(self) -> list[int]:
+        """Each stack its own shape where there are few, so that nobody depends on colours alone."""
+        return (
+            list(range(len(self.labels))) if len(self.labels) <= len(palette.SHAPES) else list(self.variant)
+        )

@@ -1,0 +1,233 @@
+"""What the layout tests do inside a guest: device-mapper and md are there, and nothing of the host's can break.
+
+Run as ``python -m tests.guest.layouts_in_guest FUNCTION CAMPAIGN ARGUMENTS``: each function takes and returns plain
+values, in JSON. Disks are loop devices on sparse files in the guest's memory.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fslab.campaign import cleanup as undoing
+from fslab.campaign.journal import CampaignJournal
+from fslab.cell import StackSpec
+from fslab.errors import FslabError
+from fslab.storage import StackDevice, Workspace, stack
+from fslab.storage.layouts._joined import holders
+from fslab.system import loops, modules, mounts, paths, sysfs
+
+PLACE = Path("/run/disks")
+
+
+def shell(*argv: object) -> str:
+    """Standard output of a command that must succeed."""
+    return subprocess.run([str(word) for word in argv], check=True, capture_output=True, text=True).stdout
+
+
+@contextmanager
+def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice]]:
+    """Blank disks of the guest's own."""
+    PLACE.mkdir(exist_ok=True)
+    modules.available("loop", load=True)
+    images = [PLACE / f"{prefix}{index}.img" for index in range(count)]
+    found = []
+    try:
+        for image in images:
+            shell("truncate", "-s", size, image)
+            path = Path(shell(*loops.attach_argv(image, direct=False)).strip())
+            loops.forbid_discard(path)
+            facts = sysfs.geometry(path)
+            found.append(StackDevice(path=path, size_bytes=facts["size_bytes"], discard=False, facts=facts))
+        yield found
+    finally:
+        for image in images:
+            loops.detach(image)
+            image.unlink(missing_ok=True)
+
+
+@contextmanager
+def site_with(workspace: Workspace, count: int, size: str) -> Iterator[Workspace]:
+    """The workspace with such disks plugged in."""
+    with disks(count, size) as found:
+        slots = ["m"] if count == 1 else [f"m-{index}" for index in range(count)]
+        yield replace(workspace, attached=dict(zip(slots, found, strict=True)), made=set(), media={})
+
+
+def joined(found: list[StackDevice]) -> list[str]:
+    """What tells that the disks are joined: holders, nodes, active volumes."""
+    seen = [f"{each.path} held" for each in found if holders(each.path)]
+    seen += [str(path) for path in Path("/dev").glob("md*") if path.is_block_device()]
+    seen += [str(path) for place in ("/dev/md", "/dev/mapper") for path in Path(place).glob("fslab*")]
+    seen += [str(path) for path in Path("/dev").glob("fslab-*")]
+    seen += [str(path) for path in map(Path, ("/run/lock/lvm", "/run/lvm")) if path.exists()]
+    seen += [path.name for path in Path("/sys/block").glob("*") if path.name.startswith(("dm-", "md"))]
+    return seen
+
+
+def left(found: list[StackDevice]) -> list[str]:
+    """The same, and signatures on the disks: all but btrfs's, which stays on its own disks as on any single one."""
+    lines = [line for each in found for line in shell("wipefs", "--noheadings", each.path).splitlines()]
+    return [*joined(found), *(line for line in lines if "btrfs" not in line)]
+
+
+def build(
+    specs: list[dict[str, Any]], count: int, sizes: list[str], workspace: Workspace
+) -> list[dict[str, Any]]:
+    """What becomes of each stack, one after the other."""
+    return [_build(spec, count, size, workspace) for spec, size in zip(specs, sizes, strict=True)]
+
+
+def _build(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+    """Build a stack, write and read a file, look at it, take it down, and look for traces."""
+    wanted = StackSpec.model_validate(spec)
+    with site_with(workspace, count, size) as here:
+        found = list((here.attached or {}).values())
+        with ExitStack() as undo:
+            up = stack.build(wanted, here, undo, slot="m", make=True)
+            assert up.device is not None
+            (up.work / "file").write_bytes(b"x" * 1_000_000)
+            up.flush()
+            up.unmount()
+            seen = _look(wanted.filesystem or "", up.device.path)
+            up.mount()
+            assert (up.work / "file").read_bytes() == b"x" * 1_000_000
+            result = {"facts": up.facts, "watched": list(up.watched), **seen}
+        traces = left(found)
+    return {**result, "disks": [each.kernel_name for each in found], "left": traces}
+
+
+def _look(filesystem: str, device: Path) -> dict[str, Any]:
+    """What the file system itself says of stripes."""
+    if filesystem == "ext4":
+        said = shell("dumpe2fs", "-h", device).splitlines()
+        return {"stripes": [" ".join(line.split()) for line in said if line.startswith("RAID")]}
+    if filesystem == "xfs":
+        return {"stripes": shell("xfs_db", "-r", "-c", "sb 0", "-c", "p unit width", device).splitlines()}
+    return {"stripes": []}
+
+
+def keep(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+    """A stack that lives on: taken down and brought up again with its file; the last time without a trace."""
+    wanted = StackSpec.model_validate(spec)
+    with site_with(workspace, count, size) as here:
+        found = list((here.attached or {}).values())
+        with ExitStack() as undo:
+            up = stack.build(wanted, here, undo, slot="m", make=True, keep=True)
+            (up.work / "file").write_text("kept")
+        between = joined(found)
+        with ExitStack() as undo:
+            up = stack.build(wanted, here, undo, slot="m", make=False, keep=False)
+            text = (up.work / "file").read_text()
+        return {
+            "text": text,
+            "between": between,
+            "left": [line for line in left(found) if "btrfs" not in line],
+        }
+
+
+def crash(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+    """A campaign that dies with its stack up, beside arrays and volumes of others; then it is cleaned, twice."""
+    wanted = StackSpec.model_validate(spec)
+    with site_with(workspace, count, size) as here, _others() as (names, alive):
+        found = list((here.attached or {}).values())
+        with CampaignJournal(workspace.campaign) as journal:
+            journalled = replace(here, journal=journal)
+            with ExitStack() as undo:
+                stack.build(wanted, journalled, undo, slot="m", make=True)
+                undo.pop_all()
+        held = [line for line in joined(found) if line.endswith(" held")]
+        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+        again = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        traces = [line for line in left(found) if not any(name in line for name in names)]
+        return {"held": len(held), "done": done, "again": again, "left": traces, "others_alive": alive()}
+
+
+@contextmanager
+def _others() -> Iterator[tuple[list[str], Any]]:
+    """An array and a mapped device that are not ours; whether both are still there and hold their data."""
+    with disks(2, "64m", prefix="other") as (one, two):
+        argv = [
+            "--run",
+            "--level=0",
+            "--raid-devices=1",
+            "--force",
+            "--metadata=1.2",
+            "--name=somebody",
+            one.path,
+        ]
+        shell("mdadm", "--create", "/dev/md/somebody", *argv)
+        array = Path("/dev/md/somebody").resolve()
+        modules.available("dm_mod", load=True)
+        shell("dmsetup", "create", "--noudevsync", "--noudevrules", "somebody", "--table",
+              f"0 {two.size_bytes // 512} linear {two.path} 0")  # fmt: skip
+        shell("dmsetup", "mknodes", "somebody")
+        mapped = sysfs.block_directory(Path("/dev/mapper/somebody")).name
+        for path in (array, Path("/dev/mapper/somebody")):
+            with path.open("r+b") as node:
+                node.write(b"somebody's data")
+
+        def alive() -> bool:
+            nodes = (array, Path("/dev/mapper/somebody"))
+            return all(path.is_block_device() and path.open("rb").read(8) == b"somebody" for path in nodes)
+
+        try:
+            yield [array.name, mapped, "somebody"], alive
+        finally:
+            shell("mdadm", "--stop", array)
+            shell("dmsetup", "remove", "--noudevsync", "--noudevrules", "somebody")
+            for path in (Path("/dev/md/somebody"), array, Path("/dev/mapper/somebody")):
+                path.unlink(missing_ok=True)
+
+
+def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
+    """A disk that somebody uses, and one that goes away while a volume is made of it."""
+    wanted = StackSpec.model_validate(spec)
+    with site_with(workspace, 2, "200m") as here:
+        found = list((here.attached or {}).values())
+        target = Path("/run/used")
+        target.mkdir(exist_ok=True)
+        shell("mkfs.ext4", "-q", found[1].path)
+        shell("mount", found[1].path, target)
+        said = ""
+        try:
+            with ExitStack() as undo:
+                stack.build(wanted, here, undo, slot="m", make=True)
+        except FslabError as error:
+            said = str(error)
+        finally:
+            mounts.unmount(target)
+        shell("fsck.ext4", "-fn", found[1].path)
+        shell("wipefs", "--all", found[1].path)
+        return {"said": said, "left": left(found)}
+
+
+class NoJournal:
+    """The guest is thrown away."""
+
+    def will_create(self, kind: str, target: str) -> str:
+        return f"{kind} {target}"
+
+    def undone(self, entry: str) -> None:
+        assert entry
+
+
+def main() -> None:
+    function, campaign, arguments = sys.argv[1:]
+    runtime = paths.runtime() / campaign
+    runtime.mkdir(parents=True, exist_ok=True)
+    workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
+    functions: dict[str, Callable[..., object]] = {
+        "build": build, "keep": keep, "crash": crash, "refusals": refusals,
+    }  # fmt: skip
+    sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Whose turn it is, and that who waits is told: with real processes and a lock that the test holds."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fslab.campaign import campaign as campaigns
+from fslab.campaign import machine_lock
+from fslab.campaign.campaign import Ledger, _Course
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cli.live import LiveView
+from fslab.cli.progress import Lines
+from fslab.record import Status, TrialRecord
+from fslab.report.matrix import Matrix
+from fslab.stopping import Stopping
+from fslab.storage import Workspace
+from fslab.store.campaign import CampaignStatus
+
+OTHER = "20260101-000000-aaaa"
+HOLD = f"""
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from fslab.campaign import machine_lock
+directory = Path(sys.argv[1])
+workspace = SimpleNamespace(campaign={OTHER!r}, runtime=directory / {OTHER!r})
+with machine_lock.taken(workspace, None):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+class NoJournal:
+    """Nothing is made."""
+
+    def will_create(self, kind: str, target: str) -> str:
+        raise AssertionError(kind + target)
+
+    def undone(self, entry: str) -> None:
+        raise AssertionError(entry)
+
+
+@dataclass
+class Told:
+    """Lets the turn go the second time that it is told: before, nobody can get it."""
+
+    let_go: Callable[[], object]
+    whom: list[str] = field(default_factory=list)
+    waited_s: list[float] = field(default_factory=list)
+
+    def waits(self, whom: str, waited_s: float) -> None:
+        assert waited_s >= 0
+        self.whom.append(whom)
+        if len(self.whom) == 2:
+            self.let_go()
+
+    def goes_on(self, waited_s: float) -> None:
+        self.waited_s.append(waited_s)
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(machine_lock, "TELL_EVERY_S", 0.01)
+    for campaign in (OTHER, "ours"):
+        (tmp_path / campaign / "scratch").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def workspace(directory: Path) -> Workspace:
+    return Workspace(campaign="ours", runtime=directory / "ours", images=directory, journal=NoJournal())
+
+
+def test_who_waits_is_told_again_and_again_for_whom(directory: Path, workspace: Workspace) -> None:
+    argv = [sys.executable, "-c", HOLD, str(directory)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            told = Told(process.stdin.close)
+            with machine_lock.taken(workspace, told) as waited_s:
+                assert told.waited_s == [waited_s]
+                assert waited_s > 0
+            assert len(told.whom) >= 2
+            for whom in told.whom[:2]:
+                assert whom.startswith(f"campaign {OTHER} of ")
+                assert f"(process {process.pid}), which has had the turn since " in whom
+        finally:
+            process.kill()
+
+
+def test_a_lock_of_somebody_else_is_told_with_its_process(directory: Path, workspace: Workspace) -> None:
+    (directory / OTHER / machine_lock.NOTE).write_text("what a campaign left that was killed: {")
+    foreign = os.open(directory, os.O_RDONLY)
+    fcntl.flock(foreign, fcntl.LOCK_EX)
+    told = Told(lambda: os.close(foreign))
+    with machine_lock.taken(workspace, told):
+        pass
+    assert told.whom[0].startswith(f"process {os.getpid()} (")
+
+
+def test_nobody_is_told_of_a_turn_that_is_free_and_no_note_stays(
+    directory: Path, workspace: Workspace
+) -> None:
+    told = Told(lambda: None)
+    with machine_lock.taken(workspace, told) as waited_s:
+        assert (waited_s, told.whom) == (0.0, [])
+        assert (directory / "ours" / machine_lock.NOTE).exists()
+    assert not (directory / "ours" / machine_lock.NOTE).exists()
+
+
+class Clock:
+    """Seconds that pass only when the test says so."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Watcher:
+    """Takes the place of what shows progress, of the store and of the guests: a trial lasts 10 s."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.said: list[str] = []
+
+    def run(self, cell: Cell, key: Any) -> TrialRecord:
+        self.clock.now += 10
+        return TrialRecord(
+            key=key, cell=cell, status=Status.OK, started="2026-01-01T00:00:00Z", duration_s=10
+        )
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+    def nothing(self, *_: object) -> None:
+        pass
+
+    trial_begins = trial_ended = add_trial = waits = goes_on = nothing
+
+
+def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten trials of 10 s each fit into 100 s, although each waits for 50 s."""
+    clock = Clock()
+    watcher: Any = Watcher(clock)
+    stack = StackSpec(name="ext4", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
+    cell = Cell(
+        stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters={"rw": "read", "size": "1m"})
+    )
+
+    campaign: Any = SimpleNamespace(id="ours", seed=1)
+    schedule: Any = SimpleNamespace(trials=[(block, cell) for block in range(20)])
+
+    def wait(*_: object) -> float:
+        clock.now += 50
+        return 50.0
+
+    monkeypatch.setattr(campaigns, "time", clock)
+    monkeypatch.setattr(machine_lock, "_wait", wait)
+    course = _Course(
+        campaign=campaign, store=watcher, observer=watcher, workspace=workspace, ledger=Ledger(),
+        schedule=schedule, budget_s=100.0, finished=set(),
+        guests=watcher, begun=0.0,
+    )  # fmt: skip
+    assert course.run_planned() is CampaignStatus.BUDGET_SPENT
+    assert len(course.finished) == 10
+
+
+def test_lines_tell_at_once_and_then_each_half_minute() -> None:
+    out = io.StringIO()
+    lines = Lines(Console(file=out, width=200))
+    for waited_s in (0.0, 1.0, 29.0, 30.0, 31.0):
+        lines.waits("campaign x", waited_s)
+    lines.goes_on(31.0)
+    for waited_s in (0.0, 29.0, 30.0):
+        lines.waits("campaign y", waited_s)
+    said = [line.split(":")[0] for line in out.getvalue().splitlines()]
+    assert said == [
+        "waiting 0 ms for campaign x",
+        "waiting 30 s for campaign x",
+        "waiting 30 s for campaign y",
+    ]
+
+
+def test_the_live_view_shows_whom_it_waits_for_and_counts_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    view = LiveView(Console(file=out, width=200))
+    view.matrix = Matrix(cells=(), stopping=Stopping(trials=1))
+    begun = view.begun
+    view.waits("campaign x of root (process 7)", 12.0)
+    view.console.print(view._view())
+    assert "waiting 12 s for campaign x of root (process 7)" in out.getvalue()
+    view.goes_on(12.0)
+    out.truncate(0)
+    view.console.print(view._view())
+    assert "waiting" not in out.getvalue()
+    assert view.begun == begun + 12.0

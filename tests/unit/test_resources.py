@@ -1,0 +1,226 @@
+"""What a campaign needs is added up before anything is made; tools go before fslab when memory is gone all the same."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import resources
+from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.errors import NoSpaceError
+from fslab.storage import Workspace, images
+from fslab.storage.stack import Stack
+from fslab.system import memory, oom, proc
+from fslab.workloads import REGISTRY as WORKLOADS
+
+GIB = 1 << 30
+
+
+class NoJournal:
+    """Nothing is made."""
+
+    def will_create(self, kind: str, target: str) -> str:
+        raise AssertionError(kind + target)
+
+    def undone(self, entry: str) -> None:
+        raise AssertionError(entry)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(campaign="c", runtime=tmp_path / "run", images=tmp_path / "images", journal=NoJournal())
+
+
+@pytest.fixture
+def eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with 8 GiB available, of which three quarters may be taken."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * GIB)
+
+
+def cell(name: str, kind: str = "ram", size: str = "1m", **changes: Any) -> Cell:
+    options = changes.pop("options", {"size": "1g"})
+    machine = changes.pop("machine", MachineSpec())
+    filesystem = None if kind == "directory" else "ext4"
+    stack = StackSpec(
+        name=name,
+        medium=MediumSpec(name=name, type=kind, options=options),
+        filesystem=filesystem,
+        machine=machine,
+    )
+    return Cell(
+        stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters={"rw": "write", "size": size})
+    )
+
+
+def free(place: Path) -> int:
+    about = os.statvfs(place)
+    return about.f_bavail * about.f_frsize
+
+
+@pytest.mark.usefixtures("eight")
+class TestMemory:
+    def test_images_in_memory_are_added_up(self, workspace: Workspace) -> None:
+        three = {"size": "3g"}
+        resources.check([cell("a", options=three)], workspace)
+        with pytest.raises(NoSpaceError, match="9 GiB of memory"):
+            resources.check([cell(name, options=three) for name in ("a", "b", "c")], workspace)
+
+    def test_guests_count_also_when_no_image_is_in_memory(self, workspace: Workspace, tmp_path: Path) -> None:
+        on_disk = {"size": "1m", "path": str(tmp_path)}
+        guests = [MachineSpec(type="qemu", memory=memory) for memory in ("3g", "4g")]
+        resources.check([cell("a", "loop", options=on_disk, machine=guests[0])], workspace)
+        with pytest.raises(NoSpaceError, match=r"7(\.00)? GiB of memory"):
+            resources.check(
+                [cell(f"m{guest.memory}", "loop", options=on_disk, machine=guest) for guest in guests],
+                workspace,
+            )
+
+    def test_what_is_written_into_a_memory_file_system_takes_memory(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(images, "check_room", lambda *_: None)
+        inside = {"path": "/dev/shm"}
+        resources.check([cell("a", "directory", "3g", options=inside)], workspace)
+        with pytest.raises(NoSpaceError, match="of memory"):
+            resources.check(
+                [cell("a", "directory", "4g", options=inside), cell("b", options={"size": "3g"})], workspace
+            )
+
+    def test_what_lies_in_memory_file_systems_fits_into_them(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The memory of a User-Mode Linux guest is a file there, beside its images."""
+        most = max(free(place) for place in memory._places())
+        monkeypatch.setattr(memory, "available_bytes", lambda: 100 * most)
+        share = str(most * 6 // 10)
+        guest = MachineSpec(type="uml", memory=share)
+        resources.check([cell("a", options={"size": "1m"}, machine=guest)], workspace)
+        with pytest.raises(NoSpaceError, match="of images and guests do not fit"):
+            resources.check(
+                [cell(name, options={"size": str(2 * most)}, machine=guest) for name in ("a", "b")], workspace
+            )
+
+
+class TestDisks:
+    def test_images_in_two_directories_of_one_file_system_are_added_up(
+        self, workspace: Workspace, tmp_path: Path
+    ) -> None:
+        (tmp_path / "other").mkdir()
+        share = str(free(tmp_path) * 6 // 10)
+        cells = [
+            cell(f"m{len(place.parts)}", "loop", options={"size": share, "path": str(place)})
+            for place in (tmp_path, tmp_path / "other")
+        ]
+        needs = resources._needs(cells, workspace)
+        assert [need.size_bytes for need in needs.values()] == [2 * int(share)]
+        with pytest.raises(NoSpaceError, match="are needed and"):
+            resources.check(cells, workspace)
+
+    def test_files_in_a_directory_count_the_largest_beside_the_images(
+        self, workspace: Workspace, tmp_path: Path
+    ) -> None:
+        """One trial runs at a time, and its files go with it."""
+        here = {"path": str(tmp_path)}
+        cells = [
+            cell("a", "directory", "1g", options=here), cell("b", "directory", "3g", options=here),
+            cell("c", "loop", options={"size": "2g", "path": str(tmp_path)}),
+        ]  # fmt: skip
+        assert [need.size_bytes for need in resources._needs(cells, workspace).values()] == [5 * GIB]
+        with pytest.raises(NoSpaceError, match="are needed and"):
+            resources.check([cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace)
+
+
+def test_a_control_group_has_less_than_the_machine(tmp_path: Path) -> None:
+    """4 GiB available, of which the group above ours may take 1 GiB; 300 MiB are taken, 100 MiB of it cache."""
+    for place, text in {
+        "proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n",
+        "proc/self/cgroup": "0::/a.slice/b.scope\n",
+        "sys/fs/cgroup/a.slice/memory.max": str(GIB),
+        "sys/fs/cgroup/a.slice/memory.current": str(300 << 20),
+        "sys/fs/cgroup/a.slice/memory.stat": f"anon 5\ninactive_file {100 << 20}\n",
+        "sys/fs/cgroup/a.slice/b.scope/memory.max": "max",
+        "sys/fs/cgroup/a.slice/b.scope/memory.current": "5",
+    }.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(text)
+    assert memory.available_bytes(tmp_path) == GIB - (200 << 20)
+    (tmp_path / "proc/self/cgroup").write_text("0::/../..\n")
+    assert memory.available_bytes(tmp_path) == 4 * GIB
+
+
+def test_a_workload_that_fills_what_others_share_is_ended(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size may be known to nobody before: it runs for ever otherwise."""
+    monkeypatch.setattr(proc, "LOOK_EVERY_S", 0.01)
+    stack = StackSpec(name="here", medium=MediumSpec(name="m", type="directory", options={"path": "."}))
+    up = Stack(workspace=workspace, spec=stack, work=Path.cwd(), filesystem="x")
+    looks = []
+
+    def full(_: Path, size_bytes: int) -> None:
+        looks.append(size_bytes)
+        if len(looks) == 3:
+            raise NoSpaceError("full")
+
+    monkeypatch.setattr(images, "check_room", full)
+    with pytest.raises(NoSpaceError, match="full"):
+        workspace.run("run", [sys.executable, "-c", "import signal; signal.pause()"], watch=up.look)
+    assert looks == [0, 0, 0]
+
+
+def test_what_a_tool_prints_or_fills_between_two_looks_is_bounded() -> None:
+    fastest_bytes_per_s = 4 << 30
+    assert proc.LOOK_EVERY_S * fastest_bytes_per_s < 256 << 20
+
+
+def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a mix prints into the runtime directory, and so does whoever writes a report."""
+    stack = StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
+    up = Stack(workspace=workspace, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path)
+    up.look()
+    monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)
+    with pytest.raises(NoSpaceError, match="free"):
+        up.look()
+
+
+class TestOutOfMemory:
+    def test_what_is_started_goes_first_and_we_stay_as_we_were(self) -> None:
+        before = oom.OWN.read_text()
+        assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == max(int(before), oom.EXPENDABLE)
+        assert oom.OWN.read_text() == before
+
+    def test_a_campaign_goes_later_than_others_where_it_may(self) -> None:
+        before = int(oom.OWN.read_text())
+        with oom.protected():
+            own = int(oom.OWN.read_text())
+            assert own in {before, min(before, oom.KEPT)}
+            assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == oom.EXPENDABLE
+            assert int(oom.OWN.read_text()) == own
+        assert int(oom.OWN.read_text()) == before
+
+
+AT_ONCE = {"threads", "numjobs", "nthreads", "iodepth", "seekers"}
+
+
+@pytest.mark.parametrize("name", WORKLOADS.names())
+def test_what_works_at_once_has_a_bound(name: str) -> None:
+    """A million threads take every process id of the machine."""
+    fields = WORKLOADS.get(name).Parameters.model_fields
+    for field in AT_ONCE & fields.keys():
+        most = [limit.le for limit in fields[field].metadata if hasattr(limit, "le")]
+        assert most, field
+        assert most[0] <= 4096
+
+
+def test_a_file_system_without_inodes_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = list(os.statvfs(tmp_path))
+    about[5:8] = [1000, 10, 10]
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(about))
+    with pytest.raises(NoSpaceError, match="only 10 more files"):
+        images.check_room(tmp_path, 0)

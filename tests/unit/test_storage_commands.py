@@ -1,0 +1,94 @@
+"""mkfs and mount lines of whole stacks: layout, geometry and the study's options together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fslab.cell import Geometry, MediumSpec, StackSpec
+from fslab.storage import commands
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+
+
+def spec(filesystem: str, layout: str = "md-raid5", geometry: str = "default", **more: Any) -> StackSpec:
+    return StackSpec(
+        name="s", medium=MediumSpec(name="m", type="ram"), filesystem=filesystem, layout=layout,
+        geometry=Geometry(geometry), **more,
+    )  # fmt: skip
+
+
+def told(filesystem: str, geometry: str, mkfs_options: str = "", **layout_options: Any) -> str:
+    """What mkfs is told of the stripes of a RAID 5 over 4 disks with chunks of 64 KiB."""
+    wanted = {"disks": 4, "chunk": "64k", **layout_options}
+    made = spec(filesystem, geometry=geometry, mkfs_options=mkfs_options, layout_options=wanted)
+    commands.check(made)
+    return commands.geometry_options(made, commands.layout_plan(made, ["/a", "/b", "/c", "/d"], "c"))
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS.names())
+def test_by_default_mkfs_is_told_nothing(filesystem: str) -> None:
+    assert told(filesystem, "default") == ""
+
+
+def test_aligned_is_what_the_layout_says() -> None:
+    # Three disks of data: 64 KiB are 16 blocks of 4 KiB, a whole stripe 48.
+    assert told("ext4", "aligned") == "-E stride=16,stripe_width=48"
+    assert told("ext3", "aligned", "-b 1024") == "-E stride=64,stripe_width=192"
+    assert told("ext2", "aligned", "-b4k", chunk="4k") == "-E stride=1,stripe_width=3"
+    assert told("xfs", "aligned") == "-d su=65536,sw=3"
+    assert told("btrfs", "aligned") == ""
+
+
+def test_none_keeps_mkfs_from_asking_the_device() -> None:
+    assert told("ext4", "none") == "-E stride=0,stripe_width=0"
+    assert told("xfs", "none") == "-d noalign"
+    assert told("btrfs", "none") == ""
+
+
+def test_geometry_stands_before_the_study_s_own_options() -> None:
+    made = spec("ext4", geometry="none", mkfs_options="-E packed_meta_blocks=1 -b 2048")
+    plan = commands.layout_plan(made, ["/a", "/b", "/c"], "c")
+    assert commands.mkfs_argv(made, plan, "/dev/md9", discard=False) == [
+        "mkfs.ext4", "-F", "-q", "-E",
+        "lazy_itable_init=0,lazy_journal_init=0,nodiscard,stride=0,stripe_width=0,packed_meta_blocks=1",
+        "-b", "2048", "/dev/md9",
+    ]  # fmt: skip
+
+
+def test_btrfs_over_its_own_devices() -> None:
+    made = spec("btrfs", "btrfs-raid0", mkfs_options="-n 32k", mount_options="noatime,compress=zstd")
+    plan = commands.layout_plan(made, ["/dev/a", "/dev/b"], "c")
+    assert commands.mkfs_argv(made, plan, plan.device, discard=False) == [
+        "mkfs.btrfs", "-f", "-q", "-K", "-d", "raid0", "-m", "raid1", "-n", "32k", "/dev/a", "/dev/b",
+    ]  # fmt: skip
+    assert commands.mount_argv(made, plan, plan.device, "/m") == [
+        "mount", "-t", "btrfs", "-o", "noatime,compress=zstd,device=/dev/b", "/dev/a", "/m",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            spec("ext4", "btrfs-raid0"),
+            "layout 'btrfs-raid0' is made by the file system itself: btrfs, not ext4",
+        ),
+        (spec("btrfs", "btrfs-raid1", mkfs_options="-m dup"), "sets a profile"),
+        (spec("ext4", "single", "aligned"), "layout 'single' has no stripe"),
+        (spec("ext4", "md-raid1", "aligned"), "layout 'md-raid1' has no stripe"),
+        (spec("btrfs", "btrfs-raid0", "aligned"), "layout 'btrfs-raid0' has no stripe"),
+        (spec("ext4", geometry="aligned", mkfs_options="-E stride=16"), "say 'stride' themselves"),
+        (spec("ext4", geometry="none", mkfs_options="-Estripe-width=16"), "say 'stripe-width' themselves"),
+        (spec("xfs", geometry="none", mkfs_options="-d su=64k,sw=2"), "say 'su' themselves"),
+        (spec("ext4", geometry="aligned", mkfs_options="-T news"), "counted in blocks"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(wrong: StackSpec, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        commands.check(wrong)
+
+
+def test_other_words_are_not_taken_for_stripes() -> None:
+    commands.check(spec("xfs", geometry="none", mkfs_options="-d agcount=8 -i sparse=0 -L sunny"))
+    commands.check(spec("ext4", geometry="aligned", mkfs_options="-E resize=10g -O sparse_super2"))

@@ -1,0 +1,68 @@
+"""Slow operations against commits: shares worked out by hand, and when nothing may be said."""
+
+from __future__ import annotations
+
+import pytest
+
+from fslab.tracing import slow_operations
+
+COMMITS = [(10.0, 10.1), (20.0, 20.05), (20.04, 20.1)]
+
+
+def operations(count: int, slow_at: list[float]) -> list[tuple[float, float]]:
+    """Quick ones from second 30 on, outside every commit, and slow ones that end at ``slow_at``."""
+    quick = [(30 + index / 1000, 1e-4) for index in range(count - len(slow_at))]
+    return quick + [(end, 0.05) for end in slow_at]
+
+
+def test_shares_of_slow_and_of_all() -> None:
+    # 32 slow ones of 32 000: 24 within a commit, 8 before the first one.
+    found = slow_operations.coincidence(COMMITS, operations(32_000, [10.09] * 12 + [20.12] * 12 + [9.0] * 8))
+    assert found is not None
+    assert (found.count, found.slow, found.threshold_s) == (32_000, 32, 0.05)
+    assert found.share_slow == pytest.approx(0.75)
+    assert found.share_all == pytest.approx(24 / 32_000)
+
+
+def test_long_operations_meet_a_commit_by_chance() -> None:
+    """One of 1 ms every 100 ms for 10 s: of windows of 50 ms (and the millisecond of the log) about 52 % meet one."""
+    commits = [(index / 10, index / 10 + 0.001) for index in range(101)]
+    quick = [(index / 3000, 1e-6) for index in range(30_001)]
+    found = slow_operations.coincidence(commits, [*quick, *((index / 3, 0.05) for index in range(1, 31))])
+    assert found is not None
+    assert found.share_chance == pytest.approx(0.52, abs=0.02)
+    assert found.share_all == pytest.approx(0.02, abs=0.01)
+
+
+def test_the_base_rate_is_what_chance_gives() -> None:
+    found = slow_operations.coincidence([(0.0, 100.0)], operations(30_000, [50.0] * 30))
+    assert found is not None
+    assert found.share_slow == found.share_all == 1.0
+
+
+def test_thirty_slow_ones_are_the_least() -> None:
+    assert slow_operations.coincidence(COMMITS, operations(29_000, [10.0] * 29)) is None
+    assert slow_operations.coincidence(COMMITS, operations(29_001, [10.0] * 29)) is not None
+
+
+@pytest.mark.parametrize(
+    ("end", "latency", "inside"),
+    [
+        (9.99, 0.001, False), (9.9995, 1e-4, True), (10.05, 1e-4, True), (10.2, 0.11, True), (10.2, 0.05, False),
+        (25.0, 16.0, True), (25.0, 0.1, False),
+    ],
+)  # fmt: skip
+def test_what_overlaps_a_commit(end: float, latency: float, inside: bool) -> None:
+    """The log tells the end in whole milliseconds, so an operation may have ended up to one later."""
+    found = slow_operations.coincidence(COMMITS, [(end, latency)] * 30_000)
+    assert found is not None
+    assert found.share_all == float(inside)
+
+
+def test_fio_s_log() -> None:
+    """Lines of fio 3.33 with log_alternate_epoch_clock_id=1."""
+    text = "19161452, 1211684, 1, 4096, 0\n19161453, 1185353, 0, 4096, 0\n"
+    assert [*slow_operations.logged(text.splitlines())] == [
+        (19161.452, 0.001211684),
+        (19161.453, 0.001185353),
+    ]
