@@ -21,7 +21,7 @@ from fslab.campaign import campaign as campaigns
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
-from fslab.probes import Moment
+from fslab.probes import SnapshotMoment
 from fslab.stats.interval import median_interval
 from fslab.storage import Workspace, stack
 from fslab.system import cache, proc
@@ -84,9 +84,9 @@ def compare(workspace: Workspace, up: stack.Stack, job: dict[str, object], pairs
             cache.drop_all()
             if way == "fslab":
                 watch = Watch(up)
-                watch.snapshot(Moment.BEFORE)
+                watch.snapshot(SnapshotMoment.BEFORE)
                 workspace.run("run", commands.run, cwd=up.work)
-                watch.snapshot(Moment.END)
+                watch.snapshot(SnapshotMoment.END)
             else:
                 subprocess.run(
                     commands.run, check=True, cwd=up.work, env=proc.environment(), stdin=subprocess.DEVNULL

@@ -23,7 +23,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import REGISTRY as PROBES
-from fslab.probes import Moment, Probe, Target
+from fslab.probes import Probe, SnapshotMoment, Target
 from fslab.stats.paired import compare_blocks
 from fslab.storage import stack
 from fslab.system import proc
@@ -60,12 +60,12 @@ def main() -> int:
                 watch = Watch(up)
                 begun = time.perf_counter()
                 if arm == "probed":
-                    watch.snapshot(Moment.BEFORE)
+                    watch.snapshot(SnapshotMoment.BEFORE)
                 taken = time.perf_counter() - begun
                 iops[arm][number] = measure(up, arguments.seconds, arguments.depth)
                 if arm == "probed":
                     begun = time.perf_counter()
-                    for moment in (Moment.END, Moment.SYNCED, Moment.FLUSHED):
+                    for moment in (SnapshotMoment.END, SnapshotMoment.SYNCED, SnapshotMoment.FLUSHED):
                         watch.snapshot(moment)
                     snapshots.append(taken + time.perf_counter() - begun)
     print(f"snapshots: median {1000 * statistics.median(snapshots):.2f} ms a trial")
@@ -88,7 +88,7 @@ def print_costs(up: stack.Stack) -> None:
     whole = []
     for _ in range(TIMES):
         begun = time.process_time()
-        for moment in Moment:
+        for moment in SnapshotMoment:
             watch.snapshot(moment)
         whole.append(time.process_time() - begun)
     print(f"{1e3 * statistics.median(whole):7.3f} ms a trial, of CPU")

@@ -162,7 +162,7 @@ class BusyError(FslabError):
     exit_code = 8
 
 
-class UnlikeError(FslabError):
+class NotComparableError(FslabError):
     """Two sets of results were measured under unlike conditions, and nobody said that this is meant."""
 
     exit_code = 9
@@ -174,7 +174,7 @@ class RegressionError(FslabError):
     exit_code = 10
 
 
-class UnsureError(FslabError):
+class InconclusiveError(FslabError):
     """A comparison could not have seen what the user asked to be told of (--fail-if-unsure)."""
 
     exit_code = 11

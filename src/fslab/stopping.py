@@ -18,7 +18,7 @@ class Until(StrEnum):
     CLAIMS = "claims"
 
 
-class Stopping(Frozen):
+class StoppingRule(Frozen):
     """``trials`` of each cell to begin with; with a ``precision`` (a share: 0.05) more, up to ``max_trials``.
 
     Without ``precision`` there are exactly ``trials``. ``planned_most``: of a campaign that was given more, the most

@@ -8,7 +8,7 @@ from tests.feature_facts import check_declared
 from fslab.abilities import Ability
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
-from fslab.campaign.feature_tests import Request, examine
+from fslab.campaign.feature_tests import Request, run_tests
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.features import REGISTRY, Examination, Support
@@ -21,7 +21,7 @@ SIZE = 320 << 20
 
 def examined(filesystem: str, *only: str, size_bytes: int = SIZE, medium: str = "ram") -> Examination:
     with workspaces.opened(new_id(), frozenset()) as workspace:
-        return examine(
+        return run_tests(
             Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=only), workspace
         )
 

@@ -86,7 +86,7 @@ class Noting(progress.Quiet):
         self.trials = 0
         self.notes: list[str] = []
 
-    def trial_begins(self, *_: Any) -> None:
+    def trial_started(self, *_: Any) -> None:
         self.trials += 1
         self.at_trial(self.trials)
 
@@ -119,7 +119,7 @@ def test_a_server_that_comes_back_costs_nothing(cluster: Cluster, tmp_path: Path
     )
     with Store.open(cluster.url) as store:
         campaign = created(store, tmp_path)
-        status = campaigns.conduct(campaign, store, observer, budget_s=None)
+        status = campaigns.run_campaign(campaign, store, observer, budget_s=None)
         assert status is CampaignStatus.FINISHED
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
     assert len([text for text in observer.notes if "not available" in text]) == 1
@@ -133,16 +133,16 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
     with Store.open(cluster.url) as store:
         campaign = created(store, tmp_path)
         with pytest.raises(StoreLostError, match=f"--resume {campaign.id}; .*kept in "):
-            campaigns.conduct(campaign, store, observer, budget_s=None)
+            campaigns.run_campaign(campaign, store, observer, budget_s=None)
         cluster.start()
         stored = store.campaign(campaign.id)
         assert stored.status is CampaignStatus.RUNNING  # nobody could tell the store otherwise
         assert as_it_is(stored).status is CampaignStatus.INTERRUPTED
         assert store.count(campaign.id) == 1
         resumed = Noting(at_trial=lambda _: None)
-        assert campaigns.conduct(stored, store, resumed, budget_s=None) is CampaignStatus.FINISHED
+        assert campaigns.run_campaign(stored, store, resumed, budget_s=None) is CampaignStatus.FINISHED
         assert resumed.trials == 1, "the second was measured already, and kept"
-        assert not unstored_trial.place(campaign.id).exists()
+        assert not unstored_trial.path_of(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -173,13 +173,13 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
     with Store.open(str(small_disk / "store.sqlite")) as store:
         campaign = created(store, tmp_path)
         with pytest.raises(StoreLostError, match=f"make room .* then .*fslab run --resume {campaign.id}"):
-            campaigns.conduct(campaign, store, Noting(at_trial=fill), budget_s=None)
+            campaigns.run_campaign(campaign, store, Noting(at_trial=fill), budget_s=None)
         ballast.unlink()
         again = store.campaign(campaign.id)
         resumed = Noting(at_trial=lambda _: None)
-        assert campaigns.conduct(again, store, resumed, budget_s=None) is CampaignStatus.FINISHED
+        assert campaigns.run_campaign(again, store, resumed, budget_s=None) is CampaignStatus.FINISHED
         assert resumed.trials == 1, "the second was measured already, and kept"
-        assert not unstored_trial.place(campaign.id).exists()
+        assert not unstored_trial.path_of(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
 
 
@@ -198,7 +198,7 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
         observer = Noting(at_trial=lock, at_note=release)
         with Store.open(str(path)) as store:
             campaign = created(store, tmp_path)
-            assert campaigns.conduct(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+            assert campaigns.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
             assert len(store.trials(campaign.id)) == 3
     assert any("locked" in text for text in observer.notes)
 
@@ -208,14 +208,17 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
 def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_path: Path) -> None:
     with Store.open(str(tmp_path / "store.sqlite")) as store:
         campaign, other = created(store, tmp_path), created(store, tmp_path)
-        place = unstored_trial.place(campaign.id)
+        place = unstored_trial.path_of(campaign.id)
         place.parent.mkdir(parents=True)
         if content is None:
-            assert campaigns.conduct(other, store, progress.Quiet(), budget_s=None) is CampaignStatus.FINISHED
+            assert (
+                campaigns.run_campaign(other, store, progress.Quiet(), budget_s=None)
+                is CampaignStatus.FINISHED
+            )
             content = store.trials(other.id)[0].model_dump_json()
         place.write_text(content)
         observer = Noting(at_trial=lambda _: None)
-        assert campaigns.conduct(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
+        assert campaigns.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
         assert any("left where it is" in text for text in observer.notes)
         assert place.read_text() == content
         place.unlink()

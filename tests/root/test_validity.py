@@ -18,7 +18,7 @@ from fslab.campaign.trial import run_trial
 from fslab.campaign.watch import Watch
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.machine import facts
-from fslab.probes import Moment, Work
+from fslab.probes import SnapshotMoment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.storage import Workspace, stack
 from fslab.system import cache
@@ -109,9 +109,9 @@ def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, co
             cache.drop_all()
             up.mount()
         watch = Watch(up)
-        watch.snapshot(Moment.BEFORE)
+        watch.snapshot(SnapshotMoment.BEFORE)
         assert len((up.work / "file").read_bytes()) == 32 * MIB
-        for moment in (Moment.END, Moment.FLUSHED):
+        for moment in (SnapshotMoment.END, SnapshotMoment.FLUSHED):
             watch.snapshot(moment)
     done = WorkFacts(read_bytes=32 * MIB, written_bytes=0, working_set_bytes=32 * MIB)
     work = Work(

@@ -21,19 +21,19 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if tools.find(_xstate.COMPILER.program) is None:
         pytest.skip("no C compiler")
-    assert _xstate.put(tmp_path) == "./xstate.so"
+    assert _xstate.install(tmp_path) == "./xstate.so"
     assert ctypes.CDLL(str(tmp_path / "xstate.so")).ptrace
     (kept,) = paths.cache().iterdir()
     assert kept.read_bytes() == (tmp_path / "xstate.so").read_bytes()
     monkeypatch.setattr(_xstate, "COMPILER", replace(_xstate.COMPILER, program="false"))
     (again := tmp_path / "again").mkdir()
-    _xstate.put(again)
+    _xstate.install(again)
     assert (again / "xstate.so").read_bytes() == kept.read_bytes()
 
 
 def test_a_compiler_that_fails_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_xstate, "COMPILER", replace(_xstate.COMPILER, program="false"))
     with pytest.raises(ToolFailedError, match="exited 1") as raised:
-        _xstate.put(tmp_path)
+        _xstate.install(tmp_path)
     assert "apt-get install" in (raised.value.hint or "")
     assert not paths.cache().exists()

@@ -8,7 +8,7 @@ from math import exp
 
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.build import parts_of
-from fslab.claims.evaluate import Judge
+from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer
 from fslab.claims.parts import Part
 from fslab.claims.schema import Claim
@@ -78,4 +78,4 @@ def answer(
 ) -> ClaimAnswer:  # fmt: skip
     records = [record for each, figures in values for record in trials(each, figures, metric)]
     found, missing = parts(of, [each for each, _ in values])
-    return Judge(trials=Trials(records=records), looks=looks).answer(found, missing)
+    return Evaluator(trials=Trials(records=records), looks=looks).answer(found, missing)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.campaign.campaign import Ledger, new_id
+from fslab.campaign.campaign import TrialHistory, new_id
 from fslab.campaign.journal import CampaignJournal, JournalEntry, is_running, leftover, parse
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError
@@ -80,7 +80,7 @@ class TestJournal:
 
 class TestLedger:
     def test_two_failures_in_a_row_are_enough(self) -> None:
-        ledger, one = Ledger(), cell()
+        ledger, one = TrialHistory(), cell()
         ledger.enter(record(Status.FAILED, one))
         ledger.enter(record(Status.OK, one))
         ledger.enter(record(Status.FAILED, one))
@@ -90,18 +90,18 @@ class TestLedger:
         assert not ledger.given_up(cell("other"))
 
     def test_what_the_machine_cannot_do_is_tried_once(self) -> None:
-        ledger, one = Ledger(), cell()
+        ledger, one = TrialHistory(), cell()
         ledger.enter(record(Status.UNSUPPORTED, one))
         assert ledger.given_up(one)
 
     def test_an_invalid_trial_is_no_failure(self) -> None:
-        ledger, one = Ledger(), cell()
+        ledger, one = TrialHistory(), cell()
         for _ in range(3):
             ledger.enter(record(Status.INVALID, one))
         assert not ledger.given_up(one)
 
     def test_expected_duration_is_the_cell_s_own_or_all(self) -> None:
-        ledger, one, two = Ledger(), cell("one"), cell("two")
+        ledger, one, two = TrialHistory(), cell("one"), cell("two")
         assert ledger.expected_s(one) == 0
         ledger.enter(record(Status.OK, one, 2.0))
         ledger.enter(record(Status.OK, one, 4.0))

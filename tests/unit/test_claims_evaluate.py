@@ -9,7 +9,7 @@ import pytest
 from tests.unit.claimed import HALF, HALF_975, answer, cell, claim, noisy, parts, steady, trials
 
 from fslab.cell import Cell, MachineSpec
-from fslab.claims.evaluate import Judge, together
+from fslab.claims.evaluate import Evaluator, combined
 from fslab.claims.model import ClaimVerdict
 from fslab.claims.trials import Trials
 from fslab.claims.words import finding_words
@@ -151,13 +151,13 @@ def test_two_trials_decide_nothing() -> None:
 def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
     """Each has three trials, but both have them in blocks 1 and 2 only: not "3 trials; 3 are enough"."""
     sides = [trials(EXT4, steady(100.0))[:3], trials(XFS, noisy(200.0))[1:]]
-    judge = Judge(trials=Trials(records=[record for side in sides for record in side]))
+    judge = Evaluator(trials=Trials(records=[record for side in sides for record in side]))
     (part,), _ = parts(claim("xfs > ext4"), [EXT4, XFS])
     assert judge.answer([part]).words == (
         "xfs / ext4 is unknown: not enough data (2 common blocks; 3 are enough), needs > 1 (w)"
     )
     (alone,), _ = parts(claim("ext4 > 5"), [EXT4])
-    one = Judge(trials=Trials(records=sides[0][:1])).answer([alone])
+    one = Evaluator(trials=Trials(records=sides[0][:1])).answer([alone])
     assert "(1 trial; 3 are enough)" in one.words
 
 
@@ -196,7 +196,7 @@ def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:
 
 def test_what_is_not_possible_here_is_said() -> None:
     records = [record for each, figures in TWICE for record in trials(each, figures)]
-    judge = Judge(trials=Trials(records=records, impossible={BTRFS.id: "no kernel has it"}))
+    judge = Evaluator(trials=Trials(records=records, impossible={BTRFS.id: "no kernel has it"}))
     found = judge.answer(*parts(claim("btrfs > ext4"), [EXT4, XFS, BTRFS]))
     assert found.words == "not measured here: not possible here: no kernel has it"
 
@@ -225,4 +225,4 @@ def test_looking_again_and_again_takes_wider_intervals() -> None:
     ],
 )
 def test_a_claim_is_a_conjunction(verdicts: tuple[ClaimVerdict, ...], whole: ClaimVerdict) -> None:
-    assert together(verdicts) is whole
+    assert combined(verdicts) is whole

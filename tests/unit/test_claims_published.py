@@ -11,8 +11,8 @@ from tests.unit.claimed import cell
 
 from fslab.claims.build import judged, tables
 from fslab.claims.figures import in_unit, printed
-from fslab.claims.model import ClaimVerdict, Judged
-from fslab.claims.published import Figures, read_figures
+from fslab.claims.model import ClaimVerdict, EvaluatedClaim
+from fslab.claims.published import PublishedFigures, read_figures
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.errors import StudyError
@@ -23,12 +23,12 @@ from fslab.units import Unit
 HEAD = "table,workload,filesystem,variant,metric,unit,value\n"
 
 
-def of_study(study_id: str) -> tuple[dict[str, Judged], Figures]:
+def of_study(study_id: str) -> tuple[dict[str, EvaluatedClaim], PublishedFigures]:
     study = load.load(study_id)
     assert study.published is not None
     scope = Scope(cells=expand(study))
     text = shipped.figures(study.published.figures) if study.published.figures else None
-    figures = read_figures(text, "x.csv", study.published, scope) if text else Figures(printed=())
+    figures = read_figures(text, "x.csv", study.published, scope) if text else PublishedFigures(printed=())
     return {one.id: one for one in judged(study.claims, study=scope, printed=figures)}, figures
 
 

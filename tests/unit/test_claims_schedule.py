@@ -14,13 +14,13 @@ from fslab.cell import Cell
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
 from fslab.record import TrialRecord
-from fslab.stopping import Stopping, Until
+from fslab.stopping import StoppingRule, Until
 
 NAMES = ("ext4", "xfs", "btrfs")
 CELLS = tuple(
     cell(name, work, rw=rw) for work, rw in (("w", "randwrite"), ("r", "randread")) for name in NAMES
 )
-UNTIL = Stopping(trials=4, precision=0.02, until=Until.CLAIMS, max_trials=12)
+UNTIL = StoppingRule(trials=4, precision=0.02, until=Until.CLAIMS, max_trials=12)
 WRITES = {"ext4": 100.0, "xfs": 104.0, "btrfs": 30.0}
 
 
@@ -91,8 +91,7 @@ def test_what_is_nearer_to_a_limit_than_the_precision_is_left() -> None:
 def test_progress_tells_what_is_open() -> None:
     schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),))
     records = [record(each, block, value) for block, each in schedule.trials]
-    look = schedule.glance(records)
-    assert look is not None
+    look = schedule.analysis.look(records, schedule.blocks)
     lines = list(look_lines(look))
     assert lines[0] == "after 4 trials each: 0 of 1 comparisons settled, 1 of 1 claims open"
     assert lines[1].startswith("    open: claim 1 (w), xfs ")

@@ -7,7 +7,7 @@ from tests.unit.claimed import cell, claim, names, noisy, steady, trials
 
 from fslab.cell import Cell
 from fslab.claims.build import judged
-from fslab.claims.evaluate import Judge
+from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.parser import parse
 from fslab.claims.scope import Scope
@@ -27,7 +27,11 @@ def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> ClaimAnswer:
         one for each in cells for one in trials(each, (noisy if each is XFS else steady)(SPEED[each.id]))
     ]
     (found,) = judged(
-        [claim(that)], study=scope, printed=None, campaign=scope, judge=Judge(trials=Trials(records=records))
+        [claim(that)],
+        study=scope,
+        printed=None,
+        campaign=scope,
+        judge=Evaluator(trials=Trials(records=records)),
     )
     assert found.measured is not None
     return found.measured

@@ -10,7 +10,7 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 
 from fslab.claims import terminal
 from fslab.claims.build import judged, tables
-from fslab.claims.evaluate import Judge
+from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict, PublishedTable, TableCell, TableLine, Verdicts
 from fslab.claims.published import read_figures
 from fslab.claims.schema import Published
@@ -29,7 +29,7 @@ II,w,reiser4,defaults,iops,1/s,60
 def made() -> Verdicts:
     scope = Scope(cells=(EXT4, XFS, REISER4))
     records = [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]
-    judge = Judge(trials=Trials(records=records, impossible={REISER4.id: "no kernel has it"}))
+    judge = Evaluator(trials=Trials(records=records, impossible={REISER4.id: "no kernel has it"}))
     figures = read_figures(CSV, "x.csv", Published(), scope)
     claims = [claim("xfs > ext4"), claim("xfs / ext4 >= 2", id="2"), claim("reiser4 is first", id="3")]
     return Verdicts(
@@ -101,7 +101,7 @@ def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
     """Only XFS is printed of w: no multiple of ext4 is, but both are measured. Nothing of v is measured."""
     text = CSV.splitlines()[0] + "\nII,w,xfs,defaults,iops,1/s,40\nII,v,ext4,defaults,iops,1/s,50\n"
     scope = Scope(cells=(EXT4, XFS, cell("ext4", "v")))
-    judge = Judge(trials=Trials(records=[*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]))
+    judge = Evaluator(trials=Trials(records=[*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]))
     figures = read_figures(text, "x.csv", Published(), scope)
     (table,) = tables(figures, Published(reference="ext4"), judge, figures)
     found = {line.workload: dict(zip(table.stacks, line.cells, strict=True)) for line in table.lines}

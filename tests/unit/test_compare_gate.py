@@ -13,7 +13,7 @@ import pytest
 from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared, trials
 
 from fslab.cli.compare import compare, fraction
-from fslab.errors import RegressionError, StoreError, UnlikeError, UnsureError, UsageError
+from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
 from fslab.record import Status
 from fslab.report import gate
 from fslab.report.campaign_comparison_lines import estimate_of, line, with_family
@@ -133,7 +133,7 @@ class TestCommand:
         compare(a, b, **{**given, "store": store, **more})
 
     def test_another_kernel_is_refused_by_name(self, store: str) -> None:
-        with pytest.raises(UnlikeError, match=r"kernel: 6.1.0-25 → 6.1.0-26\n.*--differing kernel"):
+        with pytest.raises(NotComparableError, match=r"kernel: 6.1.0-25 → 6.1.0-26\n.*--differing kernel"):
             self.run(store)
         self.run(store, differing=["kernel"])
         self.run(store, force=True)
@@ -145,14 +145,18 @@ class TestCommand:
         self.run(store, "last~1", "last", different=True, force=True)
         with pytest.raises(UsageError, match="unsure about what"):
             self.run(store, unsure=True)
-        assert (UnlikeError.exit_code, RegressionError.exit_code, UnsureError.exit_code) == (9, 10, 11)
+        assert (NotComparableError.exit_code, RegressionError.exit_code, InconclusiveError.exit_code) == (
+            9,
+            10,
+            11,
+        )
 
     def test_exports_of_two_machines(self, store: str, tmp_path: Path) -> None:
         with Store.open(store) as opened:
             for name in ("20261120-a", "20261122-a"):
                 (tmp_path / f"{name}.json").write_bytes(render(opened.trials(name), Format.JSON))
         paths = [str(tmp_path / f"{name}.json") for name in ("20261120-a", "20261122-a")]
-        with pytest.raises(UnlikeError):
+        with pytest.raises(NotComparableError):
             self.run(store, *paths)
         self.run(store, *paths, differing=["kernel"])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,8 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli", "system"},
 }  # fmt: skip
 STATS = {"units"}
+# Class names that may exist more than once.
+SAME_NAMES = 8
 # Lines that one registered file may have. A tool's file also holds the reading of its output.
 REGISTERED = {
     "storage/filesystems": 120,
@@ -160,6 +164,48 @@ def test_only_the_store_speaks_sql() -> None:
     for path in modules():
         if home(path) != "store":
             assert not [name for name in imports(path) if name.startswith(("sqlalchemy", "alembic"))], path
+
+
+def test_one_class_name_means_one_thing() -> None:
+    """In all of the source: a name that exists twice has to be read with its module to be understood."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(str(path.relative_to(SOURCE)))
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    assert len(twice) <= SAME_NAMES, twice
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def used_attributes(tree: ast.AST) -> Iterator[str]:
+    """Dotted names that are read of imported modules: ``module._name``."""
+    known = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+            yield f"{known[node.value.id]}.{node.attr}"
+
+
+def foreign_private_names(path: Path) -> Iterator[str]:
+    """What a file uses of other packages although its name begins with ``_``."""
+    here = path.relative_to(SOURCE).parent.parts
+    for dotted in [*imports(path), *used_attributes(ast.parse(path.read_text()))]:
+        parts = dotted.split(".")
+        owners = [tuple(parts[:depth]) for depth, part in enumerate(parts) if is_private(part)]
+        if parts[0] == "fslab" and any(here[: len(each)] != each != (*here, path.stem) for each in owners):
+            yield f"{path.relative_to(SOURCE)} uses {dotted}"
+
+
+def test_no_package_uses_what_is_private_to_another() -> None:
+    assert [found for path in modules() for found in foreign_private_names(path)] == []
 
 
 def test_the_plan_and_the_study_touch_nothing() -> None:

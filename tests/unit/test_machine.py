@@ -271,19 +271,19 @@ def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("fslab.machine.kinds._xstate.tools.find", lambda _: None)
-    assert not _xstate.can_be_had(), "no compiler, and none was built"
+    assert not _xstate.available(), "no compiler, and none was built"
     kept = _xstate._kept()
     kept.parent.mkdir()
     (tmp_path / "else").write_bytes(b"another's")
     kept.symlink_to(tmp_path / "else")
-    assert not _xstate.can_be_had(), "a link"
+    assert not _xstate.available(), "a link"
     kept.unlink()
     kept.write_bytes(b"library")
     kept.chmod(mode)
     kept.parent.chmod(place_mode)
-    assert _xstate.can_be_had() is believed
+    assert _xstate.available() is believed
     if believed:  # without a compiler
-        assert _xstate.put(tmp_path) == "./xstate.so"
+        assert _xstate.install(tmp_path) == "./xstate.so"
         assert (tmp_path / "xstate.so").read_bytes() == b"library"
 
 

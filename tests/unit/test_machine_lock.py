@@ -18,13 +18,13 @@ from rich.console import Console
 
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import machine_lock
-from fslab.campaign.campaign import Ledger, _Course
+from fslab.campaign.campaign import TrialHistory, _CampaignRun
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix import Matrix
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
 
@@ -36,7 +36,7 @@ from types import SimpleNamespace
 from fslab.campaign import machine_lock
 directory = Path(sys.argv[1])
 workspace = SimpleNamespace(campaign={OTHER!r}, runtime=directory / {OTHER!r})
-with machine_lock.taken(workspace, None):
+with machine_lock.held(workspace, None):
     print("ready", flush=True)
     sys.stdin.read()
 """
@@ -66,7 +66,7 @@ class Told:
         if len(self.whom) == 2:
             self.let_go()
 
-    def goes_on(self, waited_s: float) -> None:
+    def turn_begins(self, waited_s: float) -> None:
         self.waited_s.append(waited_s)
 
 
@@ -91,7 +91,7 @@ def test_who_waits_is_told_again_and_again_for_whom(directory: Path, workspace: 
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             told = Told(process.stdin.close)
-            with machine_lock.taken(workspace, told) as waited_s:
+            with machine_lock.held(workspace, told) as waited_s:
                 assert told.waited_s == [waited_s]
                 assert waited_s > 0
             assert len(told.whom) >= 2
@@ -107,7 +107,7 @@ def test_a_lock_of_somebody_else_is_told_with_its_process(directory: Path, works
     foreign = os.open(directory, os.O_RDONLY)
     fcntl.flock(foreign, fcntl.LOCK_EX)
     told = Told(lambda: os.close(foreign))
-    with machine_lock.taken(workspace, told):
+    with machine_lock.held(workspace, told):
         pass
     assert told.whom[0].startswith(f"process {os.getpid()} (")
 
@@ -116,7 +116,7 @@ def test_nobody_is_told_of_a_turn_that_is_free_and_no_note_stays(
     directory: Path, workspace: Workspace
 ) -> None:
     told = Told(lambda: None)
-    with machine_lock.taken(workspace, told) as waited_s:
+    with machine_lock.held(workspace, told) as waited_s:
         assert (waited_s, told.whom) == (0.0, [])
         assert (directory / "ours" / machine_lock.NOTE).exists()
     assert not (directory / "ours" / machine_lock.NOTE).exists()
@@ -150,7 +150,7 @@ class Watcher:
     def nothing(self, *_: object) -> None:
         pass
 
-    trial_begins = trial_ended = add_trial = waits = goes_on = nothing
+    trial_started = trial_ended = add_trial = waits = turn_begins = nothing
 
 
 def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +171,8 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
 
     monkeypatch.setattr(campaigns, "time", clock)
     monkeypatch.setattr(machine_lock, "_wait", wait)
-    course = _Course(
-        campaign=campaign, store=watcher, observer=watcher, workspace=workspace, ledger=Ledger(),
+    course = _CampaignRun(
+        campaign=campaign, store=watcher, observer=watcher, workspace=workspace, history=TrialHistory(),
         schedule=schedule, budget_s=100.0, finished=set(),
         guests=watcher, begun=0.0,
     )  # fmt: skip
@@ -185,7 +185,7 @@ def test_lines_tell_at_once_and_then_each_half_minute() -> None:
     lines = Lines(Console(file=out, width=200))
     for waited_s in (0.0, 1.0, 29.0, 30.0, 31.0):
         lines.waits("campaign x", waited_s)
-    lines.goes_on(31.0)
+    lines.turn_begins(31.0)
     for waited_s in (0.0, 29.0, 30.0):
         lines.waits("campaign y", waited_s)
     said = [line.split(":")[0] for line in out.getvalue().splitlines()]
@@ -199,12 +199,12 @@ def test_lines_tell_at_once_and_then_each_half_minute() -> None:
 def test_the_live_view_shows_whom_it_waits_for_and_counts_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     view = LiveView(Console(file=out, width=200))
-    view.matrix = Matrix(cells=(), stopping=Stopping(trials=1))
+    view.matrix = Matrix(cells=(), stopping=StoppingRule(trials=1))
     begun = view.begun
     view.waits("campaign x of root (process 7)", 12.0)
     view.console.print(view._view())
     assert "waiting 12 s for campaign x of root (process 7)" in out.getvalue()
-    view.goes_on(12.0)
+    view.turn_begins(12.0)
     out.truncate(0)
     view.console.print(view._view())
     assert "waiting" not in out.getvalue()

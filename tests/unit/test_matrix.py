@@ -11,7 +11,7 @@ from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.record import Status, TrialRecord, Value
 from fslab.report.matrix import Matrix
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 
@@ -56,7 +56,7 @@ def shown(matrix: Matrix, width: int = 120, height: int = 40) -> list[str]:
 def test_it_fills_in() -> None:
     """Medians of 100, 110 and 120 and of 200, 222 and 238 thousand: half their range is 9 % of each."""
     planned = cells(2, 2)
-    matrix = Matrix(cells=planned, stopping=Stopping(trials=4))
+    matrix = Matrix(cells=planned, stopping=StoppingRule(trials=4))
     assert not any("IOPS" in line for line in shown(matrix))
     matrix.enter(trial(planned[0], 0, 100_000))
     matrix.enter(trial(planned[1], 0, 200_000))
@@ -84,7 +84,7 @@ def test_a_resumed_campaign_begins_with_what_is_stored() -> None:
         for cell, iops in ((planned[0], 110_000.0), (planned[1], 220_000.0))
     ]
     view = LiveView(Console(width=120, height=40, color_system=None, file=io.StringIO()))
-    view.campaign_begins(campaign(planned), done=8, total=16, stored=stored)
+    view.campaign_started(campaign(planned), done=8, total=16, stored=stored)
     assert view.matrix is not None
     (row,) = [line for line in shown(view.matrix) if line.startswith("work0")]
     assert row.count("▪▪▪▪") == 2
@@ -94,14 +94,14 @@ def test_a_resumed_campaign_begins_with_what_is_stored() -> None:
 
 def test_it_keeps_no_output_of_tools() -> None:
     planned = cells(1, 1)
-    matrix = Matrix(cells=planned, stopping=Stopping(trials=4))
+    matrix = Matrix(cells=planned, stopping=StoppingRule(trials=4))
     matrix.enter(trial(planned[0], 0, 1.0))
     assert matrix.records[planned[0].id][0].raw == {}
 
 
 def test_a_failure_is_named() -> None:
     planned = cells(1, 1)
-    matrix = Matrix(cells=planned, stopping=Stopping(trials=2))
+    matrix = Matrix(cells=planned, stopping=StoppingRule(trials=2))
     failed = trial(planned[0], 0, 1.0).model_copy(
         update={"status": Status.FAILED, "failure": "crashed", "metrics": {}}
     )
@@ -112,7 +112,7 @@ def test_a_failure_is_named() -> None:
 def test_it_fits_and_shows_where_it_is() -> None:
     """9 stacks in 80 columns: two columns of twenty, and how many more; 30 workloads in 20 lines: 12 of them."""
     planned = cells(9, 30)
-    matrix = Matrix(cells=planned, stopping=Stopping(trials=4), running=planned[20 * 9 + 5].id)
+    matrix = Matrix(cells=planned, stopping=StoppingRule(trials=4), running=planned[20 * 9 + 5].id)
     lines = shown(matrix, width=80, height=20)
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("work") for line in lines) == 12

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Moment, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -43,7 +43,7 @@ def machine(root: Path, counters: dict[str, str], *, partition_of: str | None = 
     return Target(devices=tuple(counters), filesystem="ext4", directory=Path("/mnt/x"), sys=root)
 
 
-def taken(tmp_path: Path, scenario: str) -> dict[Moment, Snapshot]:
+def taken(tmp_path: Path, scenario: str) -> dict[SnapshotMoment, Snapshot]:
     return {
         moment: PROBE.snapshot(
             machine(tmp_path, {"loop0": (GOLDEN / scenario / f"{moment.value}.block-stat").read_text()})
@@ -125,7 +125,7 @@ def line(*, reads: int = 0, read_sectors: int = 0, written_sectors: int = 0) -> 
     return f"{reads} 0 {read_sectors} 0 0 0 {written_sectors} 0 0 0 0 0 0 0 0 0 0"
 
 
-def three(tmp_path: Path, *steps: dict[str, str]) -> dict[Moment, Snapshot]:
+def three(tmp_path: Path, *steps: dict[str, str]) -> dict[SnapshotMoment, Snapshot]:
     return {
         moment: PROBE.snapshot(machine(tmp_path, counters))
         for moment, counters in zip(PROBE.moments, steps, strict=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Moment, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.system.proc import Usage
 from fslab.units import Unit
@@ -25,7 +25,7 @@ def target(root: Path) -> Target:
 
 
 def derive(name: str, before: Snapshot, end: Snapshot) -> ProbeFinding:
-    return REGISTRY.get(name).derive({Moment.BEFORE: before, Moment.END: end}, WORK)
+    return REGISTRY.get(name).derive({SnapshotMoment.BEFORE: before, SnapshotMoment.END: end}, WORK)
 
 
 def values(found: ProbeFinding) -> dict[str, float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fslab.probes import REGISTRY, Moment, ProbeFinding, Target, Work
+from fslab.probes import REGISTRY, ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.extents import _pieces
 from fslab.system.proc import Usage
 
@@ -50,7 +50,7 @@ def test_the_journal_s_averages_become_sums(tmp_path: Path) -> None:
     before = probe.snapshot(target(tmp_path, "loop7"))
     write(info, JBD2.format(commits=10, us=3000, logged=4, blank=" "))
     after = probe.snapshot(target(tmp_path, "loop7"))
-    found = values(probe.derive({Moment.BEFORE: before, Moment.SYNCED: after}, WORK))
+    found = values(probe.derive({SnapshotMoment.BEFORE: before, SnapshotMoment.SYNCED: after}, WORK))
     block = after["block_bytes"]
     assert found["journal_commits"] == 8
     assert found["journal_bytes"] == (10 * 4 - 2 * 8) * block
@@ -68,7 +68,7 @@ def test_without_a_journal_there_are_no_figures(tmp_path: Path) -> None:
 def test_a_mount_that_began_anew_is_unknown_not_negative(tmp_path: Path) -> None:
     probe, info = REGISTRY.get("jbd2"), tmp_path / "proc/fs/jbd2/loop7-8/info"
     taken = {}
-    for moment, commits in ((Moment.BEFORE, 9), (Moment.SYNCED, 3)):
+    for moment, commits in ((SnapshotMoment.BEFORE, 9), (SnapshotMoment.SYNCED, 3)):
         write(info, JBD2.format(commits=commits, us=10, logged=1, blank=" "))
         taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
     assert values(probe.derive(taken, WORK))["journal_commits"] is None
@@ -77,12 +77,12 @@ def test_a_mount_that_began_anew_is_unknown_not_negative(tmp_path: Path) -> None
 def test_ext4_fast_commits_and_delayed_allocation(tmp_path: Path) -> None:
     probe, own = REGISTRY.get("ext4"), tmp_path / "sys/fs/ext4/loop7"
     taken = {}
-    for moment, fast, blocks, delayed in ((Moment.BEFORE, 5, 7, 0), (Moment.END, 25, 47, 3)):
+    for moment, fast, blocks, delayed in ((SnapshotMoment.BEFORE, 5, 7, 0), (SnapshotMoment.END, 25, 47, 3)):
         write(own / "delayed_allocation_blocks", f"{delayed}\n")
         info = f"fc stats:\n{fast} commits\n2 ineligible\n{blocks} numblks\n0us avg_commit_time\n"
         write(tmp_path / "proc/fs/ext4/loop7/fc_info", info)
         taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
-    found, block = values(probe.derive(taken, WORK)), taken[Moment.END]["block_bytes"]
+    found, block = values(probe.derive(taken, WORK)), taken[SnapshotMoment.END]["block_bytes"]
     assert found == {
         "delayed_allocation_bytes": 3 * block,
         "fast_commits": 20,
@@ -95,7 +95,10 @@ def test_xfs_log_blocks_are_of_512_bytes(tmp_path: Path) -> None:
     probe, file = REGISTRY.get("xfs"), tmp_path / "sys/fs/xfs/loop7/stats/stats"
     text = "extent_alloc {0} 112 1 12\ntrans 0 6 0\nlog {1} {2} 0 1 1\npush_ail 6 0\nbmbt2 0 0 0\nxpc 458752 {3} 0\n"
     taken = {}
-    for moment, numbers in ((Moment.BEFORE, (1, 1, 6, 4096)), (Moment.SYNCED, (4, 3, 26, 12288))):
+    for moment, numbers in (
+        (SnapshotMoment.BEFORE, (1, 1, 6, 4096)),
+        (SnapshotMoment.SYNCED, (4, 3, 26, 12288)),
+    ):
         write(file, text.format(*numbers))
         taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
     found = values(probe.derive(taken, WORK))
@@ -113,7 +116,7 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
     for name, number in space.items():
         write(own / "allocation/metadata" / name, f"{number}\n")
     taken = {}
-    for moment, commits in ((Moment.BEFORE, 1), (Moment.END, 4), (Moment.SYNCED, 5)):
+    for moment, commits in ((SnapshotMoment.BEFORE, 1), (SnapshotMoment.END, 4), (SnapshotMoment.SYNCED, 5)):
         lines = f"commits {commits}\ncur_commit_ms 0\ntotal_commit_ms {commits * 10}\n"
         write(own / "commit_stats", lines)
         taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
@@ -135,8 +138,8 @@ def test_loop_devices_that_do_not_bypass_the_cache(tmp_path: Path) -> None:
     probe = REGISTRY.get("loop-device")
     for name, direct in (("loop1", "1"), ("loop2", "0")):
         write(tmp_path / "sys/class/block" / name / "loop/dio", direct)
-    one = probe.derive({Moment.END: probe.snapshot(target(tmp_path, "loop1"))}, WORK)
-    both = probe.derive({Moment.END: probe.snapshot(target(tmp_path, "loop1", "loop2"))}, WORK)
+    one = probe.derive({SnapshotMoment.END: probe.snapshot(target(tmp_path, "loop1"))}, WORK)
+    both = probe.derive({SnapshotMoment.END: probe.snapshot(target(tmp_path, "loop1", "loop2"))}, WORK)
     assert values(one) == {"loop_direct": 1}
     assert values(both) == {"loop_direct": 0}
-    assert probe.derive({Moment.END: probe.snapshot(target(tmp_path, "sda"))}, WORK).values == {}
+    assert probe.derive({SnapshotMoment.END: probe.snapshot(target(tmp_path, "sda"))}, WORK).values == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Moment, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes.kernel_log import KernelLog
 from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
@@ -43,8 +43,8 @@ def found(
 ) -> tuple[ValidityWarning, ...]:
     """What the rules say of the lines that came in between."""
     taken = {
-        Moment.BEFORE: snapshot(tmp_path / "kmsg", before, devices),
-        Moment.FLUSHED: snapshot(tmp_path / "kmsg", before + after, devices),
+        SnapshotMoment.BEFORE: snapshot(tmp_path / "kmsg", before, devices),
+        SnapshotMoment.FLUSHED: snapshot(tmp_path / "kmsg", before + after, devices),
     }
     finding = REGISTRY.get("kernel-log").derive(taken, WORK)
     return judge(TrialFacts(work=WorkFacts(), cold=True, texts=finding.texts, devices=devices))
@@ -129,5 +129,5 @@ def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
     target = Target(devices=("loop0",), filesystem="ext4", directory=Path("/mnt/x"))
     probe = KernelLog()  # a probe of its own: the registry's may have its log open
     taken = {moment: probe.snapshot(target) for moment in probe.moments}
-    assert taken[Moment.BEFORE]["log"] is None
+    assert taken[SnapshotMoment.BEFORE]["log"] is None
     assert probe.derive(taken, WORK) == ProbeFinding(values={})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import REGISTRY, Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Severity, ValidityWarning, Value
 from fslab.system.proc import Usage
 from fslab.units import Unit
@@ -30,8 +30,8 @@ def snapshot(probe: Probe, root: Path, file: str, text: str) -> Snapshot:
 def cpu(tmp_path: Path, before: str, end: str) -> ProbeFinding:
     probe = REGISTRY.get("cpu")
     taken = {
-        Moment.BEFORE: snapshot(probe, tmp_path, "stat", before),
-        Moment.END: snapshot(probe, tmp_path, "stat", end),
+        SnapshotMoment.BEFORE: snapshot(probe, tmp_path, "stat", before),
+        SnapshotMoment.END: snapshot(probe, tmp_path, "stat", end),
     }
     return probe.derive(taken, WORK)
 
@@ -123,10 +123,10 @@ def test_what_the_tool_used() -> None:
 def vmstat(tmp_path: Path, before: str, end: str) -> dict[str, Value]:
     probe = REGISTRY.get("vmstat")
     taken = {
-        Moment.BEFORE: dict(snapshot(probe, tmp_path, "vmstat", before)),
-        Moment.END: dict(snapshot(probe, tmp_path, "vmstat", end)),
+        SnapshotMoment.BEFORE: dict(snapshot(probe, tmp_path, "vmstat", before)),
+        SnapshotMoment.END: dict(snapshot(probe, tmp_path, "vmstat", end)),
     }
-    taken[Moment.END]["page_bytes"] = 4096
+    taken[SnapshotMoment.END]["page_bytes"] = 4096
     return dict(probe.derive(taken, WORK).values)
 
 
@@ -153,8 +153,8 @@ def test_a_counter_that_the_kernel_lacks_is_unknown(tmp_path: Path) -> None:
 def memory(tmp_path: Path, before: str, end: str, work: Work) -> ProbeFinding:
     probe = REGISTRY.get("vmstat")
     taken = {
-        Moment.BEFORE: snapshot(probe, tmp_path, "vmstat", before),
-        Moment.END: snapshot(probe, tmp_path, "vmstat", end),
+        SnapshotMoment.BEFORE: snapshot(probe, tmp_path, "vmstat", before),
+        SnapshotMoment.END: snapshot(probe, tmp_path, "vmstat", end),
     }
     return probe.derive(taken, work)
 
@@ -186,8 +186,8 @@ def test_idle_time_of_the_tool_s_start_does_not_hide_saturation(tmp_path: Path) 
     end = "cpu 1085 20 585 8030 100 10 30 5 700 0\ncpu0 1\ncpu1 0\nintr 5\n"
     probe = REGISTRY.get("cpu")
     taken = {
-        Moment.BEFORE: snapshot(probe, tmp_path, "stat", BEFORE),
-        Moment.END: snapshot(probe, tmp_path, "stat", end),
+        SnapshotMoment.BEFORE: snapshot(probe, tmp_path, "stat", BEFORE),
+        SnapshotMoment.END: snapshot(probe, tmp_path, "stat", end),
     }
     started_late = replace(WORK, duration_s=1.0, measured_s=0.7)
     assert [w.kind for w in doubts(probe.derive(taken, started_late))] == ["cpu_saturated"]

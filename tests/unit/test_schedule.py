@@ -13,7 +13,7 @@ from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord, Value
-from fslab.stopping import Stopping, Until
+from fslab.stopping import StoppingRule, Until
 from fslab.units import Direction, Unit
 
 RAM = MediumSpec(name="memory", type="ram")
@@ -39,7 +39,7 @@ def record(cell: Cell, block: int, value: float | None) -> TrialRecord:
     )
 
 
-def finished(stopping: Stopping, value_of: ValueOf, *, killed_after: int | None = None) -> Schedule:
+def finished(stopping: StoppingRule, value_of: ValueOf, *, killed_after: int | None = None) -> Schedule:
     """Run a campaign of made-up values to its end; ``killed_after``: begin anew once, with so many trials stored."""
     records: list[TrialRecord] = []
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
@@ -75,35 +75,35 @@ def wide(cell: Cell, block: int) -> float:
 
 
 def test_without_a_precision_there_are_exactly_the_trials_of_the_study() -> None:
-    schedule = finished(Stopping(trials=5), wide)
+    schedule = finished(StoppingRule(trials=5), wide)
     assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
     assert schedule.look([]) is None
 
 
 def test_what_is_decided_gets_no_more_trials_and_what_is_open_does() -> None:
-    found = counts(finished(Stopping(trials=5, precision=0.01), wide))
+    found = counts(finished(StoppingRule(trials=5, precision=0.01), wide))
     assert found["btrfs"] == 5
     assert found["ext4"] == found["xfs"] > 8
 
 
 def test_no_cell_gets_more_than_the_most() -> None:
-    same = finished(Stopping(trials=4, precision=0.001, max_trials=9), lambda c, b: noise(c, b, 0.1))
+    same = finished(StoppingRule(trials=4, precision=0.001, max_trials=9), lambda c, b: noise(c, b, 0.1))
     assert counts(same) == {"ext4": 9, "xfs": 9, "btrfs": 9}
 
 
 def test_equal_stacks_end_when_they_are_known_to_be_alike() -> None:
-    schedule = finished(Stopping(trials=5, precision=0.05), lambda c, b: noise(c, b, 0.005))
+    schedule = finished(StoppingRule(trials=5, precision=0.05), lambda c, b: noise(c, b, 0.005))
     assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
 
 
 def test_for_precision_also_a_clear_winner_is_measured_on() -> None:
-    decided = counts(finished(Stopping(trials=5, precision=0.02), wide))
-    precise = counts(finished(Stopping(trials=5, precision=0.02, until=Until.PRECISE), wide))
+    decided = counts(finished(StoppingRule(trials=5, precision=0.02), wide))
+    precise = counts(finished(StoppingRule(trials=5, precision=0.02, until=Until.PRECISE), wide))
     assert precise["btrfs"] > decided["btrfs"] == 5
 
 
 def test_a_campaign_that_was_killed_goes_on_as_it_would_have() -> None:
-    stopping = Stopping(trials=5, precision=0.01)
+    stopping = StoppingRule(trials=5, precision=0.01)
     whole = finished(stopping, wide)
     for stored in (0, 3, 15, 16, 20):
         again = finished(stopping, wide, killed_after=stored)
@@ -111,7 +111,7 @@ def test_a_campaign_that_was_killed_goes_on_as_it_would_have() -> None:
 
 
 def test_a_campaign_that_is_resumed_knows_how_much_was_planned() -> None:
-    stopping = Stopping(trials=5, precision=0.01)
+    stopping = StoppingRule(trials=5, precision=0.01)
     whole = finished(stopping, wide)
     assert len(whole.trials) > 3 * 8  # so that looks have been passed after five and six blocks
     records = [record(cell, block, wide(cell, block)) for block, cell in whole.trials]
@@ -128,7 +128,7 @@ def test_a_campaign_that_is_resumed_knows_how_much_was_planned() -> None:
 
 def test_a_stack_that_always_fails_is_not_waited_for() -> None:
     schedule = finished(
-        Stopping(trials=5, precision=0.05),
+        StoppingRule(trials=5, precision=0.05),
         lambda c, b: None if c.stack.name == "btrfs" else wide(c, b),
     )
     assert counts(schedule)["btrfs"] == 5
@@ -137,7 +137,7 @@ def test_a_stack_that_always_fails_is_not_waited_for() -> None:
 def test_a_stack_whose_partner_was_given_up_gets_no_trials_for_nothing() -> None:
     """btrfs fails from its fourth trial on: ext4 and xfs, which are settled, would repeat up to 40 times for it."""
     schedule = finished(
-        Stopping(trials=5, precision=0.05),
+        StoppingRule(trials=5, precision=0.05),
         lambda c, b: None if c.stack.name == "btrfs" and b >= 3 else 100.0 * noise(c, b, 0.003),
     )
     assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}
@@ -153,7 +153,7 @@ def faint(cell: Cell, block: int) -> float:
 
 def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> None:
     """The trials that btrfs still needs are xfs's and ext4's too; the table will show all of them."""
-    stopping = Stopping(trials=5, precision=0.01, max_trials=12)
+    stopping = StoppingRule(trials=5, precision=0.01, max_trials=12)
     records = [record(cell, block, faint(cell, block)) for block in range(12) for cell in CELLS]
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
 
@@ -179,7 +179,7 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
         Cell(stack=StackSpec(name=f"s{number}", medium=RAM, filesystem="xfs"), workload=WORKLOAD)
         for number in range(7)
     )
-    stopping = Stopping(trials=5, precision=0.001)
+    stopping = StoppingRule(trials=5, precision=0.001)
     values = {cell.id: 1 + 0.03 * number for number, cell in enumerate(cells)}
     records = [
         record(cell, block, values[cell.id] * noise(cell, block, 0.018))
@@ -200,8 +200,8 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
 
 
 def test_a_block_keeps_its_order_when_cells_drop_out() -> None:
-    schedule = finished(Stopping(trials=5, precision=0.01), wide)
-    whole = Schedule(cells=CELLS, stopping=Stopping(trials=12), seed=1)
+    schedule = finished(StoppingRule(trials=5, precision=0.01), wide)
+    whole = Schedule(cells=CELLS, stopping=StoppingRule(trials=12), seed=1)
     later = [cell.id for block, cell in schedule.trials if block == 6]
     assert later == [cell.id for block, cell in whole.trials if block == 6 and cell.id in later]
     assert len(later) == 2
@@ -209,7 +209,7 @@ def test_a_block_keeps_its_order_when_cells_drop_out() -> None:
 
 def test_what_is_not_possible_here_is_never_planned_and_nothing_waits_for_it() -> None:
     xfs = CELLS[1]
-    stopping = Stopping(trials=4, precision=0.05)
+    stopping = StoppingRule(trials=4, precision=0.05)
     whole = Schedule(cells=CELLS, stopping=stopping, seed=1)
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1, without=frozenset({xfs.id}))
     assert len(schedule.trials) == 8
@@ -238,7 +238,7 @@ def run_with_invalid(
 ) -> tuple[Schedule, list[TrialRecord]]:
     """Run a fixed number of trials to its end; ``bad`` ones are invalid. ``most``: stop after so many."""
     records = list(known)
-    schedule = Schedule(cells=CELLS, stopping=Stopping(trials=trials), seed=1)
+    schedule = Schedule(cells=CELLS, stopping=StoppingRule(trials=trials), seed=1)
     schedule.catch_up(records)
     while True:
         stored = {(each.key.block, each.cell.id) for each in records}
@@ -277,7 +277,7 @@ def test_another_workload_is_not_repeated() -> None:
     others = tuple(
         each.model_copy(update={"workload": WORKLOAD.model_copy(update={"name": "v"})}) for each in CELLS
     )
-    schedule = Schedule(cells=(*CELLS, *others), stopping=Stopping(trials=5), seed=1)
+    schedule = Schedule(cells=(*CELLS, *others), stopping=StoppingRule(trials=5), seed=1)
     records = [record(cell, block, 1.0) for block, cell in schedule.trials]
     records[0] = invalid(records[0])
     schedule.look(records)

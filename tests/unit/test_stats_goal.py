@@ -13,7 +13,6 @@ from fslab.stats.goal import (
     Compared,
     ComparisonState,
     Goal,
-    cells_needing,
     expected_needed,
     is_precise,
     settled,
@@ -106,19 +105,6 @@ def test_what_has_no_ratio_does_not_ask_for_more() -> None:
     family = [Compared(cells=("a", "b"), estimate=nothing(reason)) for reason in reasons]
     for goal in Goal:
         assert settled(family, goal=goal, precision=0.05) == [True, True, False, False]
-
-
-def test_cells_of_undecided_and_wide_comparisons_come_first() -> None:
-    family = [
-        Compared(cells=("a", "b"), estimate=estimate(1.2, 1.5, p_value=0.001)),  # decided, not precise
-        Compared(cells=("b", "c"), estimate=estimate(0.9, 1.1)),
-        Compared(cells=("c", "d"), estimate=estimate(0.7, 1.4)),
-        Compared(cells=("e", "f"), estimate=estimate(0.98, 1.02)),  # done either way
-        Compared(cells=("g", "b"), estimate=nothing(Reason.TOO_FEW_SAMPLES)),
-    ]
-    assert cells_needing([family], goal=Goal.DECIDED, precision=0.05) == ("g", "b", "c", "d")
-    assert cells_needing([family], goal=Goal.PRECISE, precision=0.05) == ("g", "b", "c", "d", "a")
-    assert cells_needing([[], family[3:4]], goal=Goal.PRECISE, precision=0.05) == ()
 
 
 def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:

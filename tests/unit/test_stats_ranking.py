@@ -1,18 +1,23 @@
-"""Places, ties that are not transitive, and the letters of Piepho."""
+"""Places, and ties that are not transitive."""
 
 from __future__ import annotations
 
 from itertools import combinations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fslab.stats.ranking import RankPlace, describe, letters, rank
+from fslab.stats.ranking import RankPlace, rank
 from fslab.units import Direction
 
 VALUES = {"ext4": 80.0, "xfs": 120.0, "btrfs": 79.0}
 LABELS = ["a", "b", "c", "d", "e"]
+
+
+def describe(places: tuple[RankPlace, ...]) -> str:
+    return " · ".join(
+        f"{place.rank}.{'=' if place.tied else ''} {', '.join(place.labels)}" for place in places
+    )
 
 
 def test_one_ahead_of_two_alike() -> None:
@@ -36,7 +41,6 @@ def test_alike_is_not_transitive_and_that_is_said() -> None:
     winners = {("xfs", "ext4"): None, ("ext4", "btrfs"): None, ("xfs", "btrfs"): "xfs"}
     (place,) = rank(VALUES, winners, better=Direction.HIGHER)
     assert place == RankPlace(rank=1, labels=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))
-    assert letters(place.labels, winners) == {"xfs": "a", "ext4": "ab", "btrfs": "b"}
 
 
 def test_a_circle_is_one_place() -> None:
@@ -54,37 +58,21 @@ def test_the_comparison_decides_not_the_value() -> None:
 def test_what_was_not_compared_is_not_told_apart() -> None:
     assert describe(rank(VALUES, {}, better=Direction.HIGHER)) == "1.= xfs, ext4, btrfs"
     assert rank({}, {}, better=Direction.HIGHER) == ()
-    assert letters([], {}) == {}
-
-
-def test_letters_by_hand() -> None:
-    # decided: ad, bd, ae, be, ce. Groups: abcde → bcde, abc… → {a,b,c}, {c,d}, {d,e}
-    winners = {pair: pair[0] for pair in [("a", "d"), ("b", "d"), ("a", "e"), ("b", "e"), ("c", "e")]}
-    assert letters(LABELS, winners) == {"a": "a", "b": "a", "c": "ab", "d": "bc", "e": "c"}
 
 
 PAIRS = [*combinations(LABELS, 2)]
 
 
 @given(st.lists(st.sampled_from([0, 1, None]), min_size=len(PAIRS), max_size=len(PAIRS)))
-def test_places_and_letters_say_what_the_pairs_say(picks: list[int | None]) -> None:
+def test_places_say_what_the_pairs_say(picks: list[int | None]) -> None:
     winners = {pair: None if pick is None else pair[pick] for pair, pick in zip(PAIRS, picks, strict=True)}
     places = rank(dict.fromkeys(LABELS, 1.0), winners, better=Direction.HIGHER)
     assert sorted(label for place in places for label in place.labels) == LABELS
     number = {label: place.rank for place in places for label in place.labels}
-    shown = {label: letters(LABELS, winners)[label] for label in LABELS}
     for pair in PAIRS:
         winner = winners[pair]
-        assert (winner is None) == bool(set(shown[pair[0]]) & set(shown[pair[1]]))
         if number[pair[0]] != number[pair[1]]:
             assert winner == min(pair, key=number.__getitem__)
     named = {frozenset(pair) for place in places for pair in place.ahead}
     tied = {frozenset(pair) for pair in PAIRS if number[pair[0]] == number[pair[1]]}
     assert named == {pair for pair in tied if winners[tuple(sorted(pair))] is not None}  # type: ignore[index]
-
-
-@pytest.mark.parametrize("count", [1, 30])
-def test_more_groups_than_letters(count: int) -> None:
-    order = [f"fs{number:02}" for number in range(count)]
-    winners = {pair: pair[0] for pair in combinations(order, 2)}
-    assert len(set(letters(order, winners).values())) == count

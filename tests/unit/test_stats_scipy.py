@@ -10,13 +10,11 @@ from fslab.stats.compare import lower_tail
 from fslab.stats.differences import signed_rank_p
 from fslab.stats.series import trend
 from fslab.stats.signed_rank import lower_tails
-from fslab.stats.student import beta_tail, two_sided_quantile, two_sided_tail
+from fslab.stats.student import beta_tail, two_sided_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 5, 9, 30, 100, 100_000])
-def test_tails_and_quantiles_of_t(freedom: int) -> None:
-    for value in (0.0, 0.1, 1.0, 2.0, 5.0, 13.0, 30.0):
-        assert two_sided_tail(value, freedom) == pytest.approx(2 * stats.t.sf(value, freedom), rel=1e-12)
+def test_quantiles_of_t(freedom: int) -> None:
     for probability in (1e-9, 1e-4, 0.0056, 0.05, 0.5, 0.9):
         assert two_sided_quantile(probability, freedom) == pytest.approx(
             stats.t.isf(probability / 2, freedom), rel=1e-12

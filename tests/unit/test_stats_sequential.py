@@ -26,7 +26,6 @@ MOST = 40
 def test_the_schedule_grows_by_a_quarter_with_looks_at_twenty_and_at_the_end() -> None:
     looks = Looks()
     assert [looks.at(number) for number in range(11)] == [4, 5, 6, 8, 10, 12, 15, 20, 25, 31, 40]
-    assert [blocks for blocks in range(13) if looks.due(blocks)] == [4, 5, 6, 8, 10, 12]
     assert [looks.next_after(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 5, 8, 8, 10]
     assert [Looks(first=6, growth=2).at(number) for number in range(5)] == [6, 12, 20, 40, 80]
     assert [Looks(most=10).at(number) for number in range(6)] == [4, 5, 6, 8, 10, 12]

@@ -211,7 +211,7 @@ def test_database_refuses_to_change_a_trial(store: Store, path: Path, table: str
 
 
 def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:
-    from fslab.analysis.usability import is_failed, is_invalid, is_sound
+    from fslab.analysis.usability import is_failed, is_invalid, is_usable
 
     store.create_campaign(campaign())
     traced = trial(status=Status.TRACED)
@@ -220,7 +220,7 @@ def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:
     assert store.trials("c1") == []
     assert store.finished("c1") == set()
     assert store.traced("c1") == [traced, traced]
-    assert not any(judge(traced) for judge in (is_sound, is_invalid, is_failed))
+    assert not any(judge(traced) for judge in (is_usable, is_invalid, is_failed))
     with pytest.raises(StoreError, match="no campaign"):
         store.add_traced(trial(in_campaign="other"))
 

@@ -9,7 +9,7 @@ import pytest
 from fslab.cell import Cache, Fresh
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
-from fslab.stopping import Stopping, Until
+from fslab.stopping import StoppingRule, Until
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 from fslab.study.model import StudyLayout, StudyMedium, StudyWorkload
@@ -57,7 +57,7 @@ def test_every_key_is_in_the_model() -> None:
     assert (study.id, study.title, study.source, study.description) == (
         "all-keys", "all keys", "nobody, nowhere", "two lines",
     )  # fmt: skip
-    assert study.stopping == Stopping(trials=7, precision=0.05, until=Until.PRECISE, max_trials=30)
+    assert study.stopping == StoppingRule(trials=7, precision=0.05, until=Until.PRECISE, max_trials=30)
     assert study.media["fast"] == StudyMedium(type="ram", options={"size": ("1g",)})
     stack = study.stacks["fs"]
     assert (stack.medium, stack.layout, stack.filesystem) == (

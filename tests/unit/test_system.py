@@ -139,11 +139,12 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
     assert found["governor"] is None
     memory = 24 << 30
     found["memory_bytes"] = memory
-    assert facts.unlike({**found, "memory_bytes": memory - 400_000}, found) == []
+    assert facts.identity_changes({**found, "memory_bytes": memory - 400_000}, found) == []
     assert [
-        each.partition(":")[0] for each in facts.unlike({**found, "memory_bytes": memory // 2}, found)
+        each.partition(":")[0]
+        for each in facts.identity_changes({**found, "memory_bytes": memory // 2}, found)
     ] == ["memory_bytes"]
-    assert facts.unlike({**found, "kernel": "0"}, found) == [f"kernel: {found['kernel']} → 0"]
+    assert facts.identity_changes({**found, "kernel": "0"}, found) == [f"kernel: {found['kernel']} → 0"]
 
 
 def test_nearest_names() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from fslab.analysis import labels
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.cell import Cell, WorkloadSpec
 from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord
@@ -41,7 +41,7 @@ class Group:
         found: dict[int, float] = {}
         for trial in self.trials.get(stack, []):
             figure = trial.metrics.get(metric)
-            if figure is not None and figure.value is not None and is_sound(trial):
+            if figure is not None and figure.value is not None and is_usable(trial):
                 found[trial.key.block] = figure.value
         return self._values.setdefault((metric, stack), found)
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from fslab.analysis.groups import Group, groups, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
-from fslab.analysis.usability import spent_cells
+from fslab.analysis.usability import exhausted_cells
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.compare import RatioEstimate
 from fslab.stats.goal import Goal, expected_needed
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 from fslab.units import Unit
 
 COVERAGE = 0.95
@@ -71,17 +71,19 @@ class InterimAnalysis:
     """Looks again and again; remembers nothing. ``ask``: other questions than those of the table."""
 
     cells: Sequence[Cell]
-    stopping: Stopping
+    stopping: StoppingRule
     ask: Callable[[Sequence[TrialRecord]], Iterator[Question]] | None = None
 
     def look(self, trials: Sequence[TrialRecord], blocks: int) -> InterimResult:
         """What the trials of the first ``blocks`` blocks say."""
         counted = [trial for trial in trials if trial.key.block < blocks]
         asked = self.ask(counted) if self.ask else questions(self.cells, counted, self.stopping)
-        return InterimResult(blocks=blocks, questions=tuple(asked), spent=spent_cells(counted))
+        return InterimResult(blocks=blocks, questions=tuple(asked), spent=exhausted_cells(counted))
 
 
-def questions(cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: Stopping) -> Iterator[Question]:
+def questions(
+    cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
+) -> Iterator[Question]:
     """Every comparison that matters: of each workload, by the first of its headline metrics."""
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
@@ -94,7 +96,7 @@ def questions(cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: St
 
 
 def _of_row(
-    row: RowPairs, group: Group, metric: str, names: dict[str, str], stopping: Stopping
+    row: RowPairs, group: Group, metric: str, names: dict[str, str], stopping: StoppingRule
 ) -> Iterator[Question]:
     precision = stopping.precision or 0.0
     goal = Goal(stopping.until.value)

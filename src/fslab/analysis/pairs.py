@@ -18,7 +18,7 @@ from fslab.stats.goal import Compared, Goal, settled
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import RankPlace, rank
 from fslab.stats.sequential import Looks, compare_at_look
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 from fslab.units import Direction
 
 ALL_MATTER = 5
@@ -99,7 +99,7 @@ class RowPairs:
         return [(pair, is_done) for pair, is_done in done if leader.stack in {pair.a, pair.b}]
 
 
-def looks_of(stopping: Stopping) -> Looks | None:
+def looks_of(stopping: StoppingRule) -> Looks | None:
     """When a campaign that repeats until it is sure looks at its trials; None for one that does not."""
     if stopping.precision is None:
         return None

@@ -10,7 +10,7 @@ from fslab.record import Severity, Status, TrialRecord
 GIVE_UP_AFTER = 2  # failures in a row: trying again would only cost time
 
 
-def is_sound(trial: TrialRecord) -> bool:
+def is_usable(trial: TrialRecord) -> bool:
     """Whether a trial is compared: it ended well and nothing says that it is invalid."""
     return trial.status is Status.OK and not _has(trial, Severity.INVALID)
 
@@ -30,17 +30,17 @@ def is_impossible(trial: TrialRecord) -> bool:
     return trial.status is Status.UNSUPPORTED
 
 
-def in_doubt(trial: TrialRecord) -> bool:
+def has_warnings(trial: TrialRecord) -> bool:
     """Whether a trial is compared although something speaks against it."""
-    return is_sound(trial) and _has(trial, Severity.DOUBT)
+    return is_usable(trial) and _has(trial, Severity.DOUBT)
 
 
-def remarkable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+def notable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
     """Those of which there is anything to say; all others ended well, and are sound."""
     return [trial for trial in trials if trial.validity or trial.status is not Status.OK]
 
 
-def spent_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:
+def exhausted_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:
     """Ids of cells that get no more trials: the last two failed, or the machine cannot do it (it stays what it is)."""
     by_cell: dict[str, list[TrialRecord]] = defaultdict(list)
     for trial in sorted(trials, key=lambda trial: trial.key.block):

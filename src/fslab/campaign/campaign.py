@@ -35,12 +35,12 @@ from fslab.units import format_duration
 class Observer(Protocol):
     """Is told what happens; shows it to a person, or not."""
 
-    def campaign_begins(
+    def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
     ) -> None:
         """Before the first trial of this process."""
 
-    def trial_begins(self, cell: Cell, block: int) -> None:
+    def trial_started(self, cell: Cell, block: int) -> None:
         """Before each trial."""
 
     def trial_ended(self, record: TrialRecord) -> None:
@@ -55,7 +55,7 @@ class Observer(Protocol):
     def waits(self, whom: str, waited_s: float) -> None:
         """Again and again, from another thread, while ``whom`` has the turn."""
 
-    def goes_on(self, waited_s: float) -> None:
+    def turn_begins(self, waited_s: float) -> None:
         """When the turn is ours; nobody's budget and no trial's time has these seconds."""
 
     def note(self, text: str) -> None:
@@ -63,7 +63,7 @@ class Observer(Protocol):
 
 
 @dataclass(kw_only=True, slots=True)
-class Ledger:
+class TrialHistory:
     """What is known of the trials so far: all of them, and durations and failures in a row by cell."""
 
     records: list[TrialRecord] = field(default_factory=list)
@@ -96,7 +96,7 @@ def new_id(now: datetime | None = None) -> str:
     return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def conduct(
+def run_campaign(
     campaign: Campaign,
     store: Store,
     observer: Observer,
@@ -157,41 +157,41 @@ def _run_trials(
     budget_s: float | None,
     without: frozenset[str],
 ) -> CampaignStatus:
-    unstored_trial.take_up(campaign, store, observer.note)
-    ledger = Ledger()
+    unstored_trial.store_kept(campaign, store, observer.note)
+    history = TrialHistory()
     for record in store.trials(campaign.id):
-        ledger.enter(record)
+        history.enter(record)
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
     )  # fmt: skip
-    course = _Course(
+    run = _CampaignRun(
         campaign=campaign,
         store=store,
         observer=observer,
         workspace=workspace,
-        ledger=ledger,
+        history=history,
         schedule=schedule,
         budget_s=budget_s,
         finished=store.finished(campaign.id),
         guests=Guests(workspace=workspace, machine=facts.gather()),
         begun=time.monotonic(),
     )
-    done = sum(cell not in without for cell, _ in course.finished)
-    passed = schedule.catch_up(ledger.records)
-    observer.campaign_begins(campaign, done=done, total=len(schedule.trials), stored=ledger.records)
+    done = sum(cell not in without for cell, _ in run.finished)
+    passed = schedule.catch_up(history.records)
+    observer.campaign_started(campaign, done=done, total=len(schedule.trials), stored=history.records)
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     while True:
-        status = course.run_planned()
+        status = run.run_planned()
         if status is not CampaignStatus.FINISHED:
             return status
         planned = len(schedule.trials)
-        look = schedule.look(ledger.records)
+        look = schedule.look(history.records)
         if look is not None and look.questions:
             observer.looked(look, total=len(schedule.trials))
         elif look is None and len(schedule.trials) > planned:
-            invalid = sum(map(is_invalid, ledger.records))
+            invalid = sum(map(is_invalid, history.records))
             observer.replaces(
                 invalid=invalid, more=len(schedule.trials) - planned, total=len(schedule.trials)
             )
@@ -202,14 +202,14 @@ def _run_trials(
 
 
 @dataclass(kw_only=True, slots=True)
-class _Course:
+class _CampaignRun:
     """A campaign on its way."""
 
     campaign: Campaign
     store: Store
     observer: Observer
     workspace: Workspace
-    ledger: Ledger
+    history: TrialHistory
     schedule: Schedule
     budget_s: float | None
     finished: set[tuple[str, int]]
@@ -220,19 +220,19 @@ class _Course:
     def run_planned(self) -> CampaignStatus:
         """Run what is planned and not stored yet: ``finished``, or ``budget_spent`` if that came first."""
         for block, cell in self.schedule.trials:
-            if (cell.id, block) in self.finished or self.ledger.given_up(cell):
+            if (cell.id, block) in self.finished or self.history.given_up(cell):
                 continue
             elapsed_s = time.monotonic() - self.begun - self.waited_s
-            if self.budget_s is not None and elapsed_s + self.ledger.expected_s(cell) > self.budget_s:
+            if self.budget_s is not None and elapsed_s + self.history.expected_s(cell) > self.budget_s:
                 self.observer.note(f"the budget of {format_duration(self.budget_s)} is spent")
                 return CampaignStatus.BUDGET_SPENT
             self._run(cell, block)
         return CampaignStatus.FINISHED
 
     def _run(self, cell: Cell, block: int) -> None:
-        self.observer.trial_begins(cell, block)
+        self.observer.trial_started(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
-        with machine_lock.taken(self.workspace, self.observer) as waited_s:
+        with machine_lock.held(self.workspace, self.observer) as waited_s:
             self.waited_s += waited_s
             record = self.guests.run(cell, key)
         try:
@@ -240,9 +240,9 @@ class _Course:
         except StoreLostError as error:
             raise unstored_trial.keep(record, error) from error
         self.finished.add((cell.id, block))
-        self.ledger.enter(record)
+        self.history.enter(record)
         self.observer.trial_ended(record)
-        if self.ledger.given_up(cell):
+        if self.history.given_up(cell):
             self.observer.note(
                 f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
             )
@@ -250,7 +250,7 @@ class _Course:
 
 def _same_machine(campaign: Campaign) -> None:
     """UsageError when a resumed campaign would mix trials of unlike machines."""
-    differing = facts.unlike(facts.gather(), campaign.machine)
+    differing = facts.identity_changes(facts.gather(), campaign.machine)
     if differing:
         raise UsageError(
             f"this machine is not the one that the campaign began on ({'; '.join(differing)})", where=campaign.id,

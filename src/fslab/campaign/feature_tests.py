@@ -54,12 +54,12 @@ class Request(Frozen):
     only: tuple[str, ...] = ()
 
 
-def inside(request: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
+def serve_guest(request: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
     """The same in a guest, which has media of its own: values in, values out."""
     proc.run(["modprobe", "--quiet", "loop"], check=False)
     asked, own = Request.model_validate(request), replace(workspace, attached=None)
     with own.exit:
-        return examine(asked, own).model_dump(mode="json")
+        return run_tests(asked, own).model_dump(mode="json")
 
 
 def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examination:
@@ -68,7 +68,7 @@ def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examinat
     spec = StackSpec(name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=machine)
     asked = {
         "do": "call",
-        "function": "fslab.campaign.feature_tests:inside",
+        "function": "fslab.campaign.feature_tests:serve_guest",
         "arguments": {"request": request.model_dump(mode="json")},
         "workspace": True,
     }
@@ -76,7 +76,7 @@ def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examinat
     return Examination.model_validate(answer).model_copy(update={"machine": machine.type})
 
 
-def examine(request: Request, workspace: Workspace) -> Examination:
+def run_tests(request: Request, workspace: Workspace) -> Examination:
     """Try everything that is asked for. Raises what keeps any volume from being made (room, root)."""
     driver = FILESYSTEMS.get(request.filesystem)
     found = Examination(filesystem=request.filesystem, kernel=kernel.release(), size_bytes=request.size_bytes)

@@ -34,7 +34,7 @@ class Waiter(Protocol):
     def waits(self, whom: str, waited_s: float) -> None:
         """``whom`` has the turn; told again and again, from another thread, until it is ours."""
 
-    def goes_on(self, waited_s: float) -> None:
+    def turn_begins(self, waited_s: float) -> None:
         """The turn is ours, after so long."""
 
 
@@ -54,7 +54,7 @@ class Holder(Frozen):
 
 
 @contextmanager
-def taken(workspace: Workspace, waiter: Waiter) -> Iterator[float]:
+def held(workspace: Workspace, waiter: Waiter) -> Iterator[float]:
     """Our turn, as soon as nobody else has it; gives the seconds that were waited."""
     directory = os.open(workspace.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     note = workspace.runtime / NOTE
@@ -85,7 +85,7 @@ def _wait(descriptor: int, directory: Path, waiter: Waiter) -> float:
         ours.set()
         teller.join()
     waited_s = time.monotonic() - begun
-    waiter.goes_on(waited_s)
+    waiter.turn_begins(waited_s)
     return waited_s
 
 

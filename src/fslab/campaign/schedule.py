@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from fslab.analysis.groups import groups
 from fslab.analysis.interim import InterimAnalysis, InterimResult
 from fslab.analysis.pairs import looks_of
-from fslab.analysis.usability import is_failed, is_invalid, is_sound, spent_cells
+from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell
 from fslab.claims.pending import questions_of
 from fslab.claims.schema import Claim
 from fslab.plan.order import order_block
 from fslab.record import TrialRecord
-from fslab.stopping import Stopping, Until
+from fslab.stopping import StoppingRule, Until
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,7 +31,7 @@ class Schedule:
     """
 
     cells: Sequence[Cell]
-    stopping: Stopping
+    stopping: StoppingRule
     seed: int
     claims: Sequence[Claim] = ()
     memory_bytes: int | None = None
@@ -68,7 +68,7 @@ class Schedule:
         stored = {(record.key.block, record.cell.id) for record in records}
         last = None
         while True:
-            spent = spent_cells([record for record in records if record.key.block < self.blocks])
+            spent = exhausted_cells([record for record in records if record.key.block < self.blocks])
             left = {(block, cell.id) for block, cell in self.trials if cell.id not in spent} - stored
             planned = len(self.trials)
             if left:
@@ -89,19 +89,13 @@ class Schedule:
         for group in groups(self.analysis.cells, counted):
             if any(self._lacks(own) for own in group.trials.values()):
                 wanted |= {
-                    cell.id for stack, cell in group.cells.items() if any(map(is_sound, group.trials[stack]))
+                    cell.id for stack, cell in group.cells.items() if any(map(is_usable, group.trials[stack]))
                 }
-        return frozenset(wanted) - spent_cells(counted)
+        return frozenset(wanted) - exhausted_cells(counted)
 
     def _lacks(self, own: Sequence[TrialRecord]) -> bool:
-        usable, invalid = sum(map(is_sound, own)), sum(map(is_invalid, own))
+        usable, invalid = sum(map(is_usable, own)), sum(map(is_invalid, own))
         return bool(usable and invalid) and usable + sum(map(is_failed, own)) < self.stopping.trials
-
-    def glance(self, records: Sequence[TrialRecord]) -> InterimResult | None:
-        """What is known so far, to be shown; plans nothing."""
-        if self.stopping.precision is None:
-            return None
-        return self.analysis.look(records, self.blocks)
 
     def _plan(self, until: int, wanted: frozenset[str]) -> None:
         if not wanted:

@@ -32,7 +32,7 @@ from fslab.errors import (
 from fslab.machine import tuning
 from fslab.plan import possible
 from fslab.plan.commands import slot_of
-from fslab.probes import Moment, Work
+from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, capability_checks, stack
 from fslab.storage.media import REGISTRY as MEDIA
@@ -137,17 +137,17 @@ def _measure(
     undo.enter_context(_emulated(cell, workspace, state))
     watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
-    watch.snapshot(Moment.BEFORE)
+    watch.snapshot(SnapshotMoment.BEFORE)
     limit_s, look = cell.time_limit_s, up.look
     done = workspace.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
-    watch.snapshot(Moment.END)
+    watch.snapshot(SnapshotMoment.END)
     output = tool_output.output(done, commands, left)
     state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
     reading = tool_output.reading(workload, parameters, done, output)
     up.flush()
-    watch.snapshot(Moment.SYNCED)
+    watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # what the last snapshot sees is all that the run caused
-    watch.snapshot(Moment.FLUSHED)
+    watch.snapshot(SnapshotMoment.FLUSHED)
     findings = watch.derive(_work(cell.cache, done, reading))
     state.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)

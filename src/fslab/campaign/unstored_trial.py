@@ -19,14 +19,14 @@ from fslab.system import paths, untrusted_files
 LIMIT_BYTES = 1 << 30
 
 
-def place(campaign_id: str) -> Path:
+def path_of(campaign_id: str) -> Path:
     """Where the trial of a campaign is kept."""
     return paths.state() / "unstored" / f"{campaign_id}.json"
 
 
 def keep(record: TrialRecord, error: StoreLostError) -> StoreLostError:
     """Keep the trial; the error, saying where it is. The error as it is where it cannot be kept."""
-    path = place(record.key.campaign)
+    path = path_of(record.key.campaign)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileNotFoundError):
@@ -38,9 +38,9 @@ def keep(record: TrialRecord, error: StoreLostError) -> StoreLostError:
     return StoreLostError(error.what, where=error.where, hint=hint)
 
 
-def take_up(campaign: Campaign, store: Store, note: Callable[[str], object]) -> None:
+def store_kept(campaign: Campaign, store: Store, note: Callable[[str], object]) -> None:
     """Store the trial that was kept, if there is one and it is of this campaign; a file that is none stays."""
-    path = place(campaign.id)
+    path = path_of(campaign.id)
     try:
         found = texts.json_of(untrusted_files.read(path, limit_bytes=LIMIT_BYTES))
         record = TrialRecord.model_validate(found)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fslab.campaign import tool_output
 from fslab.errors import ToolOutputError
 from fslab.probes import REGISTRY as PROBES
-from fslab.probes import Moment, Snapshot, Target, Work
+from fslab.probes import Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.storage.stack import Stack
 from fslab.tracing import Trace, figures, slow_operations
@@ -39,7 +39,7 @@ class Watch:
     traced: bool = False
     scratch: int | None = None
     log: str | None = None
-    taken: dict[str, dict[Moment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
+    taken: dict[str, dict[SnapshotMoment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
     failures: list[ProbeFailure] = field(default_factory=list)
     tracer: Tracer | None = None
     trace: Trace | None = None
@@ -58,10 +58,10 @@ class Watch:
             thorough=self.traced,
         )  # fmt: skip
 
-    def snapshot(self, moment: Moment) -> None:
+    def snapshot(self, moment: SnapshotMoment) -> None:
         """Read every source that is read at this moment."""
         target = self.target()
-        if self.traced and moment is Moment.BEFORE:
+        if self.traced and moment is SnapshotMoment.BEFORE:
             self.tracer = Tracer(devices=target.devices, volume=target.volume)
             self.tracer.start()
         for name, probe in PROBES:
@@ -71,7 +71,7 @@ class Watch:
                 except (OSError, ValueError) as error:
                     failure = ProbeFailure(probe=name, moment=moment.value, error=str(error))
                     self.failures.append(failure)
-        if self.tracer is not None and moment is Moment.FLUSHED:
+        if self.tracer is not None and moment is SnapshotMoment.FLUSHED:
             self.trace = self.tracer.stop()
 
     def derive(self, work: Work) -> Findings:

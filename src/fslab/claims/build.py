@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
-from fslab.claims.evaluate import Judge
-from fslab.claims.model import ClaimAnswer, Judged, PublishedTable, TableCell, TableLine
+from fslab.claims.evaluate import Evaluator
+from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
-from fslab.claims.published import PLAIN, Figures, Printed, is_variant
+from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
@@ -62,13 +62,13 @@ def judged(
     claims: Sequence[Claim],
     *,
     study: Scope,
-    printed: Figures | None,
+    printed: PublishedFigures | None,
     campaign: Scope | None = None,
-    judge: Judge | None = None,
-) -> tuple[Judged, ...]:
+    judge: Evaluator | None = None,
+) -> tuple[EvaluatedClaim, ...]:
     """Each claim by the printed figures (among the cells of the ``study``) and by trials (of the ``campaign``)."""
     return tuple(
-        Judged(
+        EvaluatedClaim(
             id=claim.id or "",
             says=claim.says,
             that=claim.that,
@@ -81,12 +81,12 @@ def judged(
     )
 
 
-def _published(claim: Claim, scope: Scope, printed: Figures) -> ClaimAnswer:
+def _published(claim: Claim, scope: Scope, printed: PublishedFigures) -> ClaimAnswer:
     parts, missing, meant = _meaning_of(claim, scope)
     return _with_scope(printed.answer(parts, missing, claim.tables), parts, meant, scope)
 
 
-def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> ClaimAnswer | None:
+def _measured(claim: Claim, scope: Scope | None, judge: Evaluator | None) -> ClaimAnswer | None:
     if scope is None or judge is None:
         return None
     parts, missing, meant = _meaning_of(claim, scope)
@@ -94,14 +94,18 @@ def _measured(claim: Claim, scope: Scope | None, judge: Judge | None) -> ClaimAn
 
 
 def tables(
-    figures: Figures, published: Published, judge: Judge | None, ours: Figures | None
+    figures: PublishedFigures, published: Published, judge: Evaluator | None, ours: PublishedFigures | None
 ) -> tuple[PublishedTable, ...]:
     """Each table of the publication as multiples of a reference; ``ours``: its figures among the campaign's cells."""
     return tuple(_table(name, figures, published.reference, judge, ours) for name in figures.tables)
 
 
 def _table(
-    name: str, figures: Figures, wanted: str | None, judge: Judge | None, ours: Figures | None
+    name: str,
+    figures: PublishedFigures,
+    wanted: str | None,
+    judge: Evaluator | None,
+    ours: PublishedFigures | None,
 ) -> PublishedTable:
     printed = [one for one in figures.printed if one.table == name]
     stacks = list(dict.fromkeys((one.filesystem, one.variant) for one in printed))
@@ -134,11 +138,11 @@ def _table(
 
 
 def _table_cell(
-    one: Printed | None,
-    base: Printed | None,
+    one: PublishedFigure | None,
+    base: PublishedFigure | None,
     over: CellFigure | None,
     under: CellFigure | None,
-    judge: Judge | None,
+    judge: Evaluator | None,
 ) -> TableCell:
     """One field: ``one`` ÷ ``base`` as printed, ``over`` ÷ ``under`` as measured."""
     ratio = one.value / base.value if one and base else None
@@ -156,7 +160,7 @@ def _table_cell(
     )
 
 
-def _beside(like: CellFigure, stack: tuple[str, str], judge: Judge) -> CellFigure | None:
+def _beside(like: CellFigure, stack: tuple[str, str], judge: Evaluator) -> CellFigure | None:
     """The same figure of another stack, which the publication does not print."""
     for records in judge.trials.by_cell.values():
         cell = records[0].cell
@@ -165,7 +169,7 @@ def _beside(like: CellFigure, stack: tuple[str, str], judge: Judge) -> CellFigur
     return None
 
 
-def _same(one: Printed, ours: Figures) -> CellFigure | None:
+def _same(one: PublishedFigure, ours: PublishedFigures) -> CellFigure | None:
     """The campaign's figure of a printed one."""
     key = (one.table, one.workload, one.filesystem, one.variant, one.label)
     for other in ours.printed:

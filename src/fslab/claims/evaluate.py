@@ -18,7 +18,7 @@ from fslab.claims.parts import Bounds, CellFigure, Part, Quotient, Spread
 from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words
 from fslab.stats import Reason
-from fslab.stats.compare import ComparisonMethod, RatioEstimate, no_ratio, unfit
+from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.goal import Goal, expected_needed
 from fslab.stats.interval import Interval
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
@@ -28,7 +28,7 @@ ERROR = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judge:
+class Evaluator:
     """How trials are judged: ``looks`` for a campaign that looks again and again, None for one that does not."""
 
     trials: Trials
@@ -37,7 +37,7 @@ class Judge:
     def answer(self, parts: Sequence[Part], missing: Sequence[str] = ()) -> ClaimAnswer:
         """What the trials say of a claim with these parts; ``missing``: what there are no cells for."""
         findings = tuple(self.finding(part, len(parts)) for part in parts)
-        verdict = together([finding.verdict for finding in findings], complete=not missing)
+        verdict = combined([finding.verdict for finding in findings], complete=not missing)
         words = answer_words(verdict, findings, missing, absent="not measured here")
         return ClaimAnswer(verdict=verdict, words=words, parts=len(parts), findings=findings)
 
@@ -89,7 +89,7 @@ class Judge:
     def _unfit(self, part: Part) -> str:
         """Which figure cannot be a part of a ratio."""
         for figure in part.figures:
-            if unfit([*self.trials.values(figure).values()], [1.0]) is not None:
+            if invalid_samples([*self.trials.values(figure).values()], [1.0]) is not None:
                 name, stack = figure.cell.workload.name, figure.cell.stack.name
                 return f"{figure.metric.name} of {name} on {stack} is not above 0 in some trials: no ratio"
         return "not all its values are positive"
@@ -99,7 +99,7 @@ class Judge:
         powers = [weight for _, weight in weights]
         if powers == [1.0, -1.0]:
             return self._compare(values[0], values[1], coverage)
-        problem = unfit([one for each in values for one in each.values()], [1.0])
+        problem = invalid_samples([one for each in values for one in each.values()], [1.0])
         if problem is not None:
             return no_ratio(len(values[0]), len(values[0]), problem, PAIRS_LEAST, coverage)
         blocks = sorted(set.intersection(*(set(each) for each in values)))
@@ -137,7 +137,7 @@ class Judge:
         )  # fmt: skip
 
 
-def together(verdicts: Sequence[ClaimVerdict], *, complete: bool = True) -> ClaimVerdict:
+def combined(verdicts: Sequence[ClaimVerdict], *, complete: bool = True) -> ClaimVerdict:
     """The verdict on a conjunction from those on its parts."""
     found = set(verdicts)
     for worst in (ClaimVerdict.CONTRADICTED, ClaimVerdict.UNDECIDED):
@@ -190,11 +190,11 @@ def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
 def _judged(part: Part, estimate: RatioEstimate, verdict: ClaimVerdict) -> PartFinding:
     """With a verdict that autocorrelated trials may have made: not of single figures, which are not widened."""
     alone = isinstance(part, Quotient) and len(part.weights) == 1
-    fragile = not alone and would_be_gone(part.bounds, estimate, verdict)
+    fragile = not alone and rests_on_independence(part.bounds, estimate, verdict)
     return _finding(part, estimate, verdict).model_copy(update={"rests_on_independence": fragile})
 
 
-def would_be_gone(bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict) -> bool:
+def rests_on_independence(bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict) -> bool:
     """Whether the interval that trials with an autocorrelation of 0.5 need would no longer say so."""
     wide = estimate.were_trials_alike
     if wide is None:

@@ -60,7 +60,7 @@ class ClaimAnswer(Frozen):
     left_out: tuple[str, ...] = ()
 
 
-class Judged(Frozen):
+class EvaluatedClaim(Frozen):
     """One claim and both answers; an answer is None where nobody asked for it."""
 
     id: str
@@ -110,7 +110,7 @@ class Verdicts(Frozen):
     source: str | None
     campaign: str | None = None
     conditions: str | None = None
-    claims: tuple[Judged, ...] = ()
+    claims: tuple[EvaluatedClaim, ...] = ()
     tables: tuple[PublishedTable, ...] = ()
 
     def counts(self, *, published: bool) -> dict[ClaimVerdict, int]:

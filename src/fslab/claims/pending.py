@@ -8,20 +8,20 @@ from fslab.analysis.interim import Question
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import parts_of
-from fslab.claims.evaluate import ERROR, Judge, from_edge
+from fslab.claims.evaluate import ERROR, Evaluator, from_edge
 from fslab.claims.model import ClaimVerdict, PartFinding
 from fslab.claims.parts import Part
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import TrialRecord
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 
 Asked = Callable[[Sequence[TrialRecord]], Iterator[Question]]
 
 
 def questions_of(
-    claims: Sequence[Claim], cells: Sequence[Cell], stopping: Stopping, memory_bytes: int | None
+    claims: Sequence[Claim], cells: Sequence[Cell], stopping: StoppingRule, memory_bytes: int | None
 ) -> Asked:
     """What is to be asked of the trials there are: every part of every claim, at each look.
 
@@ -33,7 +33,7 @@ def questions_of(
     known = [(claim, parts_of(claim, scope)[0]) for claim in claims]
 
     def ask(trials: Sequence[TrialRecord]) -> Iterator[Question]:
-        judge = Judge(trials=Trials(records=trials), looks=looks_of(stopping))
+        judge = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping))
         for claim, parts in known:
             findings = [judge.finding(part, len(parts)) for part in parts]
             over = any(
@@ -50,7 +50,7 @@ def _sure(finding: PartFinding) -> bool:
 
 
 def _question(
-    claim: Claim, part: Part, finding: PartFinding, judge: Judge, stopping: Stopping, *, over: bool
+    claim: Claim, part: Part, finding: PartFinding, judge: Evaluator, stopping: StoppingRule, *, over: bool
 ) -> Question:
     estimate = judge.estimate(part, 1 - ERROR)
     shifted = from_edge(part.bounds, estimate)

@@ -15,7 +15,7 @@ from math import log
 
 from fslab.cell import Cell
 from fslab.claims import figures
-from fslab.claims.evaluate import margin, together
+from fslab.claims.evaluate import combined, margin
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import CellFigure, Part, Quotient
 from fslab.claims.schema import Published
@@ -29,7 +29,7 @@ PLAIN = "defaults"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Printed:
+class PublishedFigure:
     """One printed figure: ``value`` in the unit of its metric here, ``cells`` that it is the figure of.
 
     ``metric`` is None, and ``cells`` are empty, where the study has nothing of the kind.
@@ -46,10 +46,10 @@ class Printed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
+class PublishedFigures:
     """All printed figures of a publication, in their order."""
 
-    printed: tuple[Printed, ...]
+    printed: tuple[PublishedFigure, ...]
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Figures:
             return ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="not printed", parts=len(parts))
         chosen = [table for table in self.tables if not tables or table in tables]
         findings = [finding for part in parts for finding in self._findings(part, chosen)]
-        verdict = together([finding.verdict for finding in findings], complete=not missing)
+        verdict = combined([finding.verdict for finding in findings], complete=not missing)
         words = answer_words(verdict, findings, missing, absent="not printed")
         if verdict is ClaimVerdict.CONTRADICTED:
             words += self._upheld(findings)
@@ -115,7 +115,7 @@ class Figures:
         return f"; holds in table {', '.join(held)}" if held and None not in against else ""
 
 
-def read_figures(text: str, name: str, published: Published, scope: Scope) -> Figures:
+def read_figures(text: str, name: str, published: Published, scope: Scope) -> PublishedFigures:
     """The figures of a CSV file; StudyError with its lines for what cannot be read."""
     reader = csv.DictReader(StringIO(text))
     if reader.fieldnames != COLUMNS:
@@ -128,10 +128,10 @@ def read_figures(text: str, name: str, published: Published, scope: Scope) -> Fi
             found.append(_printed(row, published, scope))
         except (ValueError, TypeError) as error:
             raise StudyError(f"cannot be read: {error}", where=f"{name}:{number}") from error
-    return Figures(printed=tuple(found))
+    return PublishedFigures(printed=tuple(found))
 
 
-def _printed(row: dict[str, str], published: Published, scope: Scope) -> Printed:
+def _printed(row: dict[str, str], published: Published, scope: Scope) -> PublishedFigure:
     workload = published.workloads.get(row["workload"], row["workload"])
     asked = published.metrics.get(row["metric"], row["metric"])
     cells = [
@@ -145,7 +145,7 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Printed
     value = figures.printed(float(row["value"]), row["unit"])
     if not value > 0:
         raise ValueError(f"'{row['value']}' is not more than 0")
-    return Printed(
+    return PublishedFigure(
         table=row["table"], workload=row["workload"], filesystem=row["filesystem"], variant=row["variant"],
         label=row["metric"], value=value, cells=tuple(cell for cell, _ in known),
         metric=known[0][1] if known else None,

@@ -14,7 +14,7 @@ from rich.text import Text
 from fslab.claims.model import (
     ClaimAnswer,
     ClaimVerdict,
-    Judged,
+    EvaluatedClaim,
     PublishedTable,
     TableCell,
     TableLine,
@@ -108,11 +108,11 @@ def show_tables(verdicts: Verdicts, console: Console) -> None:
         )
 
 
-def _is_open(claim: Judged) -> bool:
+def _is_open(claim: EvaluatedClaim) -> bool:
     return claim.measured is not None and claim.measured.verdict is ClaimVerdict.UNDECIDED
 
 
-def _claim(claim: Judged, console: Console, width: int) -> None:
+def _claim(claim: EvaluatedClaim, console: Console, width: int) -> None:
     console.print()
     lead = f"{claim.id:>3}  "
     _lines(console, lead + claim.says, width, " " * len(lead), "bold")

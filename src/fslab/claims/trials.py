@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
 from fslab.record import Severity, Status, TrialRecord
@@ -28,7 +28,7 @@ class Trials:
         found: dict[int, float] = {}
         for record in self.by_cell.get(figure.cell.id, []):
             value = record.metrics.get(figure.metric.name)
-            if is_sound(record) and value is not None and value.value is not None:
+            if is_usable(record) and value is not None and value.value is not None:
                 found[record.key.block] = value.value
         return found
 
@@ -38,7 +38,7 @@ class Trials:
         found: dict[str, None] = {}
         for record in self.records:
             kernel, machine = record.provenance.machine.get("kernel"), record.cell.stack.machine.type
-            if kernel and is_sound(record):
+            if kernel and is_usable(record):
                 found[f"{kernel}" if machine == HOST else f"{kernel} ({machine})"] = None
         return tuple(found)
 
@@ -54,7 +54,7 @@ class Trials:
             return f"not possible here: {reason}"
         if not records:
             return f"{name} on {stack} is not measured"
-        if any(is_sound(record) for record in records):
+        if any(is_usable(record) for record in records):
             return f"{figure.metric.name} of {name} on {stack} is unknown"
         return f"{name} on {stack} has no usable trial{_reason(records)}"
 

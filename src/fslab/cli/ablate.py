@@ -52,7 +52,7 @@ def make(
     """The campaign of the counterfactuals: both originals and the slower one with mechanisms off."""
     from fslab.campaign import campaign as campaigns
     from fslab.machine import facts
-    from fslab.stopping import Stopping
+    from fslab.stopping import StoppingRule
     from fslab.store.campaign import Campaign as Made
 
     for name in only:
@@ -71,7 +71,7 @@ def make(
         off={names: cell.id for names, cell in variants.items()},
         switches={name: str(switch) for name, switch in switches.items()},
     )  # fmt: skip
-    stopping = campaign.stopping if trials is None else Stopping(trials=trials)
+    stopping = campaign.stopping if trials is None else StoppingRule(trials=trials)
     return Made(
         id=campaigns.new_id(),
         study_id=f"{campaign.study_id}-why",
@@ -93,25 +93,25 @@ def make(
 def run(campaign: Campaign, store: Store) -> None:
     """Run it, with the same stopping rule as the original and each block interleaved; it can be resumed."""
     from fslab.campaign import preflight
-    from fslab.campaign.campaign import conduct
+    from fslab.campaign.campaign import run_campaign
     from fslab.cli import live
 
     preflight.check(campaign.id, campaign.cells, frozenset())
     store.create_campaign(campaign)
     with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
-        conduct(campaign, store, shown, budget_s=None)
+        run_campaign(campaign, store, shown, budget_s=None)
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
     """What the sound trials of an ablation say."""
     from fslab.analysis.pairs import looks_of
-    from fslab.analysis.usability import is_sound
+    from fslab.analysis.usability import is_usable
 
     plan = Ablation.model_validate(campaign.settings["ablation"])
     values: dict[str, dict[int, float]] = {}
     for trial in store.trials(campaign.id):
         figure = trial.metrics.get(plan.metric)
-        if is_sound(trial) and figure is not None and figure.value is not None:
+        if is_usable(trial) and figure is not None and figure.value is not None:
             values.setdefault(trial.cell.id, {})[trial.key.block] = figure.value
     blocks = min((len(each) for each in values.values()), default=0)
     looks = looks_of(campaign.stopping)

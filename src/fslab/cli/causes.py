@@ -19,7 +19,7 @@ SHORT = 2
 WIDEST = 110
 
 
-def seen_of(campaign: Campaign, store: Store) -> list[Evidence]:
+def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
     """Every cell of a campaign with what is known of it."""
     from fslab.explain import statements
 
@@ -48,7 +48,7 @@ def show_briefly(campaign: Campaign, store: Store) -> None:
     from fslab.report.fit import fitted, lines_of
 
     # One of each mechanism: the weightiest comes first.
-    notable = {each.mechanism: each for each in reversed(_notable(seen_of(campaign, store)))}
+    notable = {each.mechanism: each for each in reversed(_notable(evidence_of(campaign, store)))}
     found = sorted(notable.values(), key=lambda statement: -statement.weight)
     screen = console()
     width = min(screen.width, WIDEST)

@@ -11,9 +11,9 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from fslab.claims.evaluate import Judge
+    from fslab.claims.evaluate import Evaluator
     from fslab.claims.model import Verdicts
-    from fslab.claims.published import Figures
+    from fslab.claims.published import PublishedFigures
     from fslab.claims.scope import Scope
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
@@ -147,10 +147,10 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
     )
 
 
-def _here(campaign: Campaign, store: Store) -> tuple[Scope, Judge]:
+def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
     """The cells of a campaign, and what judges by its trials."""
     from fslab.analysis.pairs import looks_of
-    from fslab.claims.evaluate import Judge
+    from fslab.claims.evaluate import Evaluator
     from fslab.claims.scope import Scope
     from fslab.claims.trials import Trials
     from fslab.plan.possible import why_not
@@ -159,21 +159,21 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Judge]:
     facts: dict[str, Any] = {**campaign.machine, **(records[0].provenance.machine if records else {})}
     impossible = {cell.id: why for cell in campaign.cells if (why := why_not(cell))}
     scope = Scope(cells=campaign.cells, memory_bytes=facts.get("memory_bytes"))
-    return scope, Judge(
+    return scope, Evaluator(
         trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
     )
 
 
-def _figures(study: Study, name: str, scope: Scope) -> Figures | None:
+def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
     """The published figures; None for a study that says nothing of a publication."""
-    from fslab.claims.published import Figures, read_figures
+    from fslab.claims.published import PublishedFigures, read_figures
     from fslab.study import shipped
 
     if study.published is None:
         return None
     file = study.published.figures
     if file is None:
-        return Figures(printed=())
+        return PublishedFigures(printed=())
     beside = Path(name).parent / file
     ours = name in shipped.ids() or not beside.is_file()
     text = shipped.figures(file) if ours else _printed(beside)
@@ -195,10 +195,10 @@ def _printed(file: Path) -> str:
         raise UsageError("is not UTF-8 text", where=str(file)) from error
 
 
-def _conditions(campaign: Campaign, judge: Judge) -> str:
-    from fslab.analysis.usability import is_sound
+def _conditions(campaign: Campaign, judge: Evaluator) -> str:
+    from fslab.analysis.usability import is_usable
 
-    sound = sum(is_sound(record) for record in judge.trials.records)
+    sound = sum(is_usable(record) for record in judge.trials.records)
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
     return (
         f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "

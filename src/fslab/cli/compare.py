@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
-from fslab.errors import RegressionError, StoreError, UnlikeError, UnsureError, UsageError, nearest
+from fslab.errors import (
+    InconclusiveError,
+    NotComparableError,
+    RegressionError,
+    StoreError,
+    UsageError,
+    nearest,
+)
 
 if TYPE_CHECKING:
     from fslab.report.campaign_comparison import Results
@@ -268,7 +275,7 @@ def _refuse(found: CampaignComparison) -> None:
     if unlike := refused(found):
         groups = dict.fromkeys(each.group for each in unlike)
         allow = " ".join(f"--differing {group}" for group in groups)
-        raise UnlikeError(
+        raise NotComparableError(
             "measured under unlike conditions, not compared\n  " + "\n  ".join(difference_lines(unlike)),
             where=f"{found.a.name} and {found.b.name}", hint=f"if that is what you compare: {allow}; or --force",
         )  # fmt: skip
@@ -293,6 +300,6 @@ def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
             typer.echo(words, err=True)
         raise RegressionError(gate.failed_words(judged, limit))
     if judged.unsure and unsure:
-        raise UnsureError(words, hint=hint)
+        raise InconclusiveError(words, hint=hint)
     if judged.unsure:
         typer.echo(f"{words}\n  → {hint}", err=True)

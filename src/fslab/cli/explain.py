@@ -65,12 +65,12 @@ def explain(
         if "ablation" in found.settings and not trace:
             _show_ablation(found, opened, as_json=as_json)
             return
-        everything = _chosen(causes.seen_of(found, opened), workload, a, b)
+        everything = _chosen(causes.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
             consent.check([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
             _trace(found, everything, opened)
-            everything = _chosen(causes.seen_of(found, opened), workload, a, b)
+            everything = _chosen(causes.evidence_of(found, opened), workload, a, b)
         if ablate:
             _ablate(found, everything, opened, only or [], trials, as_json=as_json)
         elif as_json:

@@ -149,7 +149,7 @@ class _Machines(ExitStack):
         machine = choose.resolved(stack).machine
         if machine.type == "host":
             with workspace.opened(new_id(), frozenset()) as opened:
-                return feature_tests.examine(request, opened)
+                return feature_tests.run_tests(request, opened)
         return feature_tests.in_guest(request, machine, self._booted())
 
     def _booted(self) -> Guests:

@@ -55,7 +55,7 @@ class LiveView(Quiet):
     ) -> None:
         self.screen.stop()
 
-    def campaign_begins(
+    def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
     ) -> None:
         """Set the matrix up."""
@@ -64,7 +64,7 @@ class LiveView(Quiet):
         self.matrix = Matrix(cells=campaign.cells, stopping=campaign.stopping)
         self.matrix.fill(stored)
 
-    def trial_begins(self, cell: Cell, block: int) -> None:
+    def trial_started(self, cell: Cell, block: int) -> None:
         """Mark the cell."""
         self.current = f"{cell.workload.name} on {cell.stack.name}, trial {block + 1}"
         if self.matrix is not None:
@@ -94,7 +94,7 @@ class LiveView(Quiet):
         """Below the bar."""
         self.waiting = waiting(whom, waited_s)
 
-    def goes_on(self, waited_s: float) -> None:
+    def turn_begins(self, waited_s: float) -> None:
         """The time that was waited is none of the campaign's."""
         self.waiting = ""
         self.begun += waited_s

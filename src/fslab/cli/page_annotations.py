@@ -50,7 +50,7 @@ def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
     from fslab.explain.statements import all_statements
     from fslab.report.page.model import PageStatement
 
-    found = all_statements(causes.seen_of(campaign, store))
+    found = all_statements(causes.evidence_of(campaign, store))
     for each in sorted(found, key=lambda statement: -statement.weight):
         yield PageStatement(
             says=each.text,

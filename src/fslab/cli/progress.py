@@ -91,12 +91,12 @@ class Quiet:
     ) -> None:
         pass
 
-    def campaign_begins(
+    def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
     ) -> None:
         """Nothing."""
 
-    def trial_begins(self, cell: Cell, block: int) -> None:
+    def trial_started(self, cell: Cell, block: int) -> None:
         """Nothing."""
 
     def trial_ended(self, record: TrialRecord) -> None:
@@ -111,7 +111,7 @@ class Quiet:
     def waits(self, whom: str, waited_s: float) -> None:
         """Nothing."""
 
-    def goes_on(self, waited_s: float) -> None:
+    def turn_begins(self, waited_s: float) -> None:
         """Nothing."""
 
     def note(self, text: str) -> None:
@@ -126,7 +126,7 @@ class Lines(Quiet):
         self.done = self.total = self.blocks = 0
         self.told_after_s = 0.0
 
-    def campaign_begins(
+    def campaign_started(
         self,
         campaign: Campaign,
         *,
@@ -169,7 +169,7 @@ class Lines(Quiet):
             self.told_after_s = waited_s + WAITING_TOLD_S
             self.note(waiting(whom, waited_s))
 
-    def goes_on(self, waited_s: float) -> None:  # noqa: ARG002
+    def turn_begins(self, waited_s: float) -> None:  # noqa: ARG002
         """Nothing; the next wait is told of when it takes long."""
         self.told_after_s = WAITING_TOLD_S
 

@@ -138,7 +138,7 @@ def html_of(page: Page) -> str:
 def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
     """Write the report of a run and say where; a disk that is full now takes nothing from what was measured."""
     try:
-        file = written(campaign, store, wanted)
+        file = write_report(campaign, store, wanted)
     except UsageError as error:
         typer.echo(f"no report: {error}", err=True)
         return
@@ -146,7 +146,7 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
         typer.echo(f"report: {file}")
 
 
-def written(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
+def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
     """The page of one campaign in a file, ``wanted`` or one of its own among the user's data."""
     from fslab.system import paths
 
@@ -161,8 +161,8 @@ def write_figures(page: Page, directory: Path) -> None:
     from fslab.report.figures import files
     from fslab.report.page import assemble
 
-    written = files.write(assemble.figures(page), directory)
-    typer.echo(f"{len(written)} figures in {directory}", err=True)
+    write_report = files.write(assemble.figures(page), directory)
+    typer.echo(f"{len(write_report)} figures in {directory}", err=True)
 
 
 def _tables(campaigns: list[Campaign], store: Store, form: FigureFormat) -> str:

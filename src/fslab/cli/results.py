@@ -49,12 +49,12 @@ def results(
             _show_campaigns(opened, as_json=as_json)
         elif as_json:
             document = as_document(opened.campaign(campaign), opened, baseline)
-            said = causes.as_document(causes.seen_of(opened.campaign(campaign), opened)) if why else None
+            said = causes.as_document(causes.evidence_of(opened.campaign(campaign), opened)) if why else None
             print_json(document if said is None else {**document, "why": said})
         else:
             show(opened.campaign(campaign), opened, baseline, notes=notes, everything=everything)
             if why:
-                causes.show(causes.seen_of(opened.campaign(campaign), opened))
+                causes.show(causes.evidence_of(opened.campaign(campaign), opened))
 
 
 def show(

@@ -188,7 +188,7 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
 
     document = results.as_document(campaign, store)
     if as_json:
-        print_json({**document, "why": causes.as_document(causes.seen_of(campaign, store))})
+        print_json({**document, "why": causes.as_document(causes.evidence_of(campaign, store))})
     else:
         results.show(campaign, store)
         causes.show_briefly(campaign, store)
@@ -347,11 +347,11 @@ def _extended(store: Store, wanted: str | None, trials: int | None, max_trials: 
 def _conduct(
     campaign: Campaign, store: Store, shown: Quiet, *, limit_s: float | None, wipe: frozenset[str], new: bool
 ) -> None:
-    from fslab.campaign.campaign import conduct
+    from fslab.campaign.campaign import run_campaign
 
     try:
         with shown:
-            conduct(campaign, store, shown, budget_s=limit_s, wipe=wipe)
+            run_campaign(campaign, store, shown, budget_s=limit_s, wipe=wipe)
     except (BusyError, UnsafeError):
         if new and not store.count(campaign.id):  # somebody took the device after it was checked
             store.delete_campaign(campaign.id)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.explain.statement import EvidenceFigure
 from fslab.record import TrialRecord
@@ -82,7 +82,7 @@ class Evidence:
         return found.model_copy(update={"evidence": f"{found.evidence}, of the whole disk", "shared": True})
 
     def _figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
-        found = [trial.probes.get(name) for trial in self.trials if is_sound(trial)]
+        found = [trial.probes.get(name) for trial in self.trials if is_usable(trial)]
         values = [each.value for each in found if each is not None and each.value is not None]
         if not values or len(values) < len(found):
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fslab.analysis.groups import groups
 from fslab.analysis.labels import stack_lines
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
@@ -24,7 +24,7 @@ def evidence_of(
     return [
         Evidence(
             cell=cell, workload=group.label, stack=names[stack], traced=newest.get(cell.id),
-            trials=[trial for trial in group.trials[stack] if is_sound(trial)],
+            trials=[trial for trial in group.trials[stack] if is_usable(trial)],
         )
         for group in groups(cells, trials)
         for stack, cell in group.cells.items()

@@ -52,7 +52,7 @@ def canonical(fact: Fact, facts: Mapping[str, Any]) -> Any:
     return None if value is None else fact.canonical(value)
 
 
-def unlike(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
+def identity_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
     """The facts that must not differ between trials of one campaign and do, each as ``name: then → now``."""
     found = []
     for name in IDENTITY:

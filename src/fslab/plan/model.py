@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fslab.cell import Cell, Frozen
 from fslab.scaling import Scaled
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 
 
 class Stage(StrEnum):
@@ -66,7 +66,7 @@ class Plan(Frozen):
     devices: tuple[str, ...] = ()
     space: dict[str, int] = Field(default_factory=dict)
     wipes: tuple[str, ...] = ()
-    stopping: Stopping
+    stopping: StoppingRule
     expected_s: float
     expected_most_s: float | None = None
     budget_s: float | None = None

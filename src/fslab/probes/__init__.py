@@ -17,7 +17,7 @@ from fslab.registry import Registry
 from fslab.system.proc import Usage
 
 
-class Moment(StrEnum):
+class SnapshotMoment(StrEnum):
     """When a snapshot is taken.
 
     ``before``: the stack is up, prepared, and all dirty data has been flushed. ``end``: the tool just
@@ -79,7 +79,7 @@ class Probe(ABC):
 
     name: str
     summary: ClassVar[str]
-    moments: ClassVar[tuple[Moment, ...]]
+    moments: ClassVar[tuple[SnapshotMoment, ...]]
 
     @abstractmethod
     def snapshot(self, target: Target) -> Snapshot:
@@ -90,7 +90,7 @@ class Probe(ABC):
         """
 
     @abstractmethod
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
         """What the difference between the snapshots means. Pure."""
 
 

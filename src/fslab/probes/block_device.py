@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -33,13 +33,17 @@ class BlockDevice(Probe):
     """
 
     summary = "bytes, requests and flushes at the block device; write and read amplification"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END, Moment.FLUSHED)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
+        SnapshotMoment.BEFORE,
+        SnapshotMoment.END,
+        SnapshotMoment.FLUSHED,
+    )
 
     def snapshot(self, target: Target) -> Snapshot:
         """Counters by device; ValueError where the kernel was told not to count."""
         return {name: _counters(target.sys / "class/block" / name) for name in target.devices}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
         """Differences and amplification."""
         before, end, flushed = (taken[moment] for moment in self.moments)
         if not before:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -23,7 +23,11 @@ class BtrfsCounters(Probe):
     collect: a matter of small volumes. ``btrfs_metadata_copies`` is 2 for DUP."""
 
     summary = "btrfs: commits, metadata space, reservations and copies"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END, Moment.SYNCED)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
+        SnapshotMoment.BEFORE,
+        SnapshotMoment.END,
+        SnapshotMoment.SYNCED,
+    )
 
     def snapshot(self, target: Target) -> Snapshot:
         """Counters and space of the file system on these devices; nothing where it is none of btrfs."""
@@ -36,7 +40,7 @@ class BtrfsCounters(Probe):
             found[name] = int((own / "allocation/metadata" / name).read_text())
         return found
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Commits until all was synced; space as it was when the tool ended."""
         before, end, synced = (taken[moment] for moment in self.moments)
         if not before or not end or not synced:

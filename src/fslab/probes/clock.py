@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -25,7 +25,7 @@ class Clock(Probe):
     the wall clock ran ahead of what passed, suspend included."""
 
     summary = "wall clock against monotonic clock, suspend, clock source"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Three clocks in nanoseconds; the name of the clock source, None where the kernel does not say."""
@@ -35,7 +35,7 @@ class Clock(Probe):
             "source": source.read_text().strip() if source.exists() else None,
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Seconds between the snapshots, by which the clocks went apart."""
         before, end = (taken[moment] for moment in self.moments)
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}

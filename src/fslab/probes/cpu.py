@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -25,7 +25,7 @@ class Cpu(Probe):
     """
 
     summary = "CPU of the whole machine: user, system, iowait, interrupts, stolen"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Ticks by state since the machine started, and the number of CPUs."""
@@ -34,7 +34,7 @@ class Cpu(Probe):
         cpus = sum(line.startswith("cpu") for line in lines) - 1
         return {**dict(zip(FIELDS, ticks, strict=False)), "cpus": cpus}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
         """Shares of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         # A state may go back a little (iowait is known for it): that is no time at all.

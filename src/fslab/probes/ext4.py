@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -22,7 +22,7 @@ class Ext4Counters(Probe):
     """``session_write_kbytes`` is left out: it is the block device's own count again."""
 
     summary = "ext4: fast commits, delayed allocation"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Counters of this mount; nothing where it is none of ext4."""
@@ -36,7 +36,7 @@ class Ext4Counters(Probe):
             found |= {f"fast_{name}": int(number) for number, name in _FAST.findall(info.read_text())}
         return found
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Growth between the snapshots; of delayed allocation what there was at the end."""
         before, end = (taken[moment] for moment in self.moments)
         if not before or not end:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -36,7 +36,7 @@ class Extents(Probe):
     that takes longer than half a millisecond is left off and unknown; ``file_extents_at_least`` is how far it came."""
 
     summary = "extents and discontinuities of the workload's files (FIEMAP)"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.SYNCED)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Extents and pieces, summed; nothing without large files or where the file system does not tell."""
@@ -54,7 +54,7 @@ class Extents(Probe):
             whole = whole and complete
         return {"files": len(files), "extents": extents, "pieces": pieces, "whole": whole} if files else {}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """As they were, and as they are; of files that are new nothing was there before."""
         before, after = (taken[moment] for moment in self.moments)
         if not after:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -35,7 +35,7 @@ class ForeignCpu(Probe):
     the trial, and whatever else the machine's kernel does meanwhile."""
 
     summary = "CPU time of programs that have nothing to do with the trial"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """The stat lines of all processes but our own, unread: that takes no time from the run."""
@@ -46,7 +46,7 @@ class ForeignCpu(Probe):
             "cpus": os.cpu_count() or 1,
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Percent of all CPUs, and the names of the heaviest."""
         before, end = (taken[moment] for moment in self.moments)
         first, last = _programs(before["lines"]), _programs(end["lines"])

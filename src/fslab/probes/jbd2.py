@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -29,7 +29,7 @@ class Jbd2(Probe):
     off by half a unit per commit at most, ``journal_bytes_error``."""
 
     summary = "ext4's journal: commits, bytes, commit time"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.SYNCED)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Averages by name and the block size; nothing where there is no journal of this kind."""
@@ -41,7 +41,7 @@ class Jbd2(Probe):
         numbers = {name: int(match[1]) for name, match in found.items() if match}
         return {**numbers, "block_bytes": os.statvfs(target.directory).f_bsize}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Sums between the snapshots."""
         before, after = (_sums(taken[moment]) for moment in self.moments)
         if not before or not after:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 
 _RECORD = re.compile(r"^\d+,(\d+),\d+,[^;]*;(.*)$")
 _RECORD_BYTES = 8192  # longest record: PRINTKRB_RECORD_MAX is 1024 before 6.5, PRINTK_MESSAGE_MAX 2048 since
@@ -26,7 +26,7 @@ class KernelLog(Probe):
     thousands of lines."""
 
     summary = "what the kernel logged meanwhile"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.FLUSHED)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.FLUSHED)
     source: ClassVar[Path] = Path("/dev/kmsg")
     _descriptor: int | None = None
 
@@ -44,7 +44,7 @@ class KernelLog(Probe):
             weakref.finalize(self, os.close, self._descriptor)
         return {"log": b"".join(_chunks(self._descriptor))}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """The texts of new records; no text at all is not the same as a log that may not be read."""
         before, after = (taken[moment]["log"] for moment in self.moments)
         if before is None or after is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.system import sysfs
 from fslab.units import Unit
@@ -18,7 +18,7 @@ class LoopDevice(Probe):
     """``loop_direct`` is 1 if every loop device did direct I/O, 0 if one did not; other devices have no such figure."""
 
     summary = "direct I/O of loop devices"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.END,)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.END,)
 
     def snapshot(self, target: Target) -> Snapshot:
         """By device; only loop devices have the file."""
@@ -27,9 +27,9 @@ class LoopDevice(Probe):
         }
         return {name: direct for name, direct in found.items() if direct is not None}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """One figure for all of them."""
-        found = taken[Moment.END]
+        found = taken[SnapshotMoment.END]
         if not found:
             return ProbeFinding(values={})
         return ProbeFinding(values={"loop_direct": Value(value=min(found.values()), unit=Unit.COUNT)})

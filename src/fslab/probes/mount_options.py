@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.system import mounts
 
 
@@ -17,7 +17,7 @@ class MountOptions(Probe):
     file systems what they show is what there is."""
 
     summary = "mount options in effect"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE,)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE,)
 
     def snapshot(self, target: Target) -> Snapshot:
         """All options, as the kernel spells them."""
@@ -26,6 +26,8 @@ class MountOptions(Probe):
         listed = own.read_text().split() if target.volume and own.is_file() else []
         return {"options": [*dict.fromkeys((*shown, *listed))]}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """One text for each option."""
-        return ProbeFinding(values={}, texts={"mount_options": tuple(taken[Moment.BEFORE]["options"])})
+        return ProbeFinding(
+            values={}, texts={"mount_options": tuple(taken[SnapshotMoment.BEFORE]["options"])}
+        )

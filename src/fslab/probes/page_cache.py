@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
 from fslab.system import detached
 from fslab.units import Unit
@@ -24,7 +24,7 @@ class PageCacheCounters(Probe):
     only root can read it: for other users there are no figures."""
 
     summary = "pages that this file system dirtied and wrote back"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Kilobytes since the mount; nothing without root or debugfs."""
@@ -34,7 +34,7 @@ class PageCacheCounters(Probe):
             return {}
         return {name: int(number) for name, number in found}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Bytes between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         if not before or not end:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -22,7 +22,7 @@ class Pressure(Probe):
     "some": at least one task waited; "full": all that were not idle did (of ``cpu`` that says nothing)."""
 
     summary = "share of the time in which tasks waited for CPU, I/O and memory"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Totals by resource and kind. A kernel with CONFIG_PSI_DEFAULT_DISABLED has files that open but cannot
@@ -37,7 +37,7 @@ class Pressure(Probe):
                 totals[f"{resource}_{kind}"] = int(figures.rpartition("total=")[2])
         return totals
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Percent of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         window_us = end["now_us"] - before["now_us"]

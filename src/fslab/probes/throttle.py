@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -21,7 +21,7 @@ class Throttle(Probe):
     """Events of all cores, and of the package that was throttled most: each of its CPUs tells of the same ones."""
 
     summary = "how often the CPU throttled itself"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Events by CPU since the machine started; nothing where the processor does not count them."""
@@ -35,7 +35,7 @@ class Throttle(Probe):
             if (file := Path(cpu, "thermal_throttle", counter)).is_file()
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """New events."""
         before, end = (taken[moment] for moment in self.moments)
         new = {name: end[name] - count for name, count in before.items() if name in end}

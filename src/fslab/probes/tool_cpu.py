@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -18,13 +18,13 @@ class ToolCpu(Probe):
     in ``machine_cpu_*``."""
 
     summary = "CPU time and peak memory of the tool"
-    moments: ClassVar[tuple[Moment, ...]] = ()
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = ()
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
         """Nothing: the runner already has what is needed."""
         return {}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Seconds, bytes and context switches."""
         usage = work.usage
         return ProbeFinding(

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -23,7 +23,7 @@ class Vmstat(Probe):
     /proc/sys/vm/drop_caches: one during a run is somebody else's."""
 
     summary = "pages dirtied and written back, bytes of all block devices, major faults"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.END)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """The counters that this kernel has, and the size of its pages."""
@@ -31,7 +31,7 @@ class Vmstat(Probe):
         known = {name: int(number) for name, number in pairs if name in COUNTERS}
         return {**known, "page_bytes": os.sysconf("SC_PAGE_SIZE")}
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Bytes and faults between the snapshots; None where the kernel lacks a counter."""
         before, end = (taken[moment] for moment in self.moments)
         page_bytes = end["page_bytes"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fslab.probes import Moment, Probe, ProbeFinding, Snapshot, Target, Work
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
 from fslab.units import Unit
 
@@ -34,7 +34,7 @@ class XfsCounters(Probe):
     """``xfs_log_bytes`` is what the log wrote, exactly; ``xfs_log_no_buffer`` how often all log buffers were full."""
 
     summary = "XFS: log writes and bytes, log buffers, allocations"
-    moments: ClassVar[tuple[Moment, ...]] = (Moment.BEFORE, Moment.SYNCED)
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Counters of this mount; nothing where it is none of XFS."""
@@ -48,7 +48,7 @@ class XfsCounters(Probe):
             if len(lines.get(line, ())) > position
         }
 
-    def derive(self, taken: Mapping[Moment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Growth between the snapshots."""
         before, after = (taken[moment] for moment in self.moments)
         if not before or not after:

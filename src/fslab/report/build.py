@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
-from fslab.analysis.usability import in_doubt, is_failed, is_impossible, is_invalid, is_sound, remarkable
+from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
@@ -156,8 +156,8 @@ class _Means:
 
 def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:
     trials = group.trials.get(stack.id, [])
-    odd = remarkable(trials)
-    sound = [trial for trial in trials if is_sound(trial)] if odd else trials
+    odd = notable(trials)
+    sound = [trial for trial in trials if is_usable(trial)] if odd else trials
     figures = [trial.metrics.get(metric.name) for trial in sound]
     values = [figure.value for figure in figures if figure is not None and figure.value is not None]
     interval = median_interval(values, coverage=MEDIAN_COVERAGE).interval
@@ -168,7 +168,7 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
         interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
         spread=half_range(values),
         n_sound=len(sound),
-        n_doubt=sum(map(in_doubt, odd)),
+        n_doubt=sum(map(has_warnings, odd)),
         n_unknown=len(sound) - len(values),
         n_invalid=sum(map(is_invalid, odd)),
         n_failed=sum(map(is_failed, odd)),
@@ -193,13 +193,13 @@ def _baseline(wanted: str | None, stacks: Sequence[StackColumn]) -> str | None:
 
 def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
     least, most = campaign.planned(_impossible(trials))
-    odd = remarkable(trials)
+    odd = notable(trials)
     return Counts(
         planned=least,
         planned_most=most,
         stored=len(trials),
-        sound=len(trials) - len(odd) + sum(map(is_sound, odd)),
-        doubt=sum(map(in_doubt, odd)),
+        sound=len(trials) - len(odd) + sum(map(is_usable, odd)),
+        doubt=sum(map(has_warnings, odd)),
         invalid=sum(map(is_invalid, odd)),
         failed=sum(map(is_failed, odd)),
         impossible=sum(map(is_impossible, odd)),

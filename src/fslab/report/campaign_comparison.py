@@ -14,7 +14,7 @@ from typing import Any
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.analysis.interim import COVERAGE
 from fslab.analysis.pairs import looks_of
-from fslab.analysis.usability import in_doubt, is_failed, is_sound
+from fslab.analysis.usability import has_warnings, is_failed, is_usable
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
@@ -195,8 +195,8 @@ def _side(results: Results) -> Side:
         study=results.study,
         begun=min((trial.started for trial in results.trials), default=None),
         trials=len(results.trials),
-        sound=sum(map(is_sound, results.trials)),
-        doubt=sum(map(in_doubt, results.trials)),
+        sound=sum(map(is_usable, results.trials)),
+        doubt=sum(map(has_warnings, results.trials)),
         kernels=_distinct(told, "kernel"),
         machines=_distinct(told, "hostname"),
         sequential=results.looks is not None,
@@ -235,15 +235,15 @@ def _circumstances(results: Results, matched: Matched, by: By, side: int) -> Cir
     for trial in trials if by is not By.WORKLOAD else ():
         devices.setdefault(kept[trial.cell.id], []).append(trial.provenance.device)
     return Circumstances(
-        machine=each_once([trial.provenance.machine for trial in trials]) or [results.machine or {}],
+        machine=without_repeats([trial.provenance.machine for trial in trials]) or [results.machine or {}],
         tuning=cells[0].tuning if cells else {},
-        tools=each_once([trial.provenance.tools for trial in trials]),
-        devices={name: each_once(each) for name, each in devices.items()},
+        tools=without_repeats([trial.provenance.tools for trial in trials]),
+        devices={name: without_repeats(each) for name, each in devices.items()},
         media=frozenset(cell.stack.medium.type for cell in cells),
     )
 
 
-def each_once(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_repeats(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without the repetitions of trial after trial, whose comparison would take long, and without empty ones."""
     return list({json.dumps(each, sort_keys=True, default=str): each for each in dicts if each}.values())
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.cell import Cell, WorkloadSpec
 from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord
@@ -47,7 +47,7 @@ def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[in
     """The known values of a cell's sound trials by block; a probe's value where no metric is called that."""
     found: dict[int, float] = {}
     for trial in trials:
-        if trial.cell.id == cell.id and is_sound(trial):
+        if trial.cell.id == cell.id and is_usable(trial):
             figure = trial.metrics.get(metric) or trial.probes.get(metric)
             if figure is not None and figure.value is not None:
                 found[trial.key.block] = figure.value

@@ -64,7 +64,7 @@ class Standing(Frozen):
     needed: int = 0
 
 
-class Important(Frozen):
+class ConclusionWarning(Frozen):
     """A warning that matters to the conclusion, and what to do about it."""
 
     what: str
@@ -76,7 +76,7 @@ class Conclusion(Frozen):
 
     sentence: str
     standings: tuple[Standing, ...]
-    warnings: tuple[Important, ...]
+    warnings: tuple[ConclusionWarning, ...]
     more: int = 0
 
 
@@ -239,14 +239,14 @@ def _pairs(report: Report, known: Sequence[Standing]) -> Iterator[tuple[Row, Sta
             yield row, by_key[row.workload, row.metric]
 
 
-def _of_campaign(report: Report) -> list[Important]:
+def _of_campaign(report: Report) -> list[ConclusionWarning]:
     found = []
     counts = report.counts
     if report.status is not CampaignStatus.FINISHED:
         state = report.status.value.replace("_", " ")
         missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
         found.append(
-            Important(
+            ConclusionWarning(
                 what=f"{state}: {counts.stored}{missing} trials stored",
                 hint=f"fslab run --resume {report.campaign}",
             )
@@ -254,7 +254,7 @@ def _of_campaign(report: Report) -> list[Important]:
     if report.extended_from:
         was = ", ".join(map(str, report.extended_from))
         found.append(
-            Important(
+            ConclusionWarning(
                 what=f"trials were added (first {was} each): 95 % intervals hold for a number fixed beforehand",
                 hint="--precision accounts for repeated looks",
             )
@@ -262,15 +262,15 @@ def _of_campaign(report: Report) -> list[Important]:
     return [*found, *_uncorrected(report), *_independence(report)]
 
 
-def _independence(report: Report) -> list[Important]:
+def _independence(report: Report) -> list[ConclusionWarning]:
     sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
     fragile = sum(item.rests_on_independence for item in sure)
     what = f"{fragile} of {len(sure)} differences hold only if trials are independent"
     hint = f"{INDEPENDENCE_LEAST} blocks can tell: --trials {INDEPENDENCE_LEAST}"
-    return [Important(what=what, hint=hint)] if fragile else []
+    return [ConclusionWarning(what=what, hint=hint)] if fragile else []
 
 
-def _uncorrected(report: Report) -> list[Important]:
+def _uncorrected(report: Report) -> list[ConclusionWarning]:
     """How many differences from the best may be chance among all comparisons of their row."""
     differing = [
         item for row in report.rows for item in row.comparisons if item.verdict is ComparisonVerdict.DIFFERS
@@ -279,7 +279,7 @@ def _uncorrected(report: Report) -> list[Important]:
     if not unsure:
         return []
     what = f"{unsure} of {len(differing)} differences are not significant after Holm correction"
-    return [Important(what=what, hint="more trials can decide them")]
+    return [ConclusionWarning(what=what, hint="more trials can decide them")]
 
 
 def _weightiest(report: Report) -> list[Note]:
@@ -288,13 +288,13 @@ def _weightiest(report: Report) -> list[Note]:
     return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
 
 
-def _important(note: Note, stored: int) -> Important:
+def _important(note: Note, stored: int) -> ConclusionWarning:
     kind = note.kind.replace(":", ", ").replace("_", " ")
     text = note.summary or f"{kind}: {' '.join(note.message.split())}"
     count = note.trials
     where = f" ({count} of {stored} trials{_where(note)})" if count else ""
     state = "invalid: " if note.severity == "invalid" and note.kind != "invalid" else ""
-    return Important(what=f"{state}{text}{where}", hint=note.hint)
+    return ConclusionWarning(what=f"{state}{text}{where}", hint=note.hint)
 
 
 def _where(note: Note) -> str:

@@ -14,7 +14,7 @@ from fslab.cell import Cell
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances
 from fslab.record import Metric, TrialRecord
-from fslab.report.campaign_comparison import change_of, each_once, figures_of, metrics_for
+from fslab.report.campaign_comparison import change_of, figures_of, metrics_for, without_repeats
 from fslab.report.campaign_comparison_lines import change_words, values_of
 from fslab.report.campaign_comparison_model import FactChange
 from fslab.report.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
@@ -188,9 +188,9 @@ def _circumstances(campaign: Campaign, trials: Sequence[TrialRecord]) -> Circums
     for trial in trials:
         devices.setdefault(_content(trial.cell), []).append(trial.provenance.device)
     return Circumstances(
-        machine=each_once([trial.provenance.machine for trial in trials]) or [campaign.machine],
+        machine=without_repeats([trial.provenance.machine for trial in trials]) or [campaign.machine],
         tuning=campaign.cells[0].tuning if campaign.cells else {},
-        tools=each_once([trial.provenance.tools for trial in trials]),
-        devices={name: each_once(each) for name, each in devices.items()},
+        tools=without_repeats([trial.provenance.tools for trial in trials]),
+        devices={name: without_repeats(each) for name, each in devices.items()},
         media=frozenset(cell.stack.medium.type for cell in campaign.cells),
     )

@@ -20,7 +20,7 @@ from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.report.words import ratio_text
 from fslab.stats.interval import half_range, median
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 from fslab.units import Direction, format_value
 
 FEWEST_ROWS = 3
@@ -33,7 +33,7 @@ class Matrix:
     """What is known so far of every cell; ``stopping``: how often cells are repeated."""
 
     cells: Sequence[Cell]
-    stopping: Stopping
+    stopping: StoppingRule
     records: dict[str, list[TrialRecord]] = field(default_factory=dict)
     running: str | None = None
     ahead: dict[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from fslab.analysis.usability import is_failed, is_invalid
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.model import Note, NotePlace
 from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
-from fslab.validity.campaign import Found
+from fslab.validity.campaign import CampaignFinding
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
 
 _SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
@@ -38,11 +38,11 @@ class _Entry:
 class NoteBook:
     """The notes of one report, numbered in the order in which they first come up."""
 
-    def __init__(self, labels: Mapping[str, str], found: Sequence[Found] = ()) -> None:
+    def __init__(self, labels: Mapping[str, str], found: Sequence[CampaignFinding] = ()) -> None:
         """``labels`` maps stack ids to what they are called; ``found`` is what all trials together show."""
         self._labels = labels
         self._found = found
-        self._series: dict[tuple[str, str, str], list[Found]] = {}
+        self._series: dict[tuple[str, str, str], list[CampaignFinding]] = {}
         for each in found:
             if each.series is not None:
                 place = (each.series.workload, each.series.stack, each.series.metric)

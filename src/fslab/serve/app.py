@@ -62,7 +62,7 @@ class Pages:
             raise UsageError(f"tick two campaigns to compare, or up to {MOST_COMPARED}")
         return HTMLResponse(self._page(names))
 
-    def news(self, request: Request) -> Response:
+    def events(self, request: Request) -> Response:
         """Server-sent events of a campaign."""
         campaign = request.path_params["campaign"]
         state_of(
@@ -105,7 +105,7 @@ def application(
             Route("/", pages.listing),
             Route("/compare", pages.compare),
             Route("/campaign/{campaign}", pages.campaign),
-            Route("/campaign/{campaign}/events", pages.news),
+            Route("/campaign/{campaign}/events", pages.events),
         ],
         middleware=[Middleware(Bounded), Middleware(Guard)],
         exception_handlers={FslabError: _failed},

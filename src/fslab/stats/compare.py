@@ -95,7 +95,7 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
     Statistical Methods*, 2nd ed. 1999, sections 4.1–4.3.
     """
     needed = pairs_needed(coverage)
-    reason = unfit(a, b)
+    reason = invalid_samples(a, b)
     if reason is not None:
         return no_ratio(len(a), len(b), reason, needed, coverage)
     quotients = sorted(x / y for x in a for y in b)
@@ -183,7 +183,7 @@ def _geometric_median(ordered: Sequence[float]) -> float:
     return sqrt(ordered[middle - 1]) * sqrt(ordered[middle])
 
 
-def unfit(a: Sequence[float], b: Sequence[float]) -> Reason | None:
+def invalid_samples(a: Sequence[float], b: Sequence[float]) -> Reason | None:
     """Why these values have no ratio, if they have none."""
     if not a or not b:
         return Reason.NO_SAMPLES

@@ -1,4 +1,4 @@
-"""What a comparison has come to, and which cells still need trials for what is wanted.
+"""What a comparison has come to, and about how many more trials it needs.
 
 Pure functions; they must not know what the numbers mean, nor run anything.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, log, log1p, sqrt
+from math import log, log1p, sqrt
 from typing import Generic, TypeVar, assert_never
 
 from fslab.stats import Reason
@@ -86,26 +86,6 @@ def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -
         _hopeless(item.estimate) or _reached(item.estimate, holds, goal, precision)
         for item, holds in zip(family, holding, strict=True)
     ]
-
-
-def cells_needing(
-    families: Sequence[Sequence[Compared[Name]]], *, goal: Goal, precision: float
-) -> tuple[Name, ...]:
-    """The cells that need more trials: those of undecided comparisons first, then of the widest intervals.
-
-    Empty when all families are settled. A cell that cannot get trials any more (it failed, or has its most)
-    is for the caller to leave out.
-    """
-    waiting: list[tuple[bool, float, tuple[Name, Name]]] = []
-    for family in families:
-        done = settled(family, goal=goal, precision=precision)
-        for item, is_done in zip(family, done, strict=True):
-            if not is_done:
-                half = item.estimate.half_width
-                decided = state_of(item.estimate, precision=precision).decided
-                waiting.append((decided, -inf if half is None else -half, item.cells))
-    waiting.sort(key=lambda entry: entry[:2])
-    return tuple(dict.fromkeys(cell for _, _, cells in waiting for cell in cells))
 
 
 def expected_needed(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from fslab.stats.compare import ComparisonMethod, RatioEstimate, compare_ratio, no_ratio, unfit
+from fslab.stats.compare import ComparisonMethod, RatioEstimate, compare_ratio, invalid_samples, no_ratio
 from fslab.stats.interval import Interval
 from fslab.stats.signed_rank import signed_rank_cut
 
@@ -41,7 +41,7 @@ def compare_blocks(
     be known (``rests_on_independence``). ``method`` says which it was. ``needed`` is the number of common blocks that
     an interval takes.
     """
-    problem = unfit([*a.values()], [*b.values()])
+    problem = invalid_samples([*a.values()], [*b.values()])
     if problem is not None:
         return no_ratio(len(a), len(b), problem, PAIRS_LEAST, coverage)
     differences = [log(a[block]) - log(b[block]) for block in sorted(a.keys() & b.keys())]

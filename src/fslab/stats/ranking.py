@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_lowercase
 
 from fslab.units import Direction
 
@@ -48,32 +47,6 @@ def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) ->
     return tuple(places)
 
 
-def describe(places: Sequence[RankPlace]) -> str:
-    """``1. XFS · 2.= ext4, btrfs``."""
-    return " · ".join(
-        f"{place.rank}.{'=' if place.tied else ''} {', '.join(place.labels)}" for place in places
-    )
-
-
-def letters(order: Sequence[str], winners: Winners) -> dict[str, str]:
-    """A compact letter display: two that share a letter cannot be told apart, two that share none can.
-
-    Insert and absorb: begin with one group of all; for each decided pair, replace each group that holds both
-    by itself without the one and itself without the other; drop groups inside others.
-    Source: Piepho, J. Comput. Graph. Stat. 13 (2004) 456.
-    """
-    groups = [frozenset(order)] if order else []
-    for index, one in enumerate(order):
-        for other in order[index + 1 :]:
-            if _winner(winners, one, other) is not None:
-                groups = _split(groups, one, other)
-    groups.sort(key=lambda group: sorted(order.index(label) for label in group))
-    return {
-        label: "".join(_letter(number) for number, group in enumerate(groups) if label in group)
-        for label in order
-    }
-
-
 def _order(values: Mapping[str, float], winners: Winners, better: Direction) -> list[str]:
     sign = -1 if better is Direction.LOWER else 1
 
@@ -96,18 +69,3 @@ def _ahead(labels: Sequence[str], winners: Winners) -> tuple[tuple[str, str], ..
             if winner is not None:
                 found.append((winner, other if winner == one else one))
     return tuple(found)
-
-
-def _split(groups: Sequence[frozenset[str]], one: str, other: str) -> list[frozenset[str]]:
-    parts = {
-        part
-        for group in groups
-        for part in ((group - {one}, group - {other}) if {one, other} <= group else (group,))
-    }
-    return [part for part in parts if not any(part < larger for larger in parts)]
-
-
-def _letter(number: int) -> str:
-    """a … z, then a2 … z2 and so on."""
-    turn, index = divmod(number, len(ascii_lowercase))
-    return ascii_lowercase[index] + (str(turn + 1) if turn else "")

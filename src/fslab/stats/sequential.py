@@ -58,10 +58,6 @@ class Looks:
         """The number of blocks at look ``number``, which counts from 0."""
         return _schedule(self.first, self.most, self.growth, number + 1)[number]
 
-    def due(self, blocks: int) -> bool:
-        """Whether there is a look after this many finished blocks."""
-        return self.at(self._number(blocks)) == blocks
-
     def next_after(self, blocks: int) -> int:
         """The number of blocks at the first look after ``blocks``."""
         return self.at(self._number(blocks + 1))

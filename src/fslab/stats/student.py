@@ -10,15 +10,6 @@ from functools import lru_cache
 from math import inf, sqrt
 
 
-def two_sided_tail(value: float, freedom: int) -> float:
-    """P(|T| ≥ ``value``) for t with ``freedom`` degrees of freedom, to full relative accuracy."""
-    from scipy.special import stdtr
-
-    if freedom < 1:
-        raise ValueError(f"t needs at least 1 degree of freedom, not {freedom}")
-    return 2 * float(stdtr(freedom, -abs(value)))
-
-
 @lru_cache(maxsize=4096)
 def two_sided_quantile(probability: float, freedom: float) -> float:
     """The value that |T| reaches with ``probability``: 2.776 for 5 % and 4 degrees of freedom."""

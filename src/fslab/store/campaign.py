@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, Field
 from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
-from fslab.stopping import Stopping
+from fslab.stopping import StoppingRule
 
 
 class CampaignStatus(StrEnum):
@@ -50,9 +50,9 @@ class Campaign(Frozen):
     note: str | None = None
 
     @property
-    def stopping(self) -> Stopping:
+    def stopping(self) -> StoppingRule:
         """How often its cells are repeated."""
-        return Stopping.model_validate(self.settings.get("stopping") or {"trials": self.trials})
+        return StoppingRule.model_validate(self.settings.get("stopping") or {"trials": self.trials})
 
     @property
     def extended_from(self) -> tuple[int, ...]:

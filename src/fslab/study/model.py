@@ -15,7 +15,7 @@ from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
 from fslab.claims.schema import Claim, Published
 from fslab.machine import tunables
 from fslab.scaling import Scaled
-from fslab.stopping import Stopping, Until
+from fslab.stopping import StoppingRule, Until
 from fslab.units import SomeSize, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
@@ -273,9 +273,9 @@ class Study(StudyFile):
     scaled: tuple[Scaled, ...] = Field((), repr=False)
 
     @property
-    def stopping(self) -> Stopping:
+    def stopping(self) -> StoppingRule:
         """How often cells are repeated."""
-        return Stopping(
+        return StoppingRule(
             trials=self.trials, precision=self.precision, until=self.until, max_trials=self.max_trials
         )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-PLACEHOLDERS = ("{directory}", "{file}", "{seed}")
-
 
 def split(text: str) -> tuple[tuple[str, ...], ...]:
     """The commands of a text, one to a line unless quotes go on; ValueError for an open quote."""

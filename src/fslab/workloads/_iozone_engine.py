@@ -39,7 +39,7 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     )
 
 
-def told(parameters: IozoneParameters, output: ToolOutput) -> tuple[Told, ...]:
+def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[Told, ...]:
     """Point, test and bytes per second of each test, which must be the ones that were asked for."""
     document = documents.document_of(output)
     points = set(parameters.points)

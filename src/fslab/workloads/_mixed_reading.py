@@ -21,7 +21,7 @@ def output_of(name: str, output: ToolOutput, seconds: Mapping[str, float]) -> To
     )
 
 
-def together(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Reading:
+def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Reading:
     """The facts of all parts as one; their figures under their names."""
     readings = list(parts.values())
     longest = max(seconds.values(), default=0.0)

@@ -209,7 +209,7 @@ def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str
 
 def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Reading:
     try:
-        found = engine.told(parameters, output)
+        found = engine.reading_of(parameters, output)
     except (ValueError, LookupError, TypeError) as error:
         said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
         raise ToolOutputError(f"fslab-engine did not keep to its protocol: {said}") from error

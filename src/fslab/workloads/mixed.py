@@ -25,7 +25,7 @@ from fslab.system.parallel import RESULT
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Commands, Job, Parameters, Reading, ToolOutput, Workload
-from fslab.workloads._mixed_reading import STREAMS, output_of, together
+from fslab.workloads._mixed_reading import STREAMS, combined, output_of
 from fslab.workloads._traits import Traits
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
@@ -127,7 +127,7 @@ class Mixed(Workload[MixedParameters]):
             name: tool.read(own, output_of(name, output, seconds))
             for name, (tool, own) in parameters.parts.items()
         }
-        return together(read, seconds)
+        return combined(read, seconds)
 
     def tools_of(self, parameters: MixedParameters) -> tuple[Tool, ...]:
         """Those of all parts."""

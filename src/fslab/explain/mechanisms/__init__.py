@@ -40,7 +40,7 @@ class Mechanism(ABC):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """What the evidence says; nothing without evidence, or where there is nothing to notice."""
 
-    def said(
+    def explanation(
         self,
         evidence: Evidence,
         text: str,

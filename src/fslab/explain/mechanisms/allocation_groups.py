@@ -33,7 +33,7 @@ class AllocationGroups(Mechanism):
         """What was counted."""
         extents = evidence.figure("xfs_allocated_extents", "extents allocated")
         if extents is not None and extents.value > 10_000:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"{extents.value:.0f} extents were allocated.",
                 extents,

@@ -31,7 +31,7 @@ class Atime(Mechanism):
             "device_written_bytes_flushed", "bytes written by a workload that only reads"
         )
         if written is not None and written.value >= 64 << 10:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Only reading wrote {format_size(written.value)} to the device, access times among it.",
                 written,

@@ -34,7 +34,7 @@ class Barriers(Mechanism):
         """What was counted."""
         flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
         if flushes is not None and flushes.value > 0.2:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Each fsync cost {flushes.value:.2f} cache flushes of the device.",
                 flushes,

@@ -44,7 +44,7 @@ class CommitInterval(Mechanism):
         interval = _interval_s(evidence)
         regular = window / interval
         if commits.value > 2 * regular + _OTHERS:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"There were {commits.value:.0f} commits in {window:.1f} s; an interval of {interval} s alone makes "
                 f"{int(regular)} or {int(regular) + 1}.",

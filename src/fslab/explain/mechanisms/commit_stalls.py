@@ -43,7 +43,7 @@ class CommitStalls(Mechanism):
         if slow is None or chance is None or base is None or limit is None:
             return
         if slow.value >= chance.value + _LEAST_BEYOND_CHANCE:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"{slow.value:.0f} % of the slowest 0.1 % of operations ({format_value(limit.value, Unit.NANOSECONDS)} "
                 f"and more) coincide with a commit of the journal; by chance {chance.value:.2g} % of those as long "

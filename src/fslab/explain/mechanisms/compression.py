@@ -30,7 +30,7 @@ class BtrfsCompression(Mechanism):
         """What was counted."""
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if amplified is not None and amplified.value < 0.9:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Of each byte written {amplified.value:.2f} reached the device.",
                 amplified,

@@ -38,7 +38,7 @@ class CopyOnWrite(Mechanism):
         least = evidence.figure("file_extents_at_least", "extents afterwards, at least")
         grown = after or least
         if grown is not None and before and grown.value > 10 * before:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Overwriting in place fragmented the file into {'' if after else 'at least '}{grown.value:.0f} "
                 f"extents (it had {before:.0f}): each block that is written over gets a new place.",

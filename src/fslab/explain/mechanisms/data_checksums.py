@@ -34,7 +34,7 @@ class DataChecksums(Mechanism):
         written = evidence.written_bytes
         if written and tool is not None and kernel is not None:
             spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Each 4 KiB written cost {spent_ns / 1000:.0f} µs of CPU in the kernel, checksums among it.",
                 tool,

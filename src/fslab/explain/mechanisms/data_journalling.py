@@ -37,7 +37,7 @@ class DataJournalling(Mechanism):
         )
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if journal is not None and written and amplified is not None and journal.value > written / 2:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"All data was written twice: to the journal ("
                 f"{format_size(journal.value)} for {format_size(written)}) and "

@@ -34,7 +34,7 @@ class DelayedAllocation(Mechanism):
         """What was counted."""
         delayed = evidence.figure("delayed_allocation_bytes", "bytes without a place")
         if delayed is not None and delayed.value > 1 << 20:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"When the tool ended, {format_size(delayed.value)} had no place on the disk yet: that writing is not "
                 "in its time.",

@@ -37,7 +37,7 @@ class BufferedDirectIo(Mechanism):
             "page_cache_dirtied_bytes", "dirtied in the page cache of the machine"
         )
         if written and dirtied is not None and dirtied.value > 0.5 * written:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"The direct writes were not direct: {format_size(dirtied.value)} went through the page cache for "
                 f"{format_size(written)} written ({100 * dirtied.value / written:.0f} %).",

@@ -33,7 +33,7 @@ class DirectoryIndex(Mechanism):
         files, directories = evidence.traits.files, evidence.traits.directories
         cpu = evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
         if files and directories and cpu is not None and files / directories >= 10_000:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"{files / directories:.0f} names in each directory were found by its index.",
                 cpu,

@@ -31,6 +31,6 @@ class Discard(Mechanism):
         """What was counted."""
         discarded = evidence.figure("device_discarded_bytes", "discarded")
         if discarded is not None and discarded.value >= _NOTICEABLE:
-            yield self.said(
+            yield self.explanation(
                 evidence, f"{format_size(discarded.value)} were discarded meanwhile.", discarded, weight=0.5
             )

@@ -38,7 +38,7 @@ class FastCommit(Mechanism):
             evidence.per_sync("journal_bytes", "journal bytes per fsync"),
         )
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Each fsync wrote {format_size(bytes_each.value)} of journal in a full commit.",
                 bytes_each,

@@ -34,7 +34,7 @@ class Fragmentation(Mechanism):
             evidence.figure("file_extents", "extents"),
         )
         if pieces is not None and pieces.value > 1000:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"The file is fragmented: {pieces.value:.0f} extents on the device.",
                 pieces,

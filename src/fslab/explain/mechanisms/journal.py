@@ -38,7 +38,7 @@ class JournalWrites(Mechanism):
         )
         commits = evidence.figure("journal_commits")
         if journal is not None and commits is not None and written and journal.value > 0.05 * written:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"For {format_size(written)} of data the journal wrote {format_size(journal.value)}, in "
                 f"{commits.value:.0f} commits.",

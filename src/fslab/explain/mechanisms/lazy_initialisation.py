@@ -31,6 +31,6 @@ class LazyInitialisation(Mechanism):
         if evidence.traced is not None and idle is None:
             record = evidence.traced.probes.get("traced_idle_bytes")
             if record is not None and record.value:
-                yield self.said(
+                yield self.explanation(
                     evidence, f"{format_size(record.value)} were written while nothing ran.", weight=1.0
                 )

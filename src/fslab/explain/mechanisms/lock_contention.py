@@ -31,7 +31,7 @@ class LockContention(Mechanism):
         """What was counted."""
         switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
         if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"The threads waited {switches.value:.0f} times while CPUs were idle.",
                 switches,

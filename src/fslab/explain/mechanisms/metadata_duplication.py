@@ -38,7 +38,7 @@ class MetadataDuplication(Mechanism):
             and copies.value > 1.5
             and amplified.value > NOTICEABLE
         ):
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Metadata is kept {copies.value:.0f} times; the device received {amplified.value:.3g} bytes "
                 f"for each byte written.",

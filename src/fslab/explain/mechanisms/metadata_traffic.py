@@ -39,7 +39,7 @@ class MetadataTraffic(Mechanism):
             and amplified is not None
             and meta.value > 0.02 * whole.value
         ):
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"The device received {amplified.value:.3g} bytes for each byte written; "
                 f"{100 * meta.value / whole.value:.0f} % "

@@ -35,7 +35,7 @@ class OrderedMode(Mechanism):
             evidence.figure("journal_commits"),
         )
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, waiting for data included.",
                 mean,

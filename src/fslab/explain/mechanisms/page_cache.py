@@ -35,7 +35,7 @@ class PageCacheAbsorption(Mechanism):
             evidence.figure("device_written_bytes", "device bytes when the tool ended"),
         )
         if written and device is not None and device.value < 0.5 * written:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"{format_size(written)} were written and the device had received {format_size(device.value)} when the "
                 "tool ended: the rest was in memory.",
@@ -45,7 +45,7 @@ class PageCacheAbsorption(Mechanism):
             )
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value < 0.5:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Of each byte read {read.value:.2f} came from the device, the rest from memory.",
                 read,

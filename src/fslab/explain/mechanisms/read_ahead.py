@@ -31,6 +31,6 @@ class ReadAhead(Mechanism):
         """What was counted."""
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value > 1.5:
-            yield self.said(
+            yield self.explanation(
                 evidence, f"For each byte read the device gave {read.value:.2f}.", read, weight=read.value
             )

@@ -34,7 +34,7 @@ class SmallVolume(Mechanism):
         size = evidence.cell.stack.medium.options.get("size")
         small = size is not None and parse_size(str(size)) < 16 << 30
         if reserved is not None and total is not None and small and reserved.value > total.value:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"The volume ({size}) is too small for a fair figure: {format_size(reserved.value)} were reserved for "
                 f"metadata, which has {format_size(total.value)}: then btrfs writes early instead of collecting.",
@@ -47,7 +47,7 @@ class SmallVolume(Mechanism):
         elif small and "volume_small" in {
             warning.kind for trial in evidence.trials for warning in trial.validity
         }:
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"The volume ({size}) is small for btrfs, which reserves metadata for the worst "
                 "case: compare on 20g.",

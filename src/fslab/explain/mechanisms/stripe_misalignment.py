@@ -40,7 +40,7 @@ class StripeMisalignment(Mechanism):
             and read.value > 0.2 * written
             and evidence.value("read_amplification") is None
         ):
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"Writing {format_size(written)} read {format_size(read.value)} from the disks.",
                 read,

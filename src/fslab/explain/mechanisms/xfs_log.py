@@ -35,7 +35,7 @@ class XfsLog(Mechanism):
                 if waits and waits.value
                 else ""
             )
-            yield self.said(
+            yield self.explanation(
                 evidence,
                 f"For {format_size(written)} of data the log wrote {format_size(log.value)}{waited}.",
                 log,

@@ -30,12 +30,12 @@ def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     return False
 
 
-def can_be_had() -> bool:
+def available() -> bool:
     """Whether the library was built before, or a C compiler can build it. Looks only."""
     return _ours(_kept()) or tools.find(COMPILER.program) is not None
 
 
-def put(directory: Path) -> str:
+def install(directory: Path) -> str:
     """Put the library into ``directory``, built at most once for a user; returns its name from there.
 
     Not its path: in LD_PRELOAD a space would end that (ld.so(8)). ToolMissingError, ToolFailedError with what a

@@ -94,7 +94,7 @@ class Uml(kinds.Machine):
             needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
         if tools.find(TASKSET.program) is None:
             needs.append(Need(what="taskset is not installed", remedy=TASKSET.remedy))
-        if _xstate.needed() and not _xstate.can_be_had():
+        if _xstate.needed() and not _xstate.available():
             needs.append(Need(what="on this CPU it needs a C compiler once", remedy=_xstate.COMPILER.remedy))
         return tuple(needs)
 
@@ -119,7 +119,7 @@ class Uml(kinds.Machine):
         memory_bytes = parse_size(spec.memory or kinds.DEFAULT_MEMORY)
         environment = {boot.mark[0]: boot.mark[1], "TMPDIR": str(memory.directory(memory_bytes))}
         if _xstate.needed():
-            environment["LD_PRELOAD"] = _xstate.put(boot.directory)
+            environment["LD_PRELOAD"] = _xstate.install(boot.directory)
         cpu = max(os.sched_getaffinity(0))
         ours, theirs = socket.socketpair()
         console = guest.open_console(boot.directory)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.figures import Figure, order
@@ -64,7 +64,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     together = list(groups(campaign.cells, trials))
     report = build(campaign, trials, known=known, together=together)
     anchors = _anchors([group.label for group in together], prefix)
-    maker = sections.Maker(report=report, packer=Packer(), brief=len(trials) > BRIEF_FROM)
+    maker = sections.SectionBuilder(report=report, packer=Packer(), brief=len(trials) > BRIEF_FROM)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
     return Part(
         report=report,
@@ -180,7 +180,7 @@ def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf
                     if figure is not None and figure.value is not None:
                         moments.append(
                             order.OrderPoint(
-                                stack=labels[stack], workload=group.label, sound=is_sound(trial),
+                                stack=labels[stack], workload=group.label, sound=is_usable(trial),
                                 minutes=(trial.started - begun).total_seconds() / 60, ratio=figure.value / middle,
                             )
                         )  # fmt: skip

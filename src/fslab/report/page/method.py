@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fslab.analysis.usability import is_sound
+from fslab.analysis.usability import is_usable
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
 from fslab.report.page.model import PageCell, PageTable
@@ -33,7 +33,7 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
         yield _pairs(
             title, {_words(name): _text(name, value) for name, value in facts.items() if _known(value)}
         )
-    unsound = [trial for trial in trials if not is_sound(trial)]
+    unsound = [trial for trial in trials if not is_usable(trial)]
     if unsound:
         yield _unsound(unsound, report)
 

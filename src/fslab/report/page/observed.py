@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fslab.analysis.usability import in_doubt, is_sound
+from fslab.analysis.usability import has_warnings, is_usable
 from fslab.errors import FslabError
 from fslab.record import TrialRecord
 from fslab.report.figures.rate import Course
@@ -31,7 +31,7 @@ class ObservedFigures:
 
 def read_again(trial: TrialRecord) -> Reading | None:
     """What the tool said, from its stored output; None without output, or where this program reads it no more."""
-    if not trial.raw or not is_sound(trial):
+    if not trial.raw or not is_usable(trial):
         return None
     files = {name: text for name, text in trial.raw.items() if name not in STREAMS}
     output = ToolOutput(
@@ -75,13 +75,13 @@ def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
 
 def figures(trials: Iterable[TrialRecord], name: str) -> list[float]:
     """The known values of a metric or a probe's figure in the sound trials."""
-    known = ((trial.metrics.get(name) or trial.probes.get(name)) for trial in trials if is_sound(trial))
+    known = ((trial.metrics.get(name) or trial.probes.get(name)) for trial in trials if is_usable(trial))
     return [figure.value for figure in known if figure is not None and figure.value is not None]
 
 
 def kind_of(trial: TrialRecord) -> str:
     """How a point is drawn."""
-    return "invalid" if not is_sound(trial) else "doubt" if in_doubt(trial) else "sound"
+    return "invalid" if not is_usable(trial) else "doubt" if has_warnings(trial) else "sound"
 
 
 def _middle(curves: Sequence[Mapping[float, float]]) -> dict[float, float]:

@@ -34,7 +34,7 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Maker:
+class SectionBuilder:
     """Makes sections. ``brief``: only what is needed, for a campaign so large that all of it fits no page."""
 
     report: Report

@@ -31,7 +31,7 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class CampaignFinding:
     """A warning, and what it is about; without a ``series`` it is the whole campaign."""
 
     warning: ValidityWarning
@@ -42,13 +42,13 @@ class CampaignRule(Rule):
     """Sees every series; what it cannot tell from so few trials it leaves unsaid."""
 
     @abstractmethod
-    def judge(self, campaign: tuple[Series, ...]) -> Iterator[Found]:
+    def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """What the values give reason for. Pure."""
 
 
 REGISTRY: Registry[CampaignRule] = Registry("rule", __name__, CampaignRule)
 
 
-def judge(campaign: tuple[Series, ...]) -> tuple[Found, ...]:
+def judge(campaign: tuple[Series, ...]) -> tuple[CampaignFinding, ...]:
     """What all rules say of a campaign."""
     return tuple(found for _, rule in REGISTRY for found in rule.judge(campaign))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fslab.record import Severity
 from fslab.stats.series import autocorrelation
-from fslab.validity.campaign import CampaignRule, Found, Series
+from fslab.validity.campaign import CampaignFinding, CampaignRule, Series
 
 _LEVEL = 0.01
 _SPREAD = 0.02  # what resembles itself within 2 % matters to no comparison
@@ -24,7 +24,7 @@ class Autocorrelated(CampaignRule):
         "something carries over: make the file system fresh for each trial, let the device rest"
     )
 
-    def judge(self, campaign: tuple[Series, ...]) -> Iterator[Found]:
+    def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Bartels' rank test at 1 %: needs 8 trials."""
         for series in campaign:
             values = [series.values[block] for block in sorted(series.values)]
@@ -39,4 +39,4 @@ class Autocorrelated(CampaignRule):
                 "independent trials would",
                 lag1=found.lag1, p_value=found.p_value, trials=found.n,
             )  # fmt: skip
-            yield Found(warning=warning, series=series)
+            yield CampaignFinding(warning=warning, series=series)

@@ -10,7 +10,7 @@ from fslab.record import Severity
 from fslab.stats.changes import change_points
 from fslab.stats.series import trend
 from fslab.units import Direction
-from fslab.validity.campaign import CampaignRule, Found, Series
+from fslab.validity.campaign import CampaignFinding, CampaignRule, Series
 
 _LEVEL = 0.02  # five blocks that go one way: 2/5! = 0.017
 _MATTERS = 0.05
@@ -27,7 +27,7 @@ class Drift(CampaignRule):
         "compare within this campaign only; look for heat, garbage collection and other load"
     )
 
-    def judge(self, campaign: tuple[Series, ...]) -> Iterator[Found]:
+    def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Mann–Kendall at 2 %, from five blocks on, of 5 % and more over the campaign."""
         levels = _levels([series for series in campaign if series.headline])
         blocks = sorted(levels)
@@ -39,7 +39,7 @@ class Drift(CampaignRule):
         changes = change_points([levels[block] for block in blocks])
         since = f", most of all at block {blocks[changes[0].index]}" if len(changes) == 1 else ""
         word = "faster" if line.change > 0 else "slower"
-        yield Found(
+        yield CampaignFinding(
             warning=self.warning(
                 f"all became {word} in the course of the campaign, by {100 * abs(line.change):.0f} %{since}",
                 change=line.change,

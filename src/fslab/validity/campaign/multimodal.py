@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fslab.record import Severity
 from fslab.stats.multimodality import dip
-from fslab.validity.campaign import CampaignRule, Found, Series
+from fslab.validity.campaign import CampaignFinding, CampaignRule, Series
 
 _LEVEL = 0.01
 _APART = 1.05  # levels that are closer than that do not matter
@@ -23,7 +23,7 @@ class Multimodal(CampaignRule):
         "look at the single trials (fslab export) and at what the probes saw in either group"
     )
 
-    def judge(self, campaign: tuple[Series, ...]) -> Iterator[Found]:
+    def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Hartigans' dip at 1 %: needs 8 trials."""
         for series in campaign:
             values = [series.values[block] for block in sorted(series.values)]
@@ -37,4 +37,4 @@ class Multimodal(CampaignRule):
                 f"the trials fall into two groups, {high / low:.2f} × apart: their median is a matter of chance",
                 levels=[low, high], p_value=found.p_value, trials=found.n,
             )  # fmt: skip
-            yield Found(warning=warning, series=series)
+            yield CampaignFinding(warning=warning, series=series)
