@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fslab.analysis.campaign_comparison import Results, compare_results
+from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
-from fslab.report.campaign_comparison import Results, compare_results
-from fslab.report.campaign_comparison_model import CampaignComparison
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 20, 21, 49, tzinfo=UTC)

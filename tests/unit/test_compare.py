@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 from tests.unit.compared import CLAT, around, cell, compared, metrics_of, trials
 
+from fslab.analysis.campaign_comparison import Results, compare_results
+from fslab.analysis.campaign_comparison_lines import percent
+from fslab.analysis.campaign_comparison_model import CampaignComparison, LineOutcome
+from fslab.analysis.matching import By
 from fslab.record import Severity, ValidityWarning
 from fslab.report import campaign_comparison_terminal
-from fslab.report.campaign_comparison import Results, compare_results
-from fslab.report.campaign_comparison_lines import percent
-from fslab.report.campaign_comparison_model import CampaignComparison, LineOutcome
-from fslab.report.match import By
 
 
 class TestLines:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_of, trials
 
+from fslab.analysis.campaign_comparison import ALL, Results, compare_results, refused
+from fslab.analysis.matching import By, chosen, match
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.record import Provenance
-from fslab.report.campaign_comparison import ALL, Results, compare_results, refused
-from fslab.report.match import By, chosen, match
 
 
 class TestPartners:

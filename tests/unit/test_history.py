@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fslab.analysis.campaign_comparison_lines import change_words
+from fslab.analysis.comparison_model import Span
+from fslab.analysis.history import history
+from fslab.analysis.history_model import History
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli.history import history as verb
 from fslab.errors import StoreError, UsageError
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import history_terminal
-from fslab.report.campaign_comparison_lines import change_words
-from fslab.report.history import history
-from fslab.report.history_model import History
-from fslab.report.model import Span
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.units import Direction, Unit

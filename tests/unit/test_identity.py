@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from tests.unit.compared import around, cell, compared, metrics_of, trials
 from tests.unit.test_history import LEVELS, night
 
+from fslab.analysis.campaign_comparison import Results, compare_results
+from fslab.analysis.history import history
 from fslab.cell import Cache, Cell, MediumSpec
 from fslab.plan.expand import expand
-from fslab.report.campaign_comparison import Results, compare_results
-from fslab.report.history import history
 from fslab.study.load import load_text
 
 STUDY = """\

@@ -49,7 +49,8 @@ ALLOWED: dict[str, set[str]] = {
     "study": {"claims", "machine", "storage", "workloads"},
     "plan": {"machine", "study", "storage", "workloads"},
     "store": {"claims", "system"},
-    "analysis": {"stats", "workloads"},
+    # Of the machine only what facts mean.
+    "analysis": {"machine", "stats", "workloads"},
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
     "serve": {"report", "store", "system"},
     "campaign": {

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fslab.analysis.matching import By, match
 from fslab.cell import Cell
 from fslab.cli import consent
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
-from fslab.report.match import By, match
 from fslab.study.inputs import MOST_BYTES
 from fslab.study.load import load, load_text
 from fslab.workloads import REGISTRY, Job

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fslab.analysis.comparison_model import Mark
 from fslab.analysis.groups import headline_metrics
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report.build import build
-from fslab.report.model import Mark, Report
+from fslab.report.model import Report
 from fslab.report.terminal import show
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Direction, Unit

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from fslab.analysis.comparison_model import ComparisonVerdict, Mark
 from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.analysis.pairs import RowPairs, Sample, row_pairs
+from fslab.analysis.row_comparison import RowOutcome, outcome_of
 from fslab.cell import Cache, Cell, Fresh, Geometry, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.report.compare import RowOutcome, outcome_of
-from fslab.report.model import ComparisonVerdict, Mark
 from fslab.report.words import listed, ranking_words, ratio_text, row_words
 from fslab.units import Direction
 

@@ -56,7 +56,6 @@ class InterimResult:
 
     @property
     def open(self) -> tuple[Question, ...]:
-        """What is not settled yet."""
         return tuple(question for question in self.questions if not question.settled)
 
     @property

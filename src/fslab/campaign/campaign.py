@@ -8,18 +8,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Protocol
 
-from fslab.analysis.interim import InterimResult
 from fslab.analysis.usability import GIVE_UP_AFTER, is_invalid
 from fslab.campaign import impossible, machine_lock, preflight, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
 from fslab.campaign.impossible import Reasons
+from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, TrialKey
 from fslab.errors import InterruptedBySignal, StoreError, StoreLostError, UsageError
@@ -32,36 +30,6 @@ from fslab.store.store import Store
 from fslab.units import format_duration
 
 
-class Observer(Protocol):
-    """Is told what happens; shows it to a person, or not."""
-
-    def campaign_started(
-        self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
-    ) -> None:
-        """Before the first trial of this process."""
-
-    def trial_started(self, cell: Cell, block: int) -> None:
-        """Before each trial."""
-
-    def trial_ended(self, record: TrialRecord) -> None:
-        """After each trial, when it is stored."""
-
-    def looked(self, look: InterimResult, *, total: int) -> None:
-        """After each look of a campaign that repeats until it is sure; ``total`` trials are planned by now."""
-
-    def replaces(self, *, invalid: int, more: int, total: int) -> None:
-        """Before a block of ``more`` trials that replaces invalid ones; ``total`` trials are planned by now."""
-
-    def waits(self, whom: str, waited_s: float) -> None:
-        """Again and again, from another thread, while ``whom`` has the turn."""
-
-    def turn_begins(self, waited_s: float) -> None:
-        """When the turn is ours; nobody's budget and no trial's time has these seconds."""
-
-    def note(self, text: str) -> None:
-        """Something that a person should know."""
-
-
 @dataclass(kw_only=True, slots=True)
 class TrialHistory:
     """What is known of the trials so far: all of them, and durations and failures in a row by cell."""
@@ -71,7 +39,6 @@ class TrialHistory:
     failures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def enter(self, record: TrialRecord) -> None:
-        """Take a trial into account."""
         self.records.append(record.model_copy(update={"raw": {}}))
         failed = record.status in {Status.FAILED, Status.UNSUPPORTED}
         cell = record.cell.id

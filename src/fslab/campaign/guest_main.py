@@ -32,7 +32,6 @@ class GuestJournal:
     """The guest is thrown away: nothing needs to be undone after a crash."""
 
     def will_create(self, kind: str, target: str) -> str:  # noqa: ARG002
-        """Nothing to note."""
         return ""
 
     def undone(self, entry: str) -> None:

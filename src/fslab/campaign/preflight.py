@@ -24,11 +24,9 @@ class RefusingJournal:
     """Nothing may be created while looking: any attempt is a bug."""
 
     def will_create(self, kind: str, target: str) -> str:
-        """Refuse."""
         raise AssertionError(f"a check was about to create {kind} {target}")
 
     def undone(self, entry: str) -> None:
-        """Refuse."""
         raise AssertionError(f"a check undid {entry}")
 
 

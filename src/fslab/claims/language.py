@@ -171,7 +171,6 @@ class Statement:
 
 
 def names_in(statement: Statement) -> Sequence[Term]:
-    """Every term of a statement."""
     form = statement.form
     match form:
         case Order():

@@ -114,7 +114,6 @@ class Verdicts(Frozen):
     tables: tuple[PublishedTable, ...] = ()
 
     def counts(self, *, published: bool) -> dict[ClaimVerdict, int]:
-        """How many claims have each verdict."""
         answers = [claim.published if published else claim.measured for claim in self.claims]
         known = [answer.verdict for answer in answers if answer is not None]
         return {verdict: known.count(verdict) for verdict in ClaimVerdict if verdict in known}

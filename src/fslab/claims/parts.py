@@ -68,7 +68,6 @@ class Quotient:
 
     @property
     def figures(self) -> tuple[CellFigure, ...]:
-        """Every figure that it takes."""
         return tuple(figure for figure, _ in self.weights)
 
     @property
@@ -94,7 +93,6 @@ class Spread:
 
     @property
     def figures(self) -> tuple[CellFigure, ...]:
-        """Every figure that it takes."""
         return (*self.ones, *self.others)
 
     @property

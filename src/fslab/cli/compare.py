@@ -18,9 +18,9 @@ from fslab.errors import (
 )
 
 if TYPE_CHECKING:
-    from fslab.report.campaign_comparison import Results
-    from fslab.report.campaign_comparison_model import CampaignComparison
-    from fslab.report.gate import GateVerdict
+    from fslab.analysis.campaign_comparison import Results
+    from fslab.analysis.campaign_comparison_model import CampaignComparison
+    from fslab.analysis.gate import GateVerdict
 
 SIDE = (
     "A campaign (id, the beginning of one, 'last', 'last~1'), a JSON file of fslab export, or several with commas: "
@@ -132,7 +132,7 @@ def compare(
     facts.check_names(differing or [])
     found = _comparison(a, b, stack or [], kernel or [], metric or [], differing or [], force, store)
     _refuse(found)
-    from fslab.report import gate
+    from fslab.analysis import gate
 
     judged = gate.judge(found, slower=limit, different=different) if limit is not None or different else None
     if as_json:
@@ -161,8 +161,8 @@ def _comparison(
     a: str | None, b: str | None, stacks: list[str], kernels: list[str], metrics: list[str],
     differing: list[str], force: bool, store: str | None,
 ) -> CampaignComparison:  # fmt: skip
-    from fslab.report import campaign_comparison
-    from fslab.report.match import By
+    from fslab.analysis import campaign_comparison
+    from fslab.analysis.matching import By
 
     within = len(stacks) == 2 or len(kernels) == 2
     _check(b, stacks, kernels)
@@ -219,7 +219,7 @@ def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
 
 
 def _results(name: str, store: str | None) -> Results:
-    from fslab.report.campaign_comparison import Results
+    from fslab.analysis.campaign_comparison import Results
     from fslab.store import exported
     from fslab.store.store import Store
 
@@ -236,7 +236,7 @@ def _results(name: str, store: str | None) -> Results:
 
 
 def _narrowed(results: Results, stacks: list[str]) -> Results:
-    from fslab.report.match import chosen
+    from fslab.analysis.matching import chosen
 
     if not stacks:
         return results
@@ -269,7 +269,7 @@ def _check_metrics(metrics: list[str], *sides: Results) -> None:
 
 
 def _refuse(found: CampaignComparison) -> None:
-    from fslab.report.campaign_comparison import refused
+    from fslab.analysis.campaign_comparison import refused
     from fslab.report.campaign_comparison_terminal import difference_lines
 
     if unlike := refused(found):
@@ -287,7 +287,7 @@ def _some(cells: tuple[str, ...]) -> str:
 
 def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
     """Leave with the gate's code, or say what it could not tell."""
-    from fslab.report import gate
+    from fslab.analysis import gate
 
     hint = (
         f"{judged.needed} {judged.unsure[0].sampled} of each could show it"

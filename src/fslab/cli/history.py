@@ -11,7 +11,7 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import StoreError, UsageError, nearest
 
 if TYPE_CHECKING:
-    from fslab.report.history_model import History
+    from fslab.analysis.history_model import History
     from fslab.store.store import Store
 
 EPILOG = """\b
@@ -70,7 +70,7 @@ def history(
 def _history(
     store: Store, study: str | None, stacks: list[str], workloads: list[str], metrics: list[str]
 ) -> History:
-    from fslab.report import history as histories
+    from fslab.analysis import history as histories
 
     wanted = Path(study).stem if study else store.campaign().study_id
     everything = store.campaigns()

@@ -58,20 +58,17 @@ class LiveView(Quiet):
     def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
     ) -> None:
-        """Set the matrix up."""
         self.note(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells")
         self.done, self.total, self.begun = done, total, time.monotonic()
         self.matrix = Matrix(cells=campaign.cells, stopping=campaign.stopping)
         self.matrix.fill(stored)
 
     def trial_started(self, cell: Cell, block: int) -> None:
-        """Mark the cell."""
         self.current = f"{cell.workload.name} on {cell.stack.name}, trial {block + 1}"
         if self.matrix is not None:
             self.matrix.running = cell.id
 
     def trial_ended(self, record: TrialRecord) -> None:
-        """Fill it in."""
         self.done += 1
         self.measured += 1
         if self.matrix is not None:
@@ -91,7 +88,6 @@ class LiveView(Quiet):
         self.note(replaced_words(invalid, more))
 
     def waits(self, whom: str, waited_s: float) -> None:
-        """Below the bar."""
         self.waiting = waiting(whom, waited_s)
 
     def turn_begins(self, waited_s: float) -> None:
@@ -100,7 +96,6 @@ class LiveView(Quiet):
         self.begun += waited_s
 
     def note(self, text: str) -> None:
-        """A line above the matrix."""
         self.console.print(text, markup=False)
 
     def _view(self) -> RenderableType:

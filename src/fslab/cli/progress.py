@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fslab.analysis.interim import InterimResult
-from fslab.cell import Cell
+from fslab.campaign.observer import Observer
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
 from fslab.store.campaign import Campaign
@@ -80,7 +80,7 @@ def _claims(look: InterimResult) -> str:
     return f", {len(unsettled)} of {len(claims)} claims open" if claims else ""
 
 
-class Quiet:
+class Quiet(Observer):
     """Says nothing."""
 
     def __enter__(self) -> Self:
@@ -90,32 +90,6 @@ class Quiet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
-
-    def campaign_started(
-        self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
-    ) -> None:
-        """Nothing."""
-
-    def trial_started(self, cell: Cell, block: int) -> None:
-        """Nothing."""
-
-    def trial_ended(self, record: TrialRecord) -> None:
-        """Nothing."""
-
-    def looked(self, look: InterimResult, *, total: int) -> None:
-        """Nothing."""
-
-    def replaces(self, *, invalid: int, more: int, total: int) -> None:
-        """Nothing."""
-
-    def waits(self, whom: str, waited_s: float) -> None:
-        """Nothing."""
-
-    def turn_begins(self, waited_s: float) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
 
 
 class Lines(Quiet):
@@ -134,13 +108,11 @@ class Lines(Quiet):
         total: int,
         stored: Sequence[TrialRecord] = (),  # noqa: ARG002 - counted in ``done``
     ) -> None:
-        """Name the campaign."""
         self.done, self.total, self.blocks = done, total, campaign.trials
         kept = f", {done} already done" if done else ""
         self.console.print(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells{kept}")
 
     def trial_ended(self, record: TrialRecord) -> None:
-        """One line."""
         self.done += 1
         cell = record.cell
         self.console.print(
@@ -174,5 +146,4 @@ class Lines(Quiet):
         self.told_after_s = WAITING_TOLD_S
 
     def note(self, text: str) -> None:
-        """One line."""
         self.console.print(text, markup=False, soft_wrap=True)

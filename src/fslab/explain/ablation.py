@@ -33,7 +33,6 @@ class Ablation(Frozen):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The mechanisms."""
         return tuple(self.switches)
 
 
@@ -140,7 +139,6 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
 
 
 def as_document(ablation: Ablation, found: Attribution | None) -> dict[str, Any]:
-    """The same as JSON values."""
     return {
         "ablation": ablation.model_dump(mode="json"),
         "attribution": found.model_dump(mode="json") if found else None,

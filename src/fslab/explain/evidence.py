@@ -94,7 +94,6 @@ class Evidence:
         )  # fmt: skip
 
     def value(self, name: str) -> float | None:
-        """The same, only the number."""
         found = self.figure(name)
         return None if found is None else found.value
 

@@ -41,6 +41,5 @@ def statements_of(evidence: Evidence) -> list[Explanation]:
 
 
 def all_statements(everything: Sequence[Evidence]) -> Iterator[Explanation]:
-    """Of each cell in turn."""
     for evidence in everything:
         yield from statements_of(evidence)

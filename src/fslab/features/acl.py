@@ -29,7 +29,6 @@ class Acl(features.Feature):
     group = FeatureGroup.NAMES
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """As read back after a remount."""
         file = place.directory / "file"
         file.touch(0o640)
         wanted = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in ENTRIES)

@@ -20,7 +20,6 @@ class AtomicRename(features.Feature):
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Which flags work."""
         able = [name for name, works in TRIES.items() if works(place)]
         if len(able) == len(TRIES):
             return features.yes(", ".join(able))

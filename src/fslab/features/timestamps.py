@@ -31,7 +31,6 @@ class Timestamps(features.Feature):
     group = FeatureGroup.LIMITS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Read back from the device."""
         for step in STEPS_NS:
             file = place.directory / str(step)
             file.touch()

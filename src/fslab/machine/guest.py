@@ -49,7 +49,6 @@ class Disk:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Its form in a request."""
         return {"device": self.device, "serial": self.serial, "facts": dict(self.facts)}
 
 

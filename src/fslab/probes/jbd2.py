@@ -42,7 +42,6 @@ class Jbd2(Probe):
         return {**numbers, "block_bytes": os.statvfs(target.directory).f_bsize}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Sums between the snapshots."""
         before, after = (_sums(taken[moment]) for moment in self.moments)
         if not before or not after:
             return ProbeFinding(values={})

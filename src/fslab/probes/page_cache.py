@@ -35,7 +35,6 @@ class PageCacheCounters(Probe):
         return {name: int(number) for name, number in found}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Bytes between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         if not before or not end:
             return ProbeFinding(values={})

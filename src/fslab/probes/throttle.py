@@ -36,7 +36,6 @@ class Throttle(Probe):
         }
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """New events."""
         before, end = (taken[moment] for moment in self.moments)
         new = {name: end[name] - count for name, count in before.items() if name in end}
         if not new:

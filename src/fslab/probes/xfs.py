@@ -49,7 +49,6 @@ class XfsCounters(Probe):
         }
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Growth between the snapshots."""
         before, after = (taken[moment] for moment in self.moments)
         if not before or not after:
             return ProbeFinding(values={})

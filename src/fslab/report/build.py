@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
+from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
+from fslab.analysis.row_comparison import outcome_of
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
-from fslab.report.compare import outcome_of
-from fslab.report.model import Counts, GuestSummary, Mark, Report, Row, Span, StackColumn, Summary
+from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, Summary
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval

@@ -11,8 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.machine.differences import words
-from fslab.report.campaign_comparison_model import (
+from fslab.analysis.campaign_comparison_model import (
     CampaignComparison,
     ComparisonLine,
     FactChange,
@@ -21,6 +20,7 @@ from fslab.report.campaign_comparison_model import (
     SampleSummary,
     Side,
 )
+from fslab.machine.differences import words
 from fslab.report.words import is_far, ratio_text
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, Unit, format_value
@@ -34,7 +34,6 @@ STYLE = {
 
 
 def show(found: CampaignComparison, console: Console) -> None:
-    """Print a comparison."""
     for part in parts(found, console.width):
         console.print(part, soft_wrap=False)
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from fslab.report.model import Mark, Row, Summary
+from fslab.analysis.comparison_model import Mark
+from fslab.report.model import Row, Summary
 from fslab.units import Direction, Unit, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}

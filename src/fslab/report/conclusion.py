@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
+from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict
 from fslab.cell import Frozen
-from fslab.report.model import Comparison, ComparisonVerdict, Note, Report, Row, StackColumn, Summary
-from fslab.report.words import COARSE, listed
+from fslab.report.model import Note, Report, Row, StackColumn, Summary
+from fslab.report.words import listed
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit

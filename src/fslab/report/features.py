@@ -65,7 +65,6 @@ def amount(value: float | str | None, unit: str | None) -> str:
 
 
 def show(found: Sequence[Examination], console: Console, *, details: bool) -> None:
-    """Print everything."""
     for part in parts(found, console.width, details=details):
         console.print(part, soft_wrap=False)
 

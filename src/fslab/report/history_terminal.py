@@ -8,8 +8,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.report.campaign_comparison_terminal import difference_lines, wrapped
-from fslab.report.history_model import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.units import Direction, format_value
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -17,7 +17,6 @@ LISTED = 3  # of so many series each campaign has a line; of more only a curve
 
 
 def show(found: History, console: Console) -> None:
-    """Print a history."""
     for part in parts(found, console.width):
         console.print(part, soft_wrap=False)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.report.model import Mark, Report, Row, Summary
+from fslab.analysis.comparison_model import Mark
+from fslab.report.model import Report, Row, Summary
 from fslab.report.words import share_text
 from fslab.units import Direction, format_value
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fslab.analysis import campaign_comparison
 from fslab.analysis.groups import headline_metrics
-from fslab.report import campaign_comparison
 from fslab.report.page import assemble
 from fslab.report.page.assemble import BRIEF_FROM, CampaignSource
 from fslab.report.page.compare import comparison

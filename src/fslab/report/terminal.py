@@ -14,8 +14,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fslab.analysis.comparison_model import Mark
 from fslab.report import cells
-from fslab.report.model import Mark, Note, NotePlace, Report, Row, StackColumn
+from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.narrow_tables import tall_tables, width_of
 from fslab.report.words import SEVERITY_WORD, ranking_words
 from fslab.store.campaign import CampaignStatus

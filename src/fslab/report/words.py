@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from fslab.report.model import Comparison, ComparisonVerdict, Rank
+from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
 MANY = 4
 SEVERITY_WORD = {"doubt": "warning"}  # stored as it was first called
-COARSE = 0.2  # a tie that could hide a larger difference is inconclusive
 FAR = log(1.1)  # a reader who divides the medians notices
 
 

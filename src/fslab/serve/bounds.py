@@ -59,7 +59,6 @@ class Connection(H11Protocol):
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
         super().connection_made(transport)
         if len(self.connections) > most_connections():
             transport.write(_FULL)
@@ -73,7 +72,6 @@ class Connection(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
         self._stop()
         super().connection_lost(exc)
 

@@ -24,7 +24,6 @@ class RankPlace:
 
     @property
     def tied(self) -> bool:
-        """Whether several share the place."""
         return len(self.labels) > 1
 
 

@@ -33,7 +33,6 @@ def mkfs_argv(spec: StackSpec, plan: LayoutPlan, device: str, *, discard: bool) 
 
 
 def mount_argv(spec: StackSpec, plan: LayoutPlan, device: str, target: str) -> list[str]:
-    """The mount command line."""
     driver = FILESYSTEMS.get(spec.filesystem or "")
     options = ",".join(word for word in (spec.mount_options, plan.mount_options) if word)
     return driver.mount_argv(options, device, target)

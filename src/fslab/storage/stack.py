@@ -81,7 +81,6 @@ class Stack:
         return check_left
 
     def mount(self) -> None:
-        """Mount it (again)."""
         if self.plan and self.device and self.target:
             argv = commands.mount_argv(self.spec, self.plan, str(self.device.path), str(self.target))
             self.workspace.run("mount", argv, failure=MountError)

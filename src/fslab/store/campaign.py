@@ -51,7 +51,6 @@ class Campaign(Frozen):
 
     @property
     def stopping(self) -> StoppingRule:
-        """How often its cells are repeated."""
         return StoppingRule.model_validate(self.settings.get("stopping") or {"trials": self.trials})
 
     @property

@@ -69,7 +69,6 @@ def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
 
 
 def trial_object(trial: TrialRecord) -> Object:
-    """One trial as plain JSON values."""
     dump = json.loads(trial.model_dump_json(include={"validity", "provenance", "started"}))
     return {
         "version": trial.version,

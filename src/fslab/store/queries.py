@@ -46,7 +46,6 @@ def campaign_ids(connection: Connection) -> list[str]:
 
 
 def insert_campaign(connection: Connection, campaign: Campaign) -> None:
-    """A campaign and its cells."""
     number = _inserted(connection, campaigns, rows.campaign_row(campaign))
     dumped = [rows.cell_row(cell, position, number) for position, cell in enumerate(campaign.cells)]
     _insert_all(connection, cells, dumped)

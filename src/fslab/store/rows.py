@@ -134,7 +134,6 @@ def to_figures(rows: Iterable[RowMapping]) -> dict[str, Value]:
 
 
 def to_warning(row: RowMapping) -> ValidityWarning:
-    """A warning."""
     return ValidityWarning.model_validate(
         {name: row[name] for name in ("kind", "severity", "message", "hint", "data")}
     )

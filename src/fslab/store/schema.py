@@ -47,7 +47,6 @@ class Utc(TypeDecorator[datetime]):
         return value.astimezone(UTC) if value else None
 
     def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
-        """From UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -60,11 +59,9 @@ class WideInteger(TypeDecorator[int]):
     cache_ok = True
 
     def process_bind_param(self, value: int | None, _dialect: Dialect) -> str | None:
-        """To text."""
         return None if value is None else str(value)
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> int | None:
-        """From text."""
         return None if value is None else int(value)
 
 

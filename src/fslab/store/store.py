@@ -107,7 +107,6 @@ class Store:
             queries.delete_campaign(connection, campaign_id)
 
     def campaigns(self) -> list[Campaign]:
-        """All campaigns, oldest first."""
         with self._reading() as connection:
             return queries.select_campaigns(connection)
 

@@ -60,7 +60,6 @@ into it.
 
 
 def markdown() -> str:
-    """The whole document."""
     parts = [
         HEAD.format(example=shipped.text("quick")),
         "## Top level\n",

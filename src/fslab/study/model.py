@@ -274,7 +274,6 @@ class Study(StudyFile):
 
     @property
     def stopping(self) -> StoppingRule:
-        """How often cells are repeated."""
         return StoppingRule(
             trials=self.trials, precision=self.precision, until=self.until, max_trials=self.max_trials
         )

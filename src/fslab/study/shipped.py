@@ -13,7 +13,6 @@ CLAIMS = ".claims"
 
 
 def ids() -> tuple[str, ...]:
-    """All ids, sorted."""
     names = (item.name for item in files("fslab").joinpath("studies").iterdir())
     stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
     return tuple(sorted(stem for stem in stems if not stem.endswith(CLAIMS)))

@@ -49,7 +49,6 @@ class Node:
         return self.content if isinstance(self.content, list) else [self]
 
     def plain(self) -> object:
-        """The bare value: dicts, lists, scalars."""
         if isinstance(self.content, dict):
             return {key: node.plain() for key, node in self.content.items()}
         if isinstance(self.content, list):

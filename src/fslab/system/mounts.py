@@ -52,7 +52,6 @@ def parse(text: str) -> list[Mount]:
 
 
 def mounted(path: Path = MOUNTINFO) -> list[Mount]:
-    """All mounts that this process sees."""
     return parse(os.fsdecode(path.read_bytes()))
 
 

@@ -60,7 +60,6 @@ class DeviceSplit:
         self.close()
 
     def read(self) -> Split:
-        """What was counted so far."""
         found = {}
         for index, operation in enumerate(_OPERATIONS):
             for meta in (0, 1):

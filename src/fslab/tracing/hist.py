@@ -42,7 +42,6 @@ class Histogram:
         self.close()
 
     def read(self) -> Split:
-        """What was counted so far."""
         return parse((self._instance / _EVENT / "hist").read_text())
 
     def close(self) -> None:

@@ -58,11 +58,9 @@ class Ring:
         self.close()
 
     def stop(self) -> None:
-        """Record no more."""
         self._write("tracing_on", "0")
 
     def read(self, sectors: Sectors) -> tuple[Split, RingFigures]:
-        """What was recorded."""
         with (self._instance / "trace").open(encoding="utf-8", errors="replace") as lines:
             return figures(lines, sectors, self._overruns())
 

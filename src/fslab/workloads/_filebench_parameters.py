@@ -74,7 +74,6 @@ class FilebenchParameters(Parameters):
 
     @property
     def runtime_s(self) -> float:
-        """The run time in seconds."""
         return parse_duration(self.runtime)
 
     @property

@@ -157,7 +157,6 @@ class FioJob(Workload[FioParameters]):
         )
 
     def space_bytes(self, parameters: FioParameters) -> int:
-        """The files of all jobs."""
         return parameters.total_bytes
 
     def expected_s(self, parameters: FioParameters) -> float:

@@ -92,12 +92,10 @@ class FioParameters(Parameters):
 
     @property
     def reads(self) -> bool:
-        """Whether the job reads."""
         return self.mode in {"read", "randread", "rw", "readwrite", "randrw"}
 
     @property
     def writes(self) -> bool:
-        """Whether the job writes."""
         return self.mode not in {"read", "randread"}
 
     @property
@@ -142,12 +140,10 @@ class FioParameters(Parameters):
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all files together."""
         return parse_size(self.size) * self.numjobs
 
     @property
     def runtime_s(self) -> float | None:
-        """``runtime`` in seconds."""
         return None if self.runtime is None else parse_duration(self.runtime)
 
     @property

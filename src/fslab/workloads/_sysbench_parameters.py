@@ -59,12 +59,10 @@ class SysbenchParameters(Parameters):
 
     @property
     def reads(self) -> bool:
-        """Whether the mode reads."""
         return self.file_test_mode in {"seqrd", "rndrd", "rndrw"}
 
     @property
     def writes(self) -> bool:
-        """Whether the mode writes."""
         return self.file_test_mode not in {"seqrd", "rndrd"}
 
     @property
@@ -74,7 +72,6 @@ class SysbenchParameters(Parameters):
 
     @property
     def total_bytes(self) -> int:
-        """Size of all files together."""
         return parse_size(self.file_total_size)
 
     @field_validator("file_extra_flags")

@@ -168,7 +168,6 @@ class OwnCommand(Workload[CommandParameters]):
         )
 
     def own_commands(self, parameters: CommandParameters, job: Job) -> tuple[tuple[str, ...], ...]:
-        """All of them."""
         commands = self.commands(parameters, job)
         return (*commands.prepare, commands.run, *commands.cleanup)
 
@@ -186,11 +185,9 @@ class OwnCommand(Workload[CommandParameters]):
         )
 
     def space_bytes(self, parameters: CommandParameters) -> int:
-        """As the study says."""
         return parse_size(parameters.space)
 
     def expected_s(self, parameters: CommandParameters) -> float:
-        """As the study says."""
         return parse_duration(parameters.takes)
 
 

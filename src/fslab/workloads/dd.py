@@ -45,7 +45,6 @@ class DdParameters(Parameters):
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the file."""
         return parse_size(self.bs) * self.count
 
     @model_validator(mode="after")
@@ -86,7 +85,6 @@ class Dd(Workload[DdParameters]):
         return (Metric(name=f"{parameters.op}_bandwidth", unit=Unit.BYTES_PER_SECOND),)
 
     def headline(self, parameters: DdParameters) -> tuple[str, ...]:
-        """The bandwidth."""
         return (f"{parameters.op}_bandwidth",)
 
     def commands(self, parameters: DdParameters, job: Job) -> Commands:
@@ -158,7 +156,6 @@ class Dd(Workload[DdParameters]):
         )
 
     def space_bytes(self, parameters: DdParameters) -> int:
-        """The file."""
         return parameters.total_bytes
 
     def expected_s(self, parameters: DdParameters) -> float:

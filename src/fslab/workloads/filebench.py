@@ -52,7 +52,6 @@ class Filebench(Workload[FilebenchParameters]):
         )
 
     def headline(self, parameters: FilebenchParameters) -> tuple[str, ...]:  # noqa: ARG002
-        """The rate of operations."""
         return ("ops_rate",)
 
     def commands(self, parameters: FilebenchParameters, job: Job) -> Commands:

@@ -64,7 +64,6 @@ class Fio(Workload[Any]):
         return _form(parameters).traits(parameters)
 
     def space_bytes(self, parameters: Given) -> int:
-        """The files of all jobs."""
         return _form(parameters).space_bytes(parameters)
 
     def expected_s(self, parameters: Given) -> float:

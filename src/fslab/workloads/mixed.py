@@ -89,7 +89,6 @@ class Mixed(Workload[MixedParameters]):
         return tuple(sorted(found, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: MixedParameters) -> tuple[str, ...]:
-        """The first of each part."""
         return tuple(f"{name}_{tool.headline(own)[0]}" for name, (tool, own) in parameters.parts.items())
 
     def commands(self, parameters: MixedParameters, job: Job) -> Commands:
@@ -113,7 +112,6 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def own_commands(self, parameters: MixedParameters, job: Job) -> tuple[tuple[str, ...], ...]:
-        """Those of all parts."""
         return tuple(
             argv
             for name, (tool, own) in parameters.parts.items()
@@ -130,7 +128,6 @@ class Mixed(Workload[MixedParameters]):
         return combined(read, seconds)
 
     def tools_of(self, parameters: MixedParameters) -> tuple[Tool, ...]:
-        """Those of all parts."""
         return tuple(dict.fromkeys(t for tool, own in parameters.parts.values() for t in tool.tools_of(own)))
 
     def needs(self, parameters: MixedParameters) -> Needs:
@@ -162,7 +159,6 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def space_bytes(self, parameters: MixedParameters) -> int:
-        """The sum of all parts."""
         return sum(tool.space_bytes(own) for tool, own in parameters.parts.values())
 
     def expected_s(self, parameters: MixedParameters) -> float:

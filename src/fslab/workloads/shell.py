@@ -96,7 +96,6 @@ class Shell(Workload[ShellParameters]):
         return (Metric(name=f"{parameters.operation}_rate", unit=Unit.FILES_PER_SECOND),)
 
     def headline(self, parameters: ShellParameters) -> tuple[str, ...]:
-        """The rate."""
         return (f"{parameters.operation}_rate",)
 
     def commands(self, parameters: ShellParameters, job: Job) -> Commands:

@@ -145,7 +145,6 @@ class Sysbench(Workload[SysbenchParameters]):
         )
 
     def space_bytes(self, parameters: SysbenchParameters) -> int:
-        """All files."""
         return parameters.total_bytes
 
     def expected_s(self, parameters: SysbenchParameters) -> float:

@@ -49,7 +49,6 @@ class Mechanism(ABC):
         refuted_by: str | None = None,
         certainty: Certainty = Certainty.OBSERVED,
     ) -> Explanation:
-        """A statement of this mechanism."""
         switch = self.switch(evidence)
         if certainty is Certainty.OBSERVED and any(
             figure is not None and figure.shared for figure in figures

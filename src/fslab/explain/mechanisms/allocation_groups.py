@@ -17,7 +17,6 @@ class AllocationGroups(Mechanism):
     cause = "allocation groups"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem == "xfs"
             and writes(evidence)
@@ -26,11 +25,9 @@ class AllocationGroups(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mkfs="-d agcount=2")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         extents = evidence.figure("xfs_allocated_extents", "extents allocated")
         if extents is not None and extents.value > 10_000:
             yield self.explanation(

@@ -18,15 +18,12 @@ class Atime(Mechanism):
     cause = "access times"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return "noatime" not in evidence.mount_options and not writes(evidence)
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         written = evidence.figure(
             "device_written_bytes_flushed", "bytes written by a workload that only reads"
         )

@@ -19,7 +19,6 @@ class Barriers(Mechanism):
     cause = "cache flushes"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem in {"ext2", "ext3", "ext4", "btrfs"}
             and writes(evidence)
@@ -27,11 +26,9 @@ class Barriers(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("nobarrier",), instead=("barrier",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
         if flushes is not None and flushes.value > 0.2:
             yield self.explanation(

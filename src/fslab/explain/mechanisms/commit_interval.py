@@ -22,7 +22,6 @@ class CommitInterval(Mechanism):
     cause = "the commit interval"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem in INTERVALS_S
             and writes(evidence)

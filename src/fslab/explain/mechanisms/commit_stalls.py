@@ -34,7 +34,6 @@ class CommitStalls(Mechanism):
         return None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was logged."""
         slow = evidence.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")
         chance = evidence.of_trace("traced_chance_in_commits", "operations as long, at other moments")
         base = evidence.of_trace("traced_all_in_commits", "all operations in commits")

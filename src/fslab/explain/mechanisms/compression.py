@@ -17,17 +17,14 @@ class BtrfsCompression(Mechanism):
     cause = "compression"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.filesystem == "btrfs" and any(
             each.startswith("compress") for each in evidence.mount_options
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("compress=none",), instead=("compress-force",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if amplified is not None and amplified.value < 0.9:
             yield self.explanation(

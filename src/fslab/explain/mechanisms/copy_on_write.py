@@ -19,17 +19,14 @@ class CopyOnWrite(Mechanism):
     cause = "copy-on-write"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem == "btrfs" and writes(evidence) and "nodatacow" not in evidence.mount_options
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """How the file broke up."""
         before, after = (
             evidence.value("file_extents_before"),
             evidence.figure("file_extents", "extents afterwards")

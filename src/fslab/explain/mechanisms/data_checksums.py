@@ -18,15 +18,12 @@ class DataChecksums(Mechanism):
     cause = "data checksums"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.filesystem == "btrfs" and not {"nodatasum", "nodatacow"} & evidence.mount_options
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("nodatasum",), instead=("datasum",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         tool, kernel = (
             evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel"),
             evidence.figure("kernel_threads_cpu"),

@@ -18,7 +18,6 @@ class DataJournalling(Mechanism):
     cause = "journalling of data"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem in {"ext3", "ext4"}
             and writes(evidence)
@@ -26,11 +25,9 @@ class DataJournalling(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("data=ordered",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         journal, written = (
             evidence.figure("journal_bytes", "bytes written to the journal"),
             evidence.written_bytes,

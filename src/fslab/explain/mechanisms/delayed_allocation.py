@@ -18,7 +18,6 @@ class DelayedAllocation(Mechanism):
     cause = "delayed allocation"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem == "ext4"
             and writes(evidence)
@@ -27,11 +26,9 @@ class DelayedAllocation(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("nodelalloc",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         delayed = evidence.figure("delayed_allocation_bytes", "bytes without a place")
         if delayed is not None and delayed.value > 1 << 20:
             yield self.explanation(

@@ -18,17 +18,14 @@ class BufferedDirectIo(Mechanism):
     cause = "the page cache under direct writes"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.traits.direct is True and writes(evidence)
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        """As its own option says."""
         if evidence.filesystem == "btrfs":
             return Switch(mount=("nodatasum",), instead=("datasum",))
         return Switch(mount=("data=ordered",)) if "data=journal" in evidence.mount_options else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         written, own = (
             evidence.written_bytes,
             evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system"),

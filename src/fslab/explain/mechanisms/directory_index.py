@@ -17,7 +17,6 @@ class DirectoryIndex(Mechanism):
     cause = "directory indexes"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem in {"ext3", "ext4"}
             and evidence.traits.many_files
@@ -25,11 +24,9 @@ class DirectoryIndex(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mkfs="-O ^dir_index")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         files, directories = evidence.traits.files, evidence.traits.directories
         cpu = evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
         if files and directories and cpu is not None and files / directories >= 10_000:

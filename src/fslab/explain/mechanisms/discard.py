@@ -20,15 +20,12 @@ class Discard(Mechanism):
     cause = "discards"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return any(each.partition("=")[0] == "discard" for each in evidence.mount_options)
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("nodiscard",), instead=("discard",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         discarded = evidence.figure("device_discarded_bytes", "discarded")
         if discarded is not None and discarded.value >= _NOTICEABLE:
             yield self.explanation(

@@ -19,7 +19,6 @@ class FastCommit(Mechanism):
     cause = "full journal commits (mkfs -O fast_commit)"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem == "ext4"
             and evidence.syncs() is not None
@@ -28,11 +27,9 @@ class FastCommit(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mkfs="-O fast_commit")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         commits, bytes_each = (
             evidence.figure("journal_commits"),
             evidence.per_sync("journal_bytes", "journal bytes per fsync"),

@@ -19,16 +19,13 @@ class Fragmentation(Mechanism):
     alters = True
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return writes(evidence) and evidence.traits.few_files and evidence.filesystem != "btrfs"
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        """As its own option says."""
         in_place = evidence.traits.switches.get(Switchable.IN_PLACE)
         return Switch(parameters=in_place) if in_place else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         pieces, extents = (
             evidence.figure("file_pieces", "discontinuities"),
             evidence.figure("file_extents", "extents"),

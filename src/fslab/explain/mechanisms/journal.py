@@ -18,7 +18,6 @@ class JournalWrites(Mechanism):
     cause = "the journal"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem in {"ext3", "ext4"}
             and writes(evidence)
@@ -27,11 +26,9 @@ class JournalWrites(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mkfs="-O ^has_journal", instead=("data", "commit", "journal_checksum"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         journal, written = (
             evidence.figure("journal_bytes", "bytes written to the journal"),
             evidence.written_bytes,

@@ -18,15 +18,12 @@ class LazyInitialisation(Mechanism):
     cause = "lazy initialisation"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.filesystem == "ext4" and "lazy_itable_init=1" in evidence.cell.stack.mkfs_options
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mkfs="-E lazy_itable_init=0,lazy_journal_init=0")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         idle = evidence.of_trace("traced_idle_bytes", "written while nothing ran")
         if evidence.traced is not None and idle is None:
             record = evidence.traced.probes.get("traced_idle_bytes")

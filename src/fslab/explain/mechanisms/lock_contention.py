@@ -19,16 +19,13 @@ class LockContention(Mechanism):
     alters = True
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (evidence.traits.parallel or 1) > 1
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        """As its own option says."""
         serial = evidence.traits.switches.get(Switchable.SERIAL)
         return Switch(parameters=serial) if serial else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
         if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
             yield self.explanation(

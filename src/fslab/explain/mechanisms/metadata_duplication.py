@@ -17,7 +17,6 @@ class MetadataDuplication(Mechanism):
     cause = "the second copy of metadata"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem == "btrfs"
             and writes(evidence)
@@ -25,11 +24,9 @@ class MetadataDuplication(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mkfs="-m single")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         copies = evidence.figure("btrfs_metadata_copies", "copies of metadata")
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if (

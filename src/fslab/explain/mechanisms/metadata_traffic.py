@@ -22,11 +22,9 @@ class MetadataTraffic(Mechanism):
         return writes(evidence) and "data=journal" not in evidence.mount_options
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         whole, meta = (
             evidence.of_trace("traced_written_bytes", "written"),
             evidence.of_trace("traced_metadata_bytes", "of metadata"),

@@ -17,7 +17,6 @@ class OrderedMode(Mechanism):
     cause = "ordered mode"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.filesystem in {"ext3", "ext4"}
             and writes(evidence)
@@ -25,11 +24,9 @@ class OrderedMode(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("data=writeback",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         mean, commits = (
             evidence.figure("journal_commit_mean", "mean commit"),
             evidence.figure("journal_commits"),

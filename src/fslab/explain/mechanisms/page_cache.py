@@ -20,16 +20,13 @@ class PageCacheAbsorption(Mechanism):
     alters = True
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.traits.direct is False and evidence.traits.few_files
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        """As its own option says."""
         direct = evidence.traits.switches.get(Switchable.DIRECT)
         return Switch(parameters=direct) if direct else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         written, device = (
             evidence.written_bytes,
             evidence.figure("device_written_bytes", "device bytes when the tool ended"),

@@ -19,16 +19,13 @@ class ReadAhead(Mechanism):
     alters = True
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.traits.direct is False and not writes(evidence)
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        """As its own option says."""
         direct = evidence.traits.switches.get(Switchable.DIRECT)
         return Switch(parameters=direct) if direct else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value > 1.5:
             yield self.explanation(

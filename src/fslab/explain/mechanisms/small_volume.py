@@ -20,15 +20,12 @@ class SmallVolume(Mechanism):
     alters = True
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.filesystem == "btrfs" and writes(evidence)
 
     def switch(self, evidence: Evidence) -> Switch | None:
-        """As its own option says."""
         return Switch(medium={"size": "20g"}) if "size" in evidence.cell.stack.medium.options else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         reserved = evidence.figure("btrfs_metadata_reserved", "reserved for metadata at the end")
         total = evidence.figure("btrfs_metadata_total", "space for metadata")
         size = evidence.cell.stack.medium.options.get("size")

@@ -19,7 +19,6 @@ class StripeMisalignment(Mechanism):
     cause = "unaligned stripes"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return (
             evidence.cell.stack.layout != "single"
             and evidence.cell.stack.geometry is not Geometry.ALIGNED
@@ -27,11 +26,9 @@ class StripeMisalignment(Mechanism):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(geometry=Geometry.ALIGNED)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         read = evidence.figure("device_read_bytes", "bytes read from the disks by a workload that writes")
         written = evidence.written_bytes
         if (

@@ -18,15 +18,12 @@ class XfsLog(Mechanism):
     cause = "small log buffers"
 
     def applies(self, evidence: Evidence) -> bool:
-        """Where it is in effect."""
         return evidence.filesystem == "xfs" and writes(evidence)
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """As its own option says."""
         return Switch(mount=("logbsize=256k",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What was counted."""
         log, written = evidence.figure("xfs_log_bytes", "bytes written to the log"), evidence.written_bytes
         waits = evidence.figure("xfs_log_no_buffer", "waits for a log buffer")
         if log is not None and written and log.value > 0.05 * written:

@@ -34,9 +34,7 @@ class Host(kinds.Machine):
         )
 
     def boot(self, boot: Boot) -> Guest:
-        """It runs already."""
         raise UsageError("the host is not booted", where=boot.spec.type)
 
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:  # noqa: ARG002
-        """Nothing to boot."""
         return ()

@@ -107,7 +107,6 @@ class Qemu(kinds.Machine):
         return tuple(needs)
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
-        """By the lists beside its modules."""
         directory = _modules(spec)
         return modules.read(directory) if directory else None
 

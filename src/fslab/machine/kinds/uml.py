@@ -103,12 +103,10 @@ class Uml(kinds.Machine):
         memory.directory(parse_size(spec.memory or kinds.DEFAULT_MEMORY))
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
-        """By the lists beside its modules."""
         directory = _modules(spec)
         return modules.read(directory) if directory else None
 
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
-        """The command line of the guest."""
         return (*_argv(spec, program=spec.kernel or PROGRAM, cpu="CPU"), "fslab_run=DIRECTORY")
 
     def boot(self, boot: Boot) -> UmlGuest:

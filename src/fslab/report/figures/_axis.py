@@ -44,7 +44,6 @@ def label_expression(unit: Unit) -> str:
 
 
 def value_axis(unit: Unit, **more: Any) -> dict[str, Any]:
-    """An axis of measured values."""
     return {"labelExpr": label_expression(unit), "tickCount": 5, "labelOverlap": True, **more}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fslab.report.model import Comparison, ComparisonVerdict, Mark, Report, Row
+from fslab.analysis.comparison_model import Comparison, ComparisonVerdict, Mark
+from fslab.report.model import Report, Row
 from fslab.report.words import listed, ratio_text, share_text
 from fslab.units import Direction
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fslab.report.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
+from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
+from fslab.analysis.comparison_model import Span
 from fslab.report.figures import Figure, forest
-from fslab.report.model import Span
 from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.report.words import ratio_text
 from fslab.units import Direction, format_value

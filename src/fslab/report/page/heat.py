@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from fslab.report.model import Comparison, ComparisonVerdict, Mark, Report, Row, Summary
+from fslab.analysis.comparison_model import Comparison, ComparisonVerdict, Mark
+from fslab.report.model import Report, Row, Summary
 from fslab.report.page.model import HeatRow, HeatTile
 from fslab.report.words import listed, ratio_text
 from fslab.units import Direction, format_value

@@ -30,13 +30,10 @@ class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
     Options = BtrfsRaid0Options
 
     def disks(self, options: BtrfsRaid0Options) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def metadata(self, options: BtrfsRaid0Options) -> str:
-        """As the study says."""
         return options.metadata
 
     def usable_bytes(self, options: BtrfsRaid0Options, disk_bytes: int) -> int:
-        """All disks."""
         return options.disks * disk_bytes

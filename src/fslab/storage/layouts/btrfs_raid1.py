@@ -24,9 +24,7 @@ class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
     Options = BtrfsRaid1Options
 
     def disks(self, options: BtrfsRaid1Options) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def usable_bytes(self, options: BtrfsRaid1Options, disk_bytes: int) -> int:
-        """Half of all disks."""
         return options.disks * disk_bytes // COPIES

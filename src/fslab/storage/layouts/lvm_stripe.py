@@ -35,11 +35,9 @@ class LvmStripe(JoinedLayout[LvmStripeOptions]):
     Options = LvmStripeOptions
 
     def disks(self, options: LvmStripeOptions) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def usable_bytes(self, options: LvmStripeOptions, disk_bytes: int) -> int:
-        """Whole extents of each disk."""
         return options.disks * _lvm.usable_bytes(disk_bytes)
 
     def plan(self, options: LvmStripeOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:

@@ -20,13 +20,10 @@ class MdRaid0(_md.Md[MdRaid0Options]):
     Options = MdRaid0Options
 
     def disks(self, options: MdRaid0Options) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def stripe(self, options: MdRaid0Options) -> Stripe:
-        """Data on every disk."""
         return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks)
 
     def usable_bytes(self, options: MdRaid0Options, disk_bytes: int) -> int:
-        """All disks."""
         return options.disks * _md.usable_bytes(disk_bytes, options.chunk_bytes)

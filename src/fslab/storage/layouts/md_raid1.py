@@ -26,13 +26,10 @@ class MdRaid1(_md.Md[MdRaid1Options]):
     Options = MdRaid1Options
 
     def disks(self, options: MdRaid1Options) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def stripe(self, options: MdRaid1Options) -> None:  # noqa: ARG002
-        """A mirror has no stripe."""
         return
 
     def usable_bytes(self, options: MdRaid1Options, disk_bytes: int) -> int:  # noqa: ARG002
-        """One disk."""
         return _md.usable_bytes(disk_bytes)

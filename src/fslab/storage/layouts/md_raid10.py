@@ -29,7 +29,6 @@ class MdRaid10(_md.Md[MdRaid10Options]):
     Options = MdRaid10Options
 
     def disks(self, options: MdRaid10Options) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def stripe(self, options: MdRaid10Options) -> Stripe:
@@ -41,5 +40,4 @@ class MdRaid10(_md.Md[MdRaid10Options]):
         )
 
     def usable_bytes(self, options: MdRaid10Options, disk_bytes: int) -> int:
-        """Half of all disks."""
         return options.disks * _md.usable_bytes(disk_bytes, options.chunk_bytes) // COPIES

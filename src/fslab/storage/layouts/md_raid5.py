@@ -30,13 +30,10 @@ class MdRaid5(_md.Md[MdRaid5Options]):
     Options = MdRaid5Options
 
     def disks(self, options: MdRaid5Options) -> int:
-        """As many as are asked for."""
         return options.disks
 
     def stripe(self, options: MdRaid5Options) -> Stripe:
-        """Data on all disks but one."""
         return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - 1)
 
     def usable_bytes(self, options: MdRaid5Options, disk_bytes: int) -> int:
-        """All disks but one."""
         return (options.disks - 1) * _md.usable_bytes(disk_bytes, options.chunk_bytes)

@@ -20,15 +20,12 @@ class Single(layouts.Layout[SingleOptions]):
     Options = SingleOptions
 
     def disks(self, options: SingleOptions) -> int:  # noqa: ARG002
-        """One."""
         return 1
 
     def usable_bytes(self, options: SingleOptions, disk_bytes: int) -> int:  # noqa: ARG002
-        """All of it."""
         return disk_bytes
 
     def plan(self, options: SingleOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
-        """No commands."""
         (device,) = devices
         return LayoutPlan(device=device)
 
@@ -36,6 +33,5 @@ class Single(layouts.Layout[SingleOptions]):
         self, options: SingleOptions, devices: Sequence[StackDevice], workspace: Workspace, undo: ExitStack,  # noqa: ARG002
         *, make: bool, keep: bool,  # noqa: ARG002
     ) -> StackDevice:  # fmt: skip
-        """The device itself."""
         (device,) = devices
         return device

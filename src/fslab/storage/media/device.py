@@ -57,7 +57,6 @@ class Device(media.Medium[DeviceOptions]):
     Options = DeviceOptions
 
     def plan(self, options: DeviceOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
-        """The devices themselves."""
         return MediumPlan(device=options.paths[0], size_bytes=None, space={}, wipes=options.paths)
 
     def each(self, options: DeviceOptions, disks: int) -> Sequence[DeviceOptions]:

@@ -29,7 +29,6 @@ class Directory(media.Medium[DirectoryOptions]):
     Options = DirectoryOptions
 
     def plan(self, options: DirectoryOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
-        """Only a directory."""
         return MediumPlan(device=options.path, size_bytes=None, space={})
 
     def check(self, options: DirectoryOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002

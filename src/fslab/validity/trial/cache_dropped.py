@@ -19,7 +19,6 @@ class CacheDropped(TrialRule):
     hint: ClassVar[str] = "measure when nothing else works on the machine"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Any drop at all."""
         drops = facts.known("cache_drops")
         if drops > 0:
             yield self.warning("somebody else dropped the machine's caches during the run", drops=drops)

@@ -18,7 +18,6 @@ class CacheNotDropped(TrialRule):
     hint: ClassVar[str] = "run as root for a cold cache"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """What the trial says of itself."""
         if facts.cold and not facts.caches_dropped:
             yield self.warning(
                 "without root only the files' own pages were dropped: directories and inodes stayed cached"

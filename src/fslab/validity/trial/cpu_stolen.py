@@ -21,7 +21,6 @@ class CpuStolen(TrialRule):
     hint: ClassVar[str] = "measure when the host is quiet, or on bare metal"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """A twentieth."""
         stolen = facts.known("machine_cpu_steal")
         if stolen >= STOLEN_PERCENT:
             yield self.warning(

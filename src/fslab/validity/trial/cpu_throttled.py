@@ -19,7 +19,6 @@ class CpuThrottled(TrialRule):
     hint: ClassVar[str] = "cool the machine, or limit its frequency for all trials alike"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Any event at all."""
         events = facts.known("cpu_throttle_events")
         if events > 0:
             yield self.warning(

@@ -21,7 +21,6 @@ class EmulatedDisk(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Says the limits."""
         if not facts.disk_limits:
             return
         limits = [

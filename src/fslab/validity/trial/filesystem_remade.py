@@ -18,7 +18,6 @@ class FilesystemRemade(TrialRule):
     hint: ClassVar[str] = "run the study again without interruption if its ageing matters"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """What the trial says of itself."""
         if facts.remade:
             yield self.warning(
                 "the file system that earlier trials had used was lost with an interrupted run and made anew"

@@ -22,7 +22,6 @@ class MemoryPressure(TrialRule):
     hint: ClassVar[str] = "free memory, use smaller images on a 'ram' medium, or fewer jobs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """A tenth of the time."""
         waited = facts.known("pressure_memory_some")
         if waited >= WAITED_PERCENT:
             yield self.warning(

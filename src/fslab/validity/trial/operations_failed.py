@@ -18,7 +18,6 @@ class OperationsFailed(TrialRule):
     hint: ClassVar[str] = "something else works in the directory under test"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Any error at all."""
         failed = {name: count for name, count in facts.work.errors.items() if count}
         if failed:
             listed = ", ".join(f"{name} {count}" for name, count in failed.items())

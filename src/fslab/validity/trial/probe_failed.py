@@ -16,7 +16,6 @@ class ProbeFailed(TrialRule):
     severity = Severity.NOTE
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Each failure by itself."""
         for failure in facts.probe_failures:
             yield self.warning(
                 f"the probe '{failure.probe}' could not read its source: {failure.error}",

@@ -18,7 +18,6 @@ class QueueInTool(TrialRule):
     hint: ClassVar[str] = "set direct: true or ioengine: io_uring"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """What the workload says of itself."""
         if facts.work.queue_in_tool:
             depth = facts.work.depth
             yield self.warning(

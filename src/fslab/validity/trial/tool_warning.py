@@ -16,6 +16,5 @@ class ToolWarning(TrialRule):
     severity = Severity.DOUBT
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Each message by itself."""
         for message in facts.work.messages:
             yield self.warning(message)

@@ -19,7 +19,6 @@ class WrittenAgain(TrialRule):
     hint: ClassVar[str] = "set an amount of work instead of a time, to write each file once"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """More than one pass."""
         passes = facts.work.passes
         if passes is not None and passes > 1:
             yield self.warning(

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fslab.report.campaign_comparison_lines import change_for_worse, percent
-from fslab.report.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
+from fslab.analysis.campaign_comparison_lines import change_for_worse, percent
+from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
 from fslab.stats.compare import pairs_needed
 from fslab.units import Direction
 
@@ -34,7 +34,6 @@ class GateVerdict:
     needed: int | None
 
     def as_document(self) -> dict[str, object]:
-        """As JSON values."""
         document: dict[str, object] = {
             answer.value: [
                 {"stack": line.stack, "workload": line.workload, "metric": line.metric} for line in lines

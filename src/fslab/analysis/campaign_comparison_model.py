@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
+from fslab.analysis.comparison_model import Span
 from fslab.cell import Frozen
-from fslab.report.model import Span
 from fslab.units import Direction, Unit
 
 

@@ -11,8 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fslab.analysis import campaign_comparison_lines as lines
+from fslab.analysis import campaign_comparison_means
+from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, FactChange, Side
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.analysis.interim import COVERAGE
+from fslab.analysis.matching import By, Matched, Partners, match
+from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import has_warnings, is_failed, is_usable
 from fslab.cell import Cell, WorkloadSpec
@@ -20,12 +25,7 @@ from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.machine.fact import Weight
 from fslab.record import Metric, TrialRecord
-from fslab.report import campaign_comparison_lines as lines
-from fslab.report import campaign_comparison_means
-from fslab.report.campaign_comparison_model import CampaignComparison, ComparisonLine, FactChange, Side
-from fslab.report.match import By, Matched, Partners, match
 from fslab.stats.sequential import Looks
-from fslab.store.campaign import Campaign
 from fslab.units import Direction, Unit
 
 ALL = "all"  # among the allowed names: whatever differs
@@ -48,7 +48,7 @@ class Results:
     several: bool = False
 
     @classmethod
-    def of_campaign(cls, campaign: Campaign, trials: Iterable[TrialRecord]) -> Results:
+    def of_campaign(cls, campaign: MeasuredCampaign, trials: Iterable[TrialRecord]) -> Results:
         """A stored campaign."""
         return cls(
             name=campaign.id, trials=tuple(trials), cells=campaign.cells, study=campaign.study_id,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from fslab.analysis.campaign_comparison_model import FactChange
+from fslab.analysis.comparison_model import Span
 from fslab.cell import Frozen
-from fslab.report.campaign_comparison_model import FactChange
-from fslab.report.model import Span
 from fslab.units import Direction, Unit
 
 

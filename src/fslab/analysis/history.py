@@ -9,27 +9,27 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from fslab.analysis.campaign_comparison import change_of, figures_of, metrics_for, without_repeats
+from fslab.analysis.campaign_comparison_lines import change_words, values_of
+from fslab.analysis.campaign_comparison_model import FactChange
+from fslab.analysis.comparison_model import Span
 from fslab.analysis.groups import MetricsOf, headline_metrics
+from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
+from fslab.analysis.measured import MeasuredCampaign
 from fslab.cell import Cell
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances
 from fslab.record import Metric, TrialRecord
-from fslab.report.campaign_comparison import change_of, figures_of, metrics_for, without_repeats
-from fslab.report.campaign_comparison_lines import change_words, values_of
-from fslab.report.campaign_comparison_model import FactChange
-from fslab.report.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
-from fslab.report.model import Span
 from fslab.stats.changes import change_points
 from fslab.stats.compare import compare_ratio
 from fslab.stats.interval import median_interval
-from fslab.store.campaign import Campaign
 
 MEDIAN_COVERAGE = 0.9
 ALPHA = 0.01
 LEAST = 3  # campaigns on a level: one odd campaign is no change
 ENOUGH = 10  # with fewer campaigns no change can reach ALPHA
 
-Past = Sequence[tuple[Campaign, Sequence[TrialRecord]]]
+Past = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
 
 
 def history(
@@ -69,7 +69,7 @@ def history(
     )
 
 
-def _machine(campaign: Campaign) -> str | None:
+def _machine(campaign: MeasuredCampaign) -> str | None:
     name = campaign.machine.get("hostname")
     return None if name is None else str(name)
 
@@ -114,7 +114,7 @@ def _series(
     )
 
 
-def _point(campaign: Campaign, values: Sequence[float]) -> HistoryPoint:
+def _point(campaign: MeasuredCampaign, values: Sequence[float]) -> HistoryPoint:
     estimate = median_interval(values, coverage=MEDIAN_COVERAGE)
     if estimate.median is None:
         raise ValueError("a point has values")
@@ -133,7 +133,7 @@ def _span(interval: Any) -> Span | None:
 def _changes(
     points: Sequence[HistoryPoint],
     metric: Metric,
-    campaigns: Sequence[Campaign],
+    campaigns: Sequence[MeasuredCampaign],
     steps: Mapping[str, HistoryStep],
 ) -> list[LevelChange]:
     """Each with the ratio of the levels on both sides of it."""
@@ -160,7 +160,7 @@ def _changes(
 
 
 def _changed_between(
-    before: str, since: str, campaigns: Sequence[Campaign], steps: Mapping[str, HistoryStep]
+    before: str, since: str, campaigns: Sequence[MeasuredCampaign], steps: Mapping[str, HistoryStep]
 ) -> tuple[FactChange, ...]:
     """A series may lack campaigns that lie between its points: their steps count as well."""
     ids = [campaign.id for campaign in campaigns]
@@ -169,7 +169,7 @@ def _changed_between(
 
 
 def _steps(
-    campaigns: Sequence[Campaign], trials: Mapping[str, Sequence[TrialRecord]]
+    campaigns: Sequence[MeasuredCampaign], trials: Mapping[str, Sequence[TrialRecord]]
 ) -> dict[str, HistoryStep]:
     """By the later campaign: the facts of all weights that changed since the one before it."""
     found: dict[str, HistoryStep] = {}
@@ -182,7 +182,7 @@ def _steps(
     return found
 
 
-def _circumstances(campaign: Campaign, trials: Sequence[TrialRecord]) -> Circumstances:
+def _circumstances(campaign: MeasuredCampaign, trials: Sequence[TrialRecord]) -> Circumstances:
     """The facts that its trials carry: those of trials in a guest are the guest's."""
     devices: dict[str, list[dict[str, Any]]] = {}
     for trial in trials:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fslab.analysis.comparison_model import Comparison, ComparisonVerdict, Mark, Rank, Span
 from fslab.analysis.pairs import Pair, RowPairs, inverse
-from fslab.report.model import Comparison, ComparisonVerdict, Mark, Rank, Span
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate
 from fslab.stats.power import detectable

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 
+from fslab.analysis.campaign_comparison_model import ComparisonLine, LineOutcome, SampleSummary
+from fslab.analysis.comparison_model import COARSE, Span
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell, WorkloadSpec
 from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord
-from fslab.report.campaign_comparison_model import ComparisonLine, LineOutcome, SampleSummary
-from fslab.report.model import Span
-from fslab.report.words import COARSE
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate, compare_ratio, holm
 from fslab.stats.interval import half_range, median

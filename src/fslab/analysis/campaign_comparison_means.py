@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, log
 
-from fslab.report.campaign_comparison_model import ComparisonLine, RatioMean
-from fslab.report.model import Span
+from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean
+from fslab.analysis.comparison_model import Span
 from fslab.stats.compare import compare_ratio
 from fslab.units import Direction
 
@@ -39,7 +39,6 @@ def _mean(key: Key, lines: Sequence[ComparisonLine], coverage: float) -> RatioMe
 
 
 def geometric(values: Sequence[float]) -> float:
-    """The geometric mean of positive values."""
     return exp(sum(map(log, values)) / len(values))
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared, trials
 
+from fslab.analysis import gate
+from fslab.analysis.campaign_comparison_lines import estimate_of, line, with_family
 from fslab.cli.compare import compare, fraction
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
 from fslab.record import Status
-from fslab.report import gate
-from fslab.report.campaign_comparison_lines import estimate_of, line, with_family
 from fslab.store.campaign import Campaign
 from fslab.store.export import Format, render
 from fslab.store.store import Store
