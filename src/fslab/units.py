@@ -86,6 +86,23 @@ Size = Annotated[str, BeforeValidator(plain_size), _SIZE_SCHEMA]
 SomeSize = Annotated[str, BeforeValidator(_some_size), _SIZE_SCHEMA]  # not 0
 
 
+def _share(value: object) -> float:
+    """``5%`` or 0.05, as a fraction."""
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"'{value}' is no share: write 5% or 0.05") from error
+    if isinstance(value, bool) or not 0.001 <= share <= 0.5:
+        raise ValueError(f"'{value}' is not between 0.1% and 50%")
+    return share
+
+
+Share = Annotated[
+    float, BeforeValidator(_share), WithJsonSchema({"title": "share", "type": ["string", "number"]})
+]
+
+
 def parse_duration(text: str | float) -> float:
     """Seconds from ``10m``, ``1h30m``, ``700ms`` or a plain number of seconds; ValueError otherwise."""
     rest = str(text).strip()

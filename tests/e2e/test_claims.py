@@ -58,7 +58,7 @@ def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path:
     ran = fslab("run", "larger.yaml", "--until-decided", "--max-trials", "8")
     assert "0 of 2 claims open" in ran.stderr
     document = json.loads(fslab("claims", "last", "--json").stdout)
-    assert [one["measured"]["verdict"] for one in document["claims"]] == ["holds", "contradicted"]
+    assert [one["measured"]["verdict"] for one in document["claims"]] == ["replicated", "reversed"]
     (finding,) = document["claims"][0]["measured"]["findings"]
     assert finding["low"] > 1
     assert fslab("claims", "larger.yaml").stdout == fslab("claims").stdout

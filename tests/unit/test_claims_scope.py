@@ -40,7 +40,7 @@ def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> ClaimAnswer:
 @pytest.mark.parametrize("that", ["xfs is first", "xfs[defaults] is first"])
 def test_what_is_left_out_is_said(that: str) -> None:
     found = measured(that)
-    assert found.verdict is ClaimVerdict.HOLDS
+    assert found.verdict is ClaimVerdict.REPLICATED
     assert found.compared == ("xfs", "ext4 defaults", "btrfs defaults")
     assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
     assert "compared: xfs, ext4 defaults, btrfs defaults" in found.words
@@ -56,12 +56,12 @@ def test_where_nothing_is_left_out_what_was_compared_is_said() -> None:
 
 
 def test_any_option_is_a_choice() -> None:
-    assert measured("xfs is first").verdict is ClaimVerdict.HOLDS
+    assert measured("xfs is first").verdict is ClaimVerdict.REPLICATED
     found = measured("xfs is first for any mount_options")
-    assert found.verdict is ClaimVerdict.CONTRADICTED
+    assert found.verdict is ClaimVerdict.REVERSED
     assert found.left_out == ()
     assert len(found.findings) == 4
-    assert measured("xfs > ext4 for any mount_options").verdict is ClaimVerdict.HOLDS
+    assert measured("xfs > ext4 for any mount_options").verdict is ClaimVerdict.REPLICATED
     assert len(measured("xfs[defaults] is first for any mount_options").findings) == 4
 
 

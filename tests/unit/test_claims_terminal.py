@@ -13,11 +13,13 @@ from fslab.claims.build import judged, tables
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict, PublishedTable, TableCell, TableLine, Verdicts
 from fslab.claims.published import read_figures
+from fslab.claims.said import summaries
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 
 EXT4, XFS, REISER4 = (cell(name) for name in ("ext4", "xfs", "reiser4"))
+CELL = TableCell(printed=1.5, measured=2.0, low=1.9, high=2.1)
 CSV = """\
 table,workload,filesystem,variant,metric,unit,value
 II,w,ext4,defaults,iops,1/s,50
@@ -48,36 +50,29 @@ def shown(width: int = 80, **more: bool) -> str:
 def test_each_claim_has_both_answers() -> None:
     text = shown()
     assert "printed  ✗ contradicted: xfs / ext4 is 0.800, not > 1 (w, table II)" in text
-    assert "here     ✓ holds: xfs / ext4 is 2.00 (1.92–2.08) (w)" in text
-    assert "here     ? undecided: xfs / ext4 is 2.00 (1.92–2.08), needs >= 2 (w)" in text
+    assert "here     ✓ replicated: xfs / ext4 is 2.00 (1.90–2.11) (w)" in text
+    assert "here     ? open: at the limit (within 10 % of it): xfs / ext4 is 2.00" in text
     assert "here     – not measured here: not possible here: no kernel has it" in text
 
 
-def test_one_sentence_comes_before_the_table() -> None:
-    lines = shown(120).splitlines()
-    told = next(number for number, line in enumerate(lines) if line.startswith("Of 3 claims"))
-    assert lines[told] == "Of 3 claims, here: 1 holds, 1 is undecided, 1 is unknown."
-    assert told < next(number for number, line in enumerate(lines) if line.startswith("3 claims"))
-    printed = made().model_copy(
+def test_two_sentences_come_before_the_claims() -> None:
+    printed = "Of 3 claims, by the published figures: 1 holds, 2 are contradicted (1, 2)."
+    here = "Replicated 1 of 3, their own tables contradict 2, open 1 (1 at the limit), not testable here 1."
+    assert summaries(made()) == [printed, here]
+    assert printed in shown(120).splitlines()
+    alone = made().model_copy(
         update={"claims": tuple(each.model_copy(update={"measured": None}) for each in made().claims)}
     )
-    contradicted = [
-        each.id for each in printed.claims if each.published and each.published.verdict == "contradicted"
-    ]
-    assert terminal.summary(printed) == (
-        f"Of 3 claims, by the published figures: 1 holds, 2 are contradicted ({', '.join(contradicted)})."
-    )
+    assert summaries(alone) == [printed]
 
 
 def test_claims_are_counted() -> None:
     assert made().counts(published=True) == {ClaimVerdict.HOLDS: 1, ClaimVerdict.CONTRADICTED: 2}
     assert made().counts(published=False) == {
-        ClaimVerdict.HOLDS: 1,
-        ClaimVerdict.UNDECIDED: 1,
+        ClaimVerdict.REPLICATED: 1,
+        ClaimVerdict.OPEN: 1,
         ClaimVerdict.UNKNOWN: 1,
     }
-    rows = [line.split() for line in shown().splitlines()]
-    assert ["here", "1", "–", "1", "1"] in rows
 
 
 def test_only_what_is_undecided_can_be_asked_for() -> None:
@@ -91,7 +86,7 @@ def test_a_table_shows_printed_and_measured_multiples() -> None:
     out = io.StringIO()
     terminal.show_tables(made(), Console(file=out, width=80))
     lines = out.getvalue()
-    assert [cast.printed for cast in table.lines[0].cells] == [1.0, 0.8, 1.2]
+    assert [cell.printed for cell in table.lines[0].cells] == [1.0, 0.8, 1.2]
     # Half of log(2.0839/1.9195) is 4.1 %.
     assert "2.00 ±4%" in lines
     assert "not possible" in lines
@@ -128,17 +123,9 @@ def test_a_ratio_without_an_interval_is_marked() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     out = io.StringIO()
     wide = PublishedTable(
-        name="I",
-        stacks=tuple(f"file system {number}" for number in range(9)),
-        reference="file system 0",
-        lines=(
-            TableLine(
-                workload="w",
-                metric="iops",
-                cells=(TableCell(printed=1.5, measured=2.0, low=1.9, high=2.1),) * 9,
-            ),
-        ),
-    )
+        name="I", stacks=tuple(f"file system {number}" for number in range(9)), reference="file system 0",
+        lines=(TableLine(workload="w", metric="iops", cells=(CELL,) * 9),),
+    )  # fmt: skip
     console = Console(file=out, width=width)
     terminal.show(made(), console)
     terminal.show_tables(made().model_copy(update={"tables": (wide,)}), console)

@@ -8,11 +8,12 @@ from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
+from fslab.claims.multiplicity import Asked, answers
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
 from fslab.claims.resolve import Resolver
-from fslab.claims.schema import Claim, Published
+from fslab.claims.schema import MARGIN, Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.words import scope_words
 
@@ -21,6 +22,16 @@ def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
     """The parts of a claim among the cells of a scope, and what these lack, in words."""
     found, missing, _ = _meaning_of(claim, scope)
     return found, missing
+
+
+def asked_of(claim: Claim, scope: Scope) -> Asked:
+    """A claim as it is put to the trials of a scope."""
+    parts, missing, _ = _meaning_of(claim, scope)
+    return _asked(claim, parts, missing)
+
+
+def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> Asked:
+    return Asked(parts=parts, missing=missing, margin=claim.margin or MARGIN)
 
 
 def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:
@@ -67,6 +78,7 @@ def judged(
     judge: Evaluator | None = None,
 ) -> tuple[EvaluatedClaim, ...]:
     """Each claim by the printed figures (among the cells of the ``study``) and by trials (of the ``campaign``)."""
+    measured = _measured(claims, campaign, judge)
     return tuple(
         EvaluatedClaim(
             id=claim.id or "",
@@ -75,9 +87,9 @@ def judged(
             on=claim.on,
             note=claim.note,
             published=None if printed is None else _published(claim, study, printed),
-            measured=_measured(claim, campaign, judge),
+            measured=answer,
         )
-        for claim in claims
+        for claim, answer in zip(claims, measured, strict=True)
     )
 
 
@@ -86,11 +98,20 @@ def _published(claim: Claim, scope: Scope, printed: PublishedFigures) -> ClaimAn
     return _with_scope(printed.answer(parts, missing, claim.tables), parts, meant, scope)
 
 
-def _measured(claim: Claim, scope: Scope | None, judge: Evaluator | None) -> ClaimAnswer | None:
+def _measured(
+    claims: Sequence[Claim], scope: Scope | None, judge: Evaluator | None
+) -> Sequence[ClaimAnswer | None]:
+    """All together: how sure each verdict must be depends on how many there are."""
     if scope is None or judge is None:
-        return None
-    parts, missing, meant = _meaning_of(claim, scope)
-    return _with_scope(judge.answer(parts, missing), parts, meant, scope)
+        return [None] * len(claims)
+    meanings = [_meaning_of(claim, scope) for claim in claims]
+    asked = [
+        _asked(claim, parts, missing) for claim, (parts, missing, _) in zip(claims, meanings, strict=True)
+    ]
+    return [
+        _with_scope(answer, parts, meant, scope)
+        for answer, (parts, _, meant) in zip(answers(asked, judge), meanings, strict=True)
+    ]
 
 
 def tables(
@@ -154,7 +175,7 @@ def _table_cell(
     if over == under:
         why = judge.trials.why_none(over)
         return TableCell(printed=ratio, measured=None if why else 1.0, why=why)
-    finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), 1)
+    finding = judge.finding(quotient(over, under, ("", ""), Bounds(), ""), MARGIN)
     return TableCell(
         printed=ratio, measured=finding.value, low=finding.low, high=finding.high, why=finding.why
     )

@@ -1,22 +1,27 @@
 """Trials → what they say of a claim. Pure.
 
-A claim is a conjunction. It holds when the 95 % interval of every part lies within its bounds (intersection–union:
-no correction is needed; Berger, Technometrics 24 (1982) 295). It is contradicted when the interval of some part
-lies outside, made so wide that all parts together err once in twenty at most (Bonferroni). Else it is undecided.
+A claim is a conjunction of parts. It is replicated when every part is (intersection–union: no correction is needed;
+Berger, Technometrics 24 (1982) 295). It is decided otherwise by its first part that fails. Where several could fail by
+chance, the error is shared among those that are not replicated yet (Holm's procedure within a claim; Scand. J.
+Statist. 6 (1979) 65): the more of a claim is replicated, the more error is left for the rest. The claims of a study
+among each other are ``multiplicity``'s matter.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, inf, log, prod
 
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
+from fslab.claims import verdict as verdicts
+from fslab.claims.effort import effort_of
+from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding, Why
 from fslab.claims.parts import Bounds, CellFigure, Part, Quotient, Spread
+from fslab.claims.schema import MARGIN
 from fslab.claims.trials import Trials
-from fslab.claims.words import answer_words
+from fslab.claims.words import answer_words, verdict_of
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.goal import Goal, expected_needed
@@ -25,44 +30,103 @@ from fslab.stats.paired import PAIRS_LEAST, compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
 
 ERROR = 0.05
+Weights = Sequence[tuple[CellFigure, float]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluator:
-    """How trials are judged: ``looks`` for a campaign that looks again and again, None for one that does not."""
+    """How trials are judged: ``looks`` for a campaign that looks again and again, None for one that does not.
+
+    ``error`` is how often a verdict on a claim may be false; ``estimates`` are those made so far, by figures and
+    coverage.
+    """
 
     trials: Trials
     looks: Looks | None = None
+    error: float = ERROR
+    estimates: dict[object, RatioEstimate] = field(default_factory=dict, repr=False)
 
-    def answer(self, parts: Sequence[Part], missing: Sequence[str] = ()) -> ClaimAnswer:
+    def answer(
+        self, parts: Sequence[Part], missing: Sequence[str] = (), *, margin: float = MARGIN
+    ) -> ClaimAnswer:
         """What the trials say of a claim with these parts; ``missing``: what there are no cells for."""
-        findings = tuple(self.finding(part, len(parts)) for part in parts)
-        verdict = combined([finding.verdict for finding in findings], complete=not missing)
-        words = answer_words(verdict, findings, missing, absent="not measured here")
-        return ClaimAnswer(verdict=verdict, words=words, parts=len(parts), findings=findings)
+        findings = self.findings(parts, margin)
+        only = [part.bounds.is_direction for part in parts]
+        verdict = verdicts.of_claim(map(verdict_of, findings), complete=not missing)
+        effort = (
+            effort_of(parts, findings, self.trials.cost_s, margin) if verdict is ClaimVerdict.OPEN else None
+        )
+        reason = None
+        if verdict is ClaimVerdict.OPEN:
+            limited = effort is None and any(finding.at_limit for finding in findings)
+            reason = Why.AT_LIMIT if limited else Why.NOISE
+        return ClaimAnswer(
+            verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here"),
+            parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),
+            size=verdicts.of_sizes(findings, only), margin=margin, reason=reason,
+            more_s=effort.seconds if effort else None,
+        )  # fmt: skip
 
-    def finding(self, part: Part, among: int) -> PartFinding:
-        """What the trials say of one part of a claim that has ``among``."""
+    def findings(self, parts: Sequence[Part], margin: float) -> tuple[PartFinding, ...]:
+        """What the trials say of each part. One that is replicated leaves its share of the error to the others."""
+        found = [self.finding(part, margin) for part in parts]
+        left = sum(
+            finding.verdict not in {ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN} for finding in found
+        )
+        return tuple(
+            self._failing(part, finding, margin, left) if finding.verdict in FAILED else finding
+            for part, finding in zip(parts, found, strict=True)
+        )
+
+    def finding(self, part: Part, margin: float) -> PartFinding:
+        """What the trials say of one part, were it the whole claim."""
         why = self._absence(part)
         if why is not None:
             return _finding(part, None, ClaimVerdict.UNKNOWN, why)
-        estimate = self.estimate(part, 1 - ERROR)
+        estimate = self.estimate(part, 1 - self.error)
         if estimate.interval is None:
             if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
                 return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
-            return _finding(part, estimate, ClaimVerdict.UNDECIDED, self._few(part, estimate.needed))
-        low, high = estimate.interval.low, estimate.interval.high
-        if part.bounds.hold(low, high):
-            return _judged(part, estimate, ClaimVerdict.HOLDS)
-        if part.bounds.exclude(low, high):
-            wide = self.estimate(part, 1 - ERROR / among)
-            if wide.interval and part.bounds.exclude(wide.interval.low, wide.interval.high):
-                return _judged(part, wide, ClaimVerdict.CONTRADICTED)
-        further = expected_needed(
-            from_edge(part.bounds, estimate), precision=0.0, goal=Goal.DECIDED, looks=self.looks
+            return _finding(part, estimate, ClaimVerdict.OPEN, self._few(part, estimate.needed))
+        return self._judged(part, estimate, margin)
+
+    def _failing(self, part: Part, finding: PartFinding, margin: float, left: int) -> PartFinding:
+        """The finding when it shares its error with all that are ``left``; open, if that is then too little."""
+        if left <= 1:
+            return finding
+        wide = self.estimate(part, 1 - self.error / left)
+        strict = self._judged(part, wide, margin) if wide.interval else None
+        if strict is not None and strict.verdict in FAILED:
+            return strict
+        further = strict.further if strict else None
+        return finding.model_copy(
+            update={"verdict": ClaimVerdict.OPEN, "direction": None, "further": further}
         )
-        found = _finding(part, estimate, ClaimVerdict.UNDECIDED)
-        return found.model_copy(update={"further": further or None})
+
+    def _judged(self, part: Part, estimate: RatioEstimate, margin: float) -> PartFinding:
+        bounds, interval = part.bounds, estimate.interval
+        assert interval is not None  # noqa: S101 - asked before
+        verdict = verdicts.of_interval(bounds, interval.low, interval.high, margin)
+        side = None if bounds.is_direction or _alone(part) else bounds.side
+        near = verdicts.at_limit(bounds, interval.low, interval.high, margin)
+        return _finding(part, estimate, verdict).model_copy(
+            update={
+                # Single figures are not widened for autocorrelation.
+                "rests_on_independence": not _alone(part)
+                and rests_on_independence(bounds, estimate, verdict, margin),
+                "direction": side and verdicts.of_interval(side, interval.low, interval.high, margin),
+                "at_limit": verdict is ClaimVerdict.OPEN and near,
+                "further": self._further(bounds, estimate, margin)
+                if verdict is ClaimVerdict.OPEN and not near
+                else None,
+            }
+        )
+
+    def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
+        """About how many more blocks until it is replicated, has failed, or is known to be at the limit."""
+        near = exp(verdicts.nearness(bounds, margin)) - 1
+        shifted = from_edge(bounds, estimate)
+        return expected_needed(shifted, precision=near, goal=Goal.DECIDED, looks=self.looks) or None
 
     def estimate(self, part: Part, coverage: float) -> RatioEstimate:
         """What a part's quotient is known to be."""
@@ -94,7 +158,13 @@ class Evaluator:
                 return f"{figure.metric.name} of {name} on {stack} is not above 0 in some trials: no ratio"
         return "not all its values are positive"
 
-    def _quotient(self, weights: Sequence[tuple[CellFigure, float]], coverage: float) -> RatioEstimate:
+    def _quotient(self, weights: Weights, coverage: float) -> RatioEstimate:
+        key = (tuple((figure.key, weight) for figure, weight in weights), coverage)
+        if key not in self.estimates:
+            self.estimates[key] = self._made(weights, coverage)
+        return self.estimates[key]
+
+    def _made(self, weights: Weights, coverage: float) -> RatioEstimate:
         values = [self.trials.values(figure) for figure, _ in weights]
         powers = [weight for _, weight in weights]
         if powers == [1.0, -1.0]:
@@ -137,17 +207,6 @@ class Evaluator:
         )  # fmt: skip
 
 
-def combined(verdicts: Sequence[ClaimVerdict], *, complete: bool = True) -> ClaimVerdict:
-    """The verdict on a conjunction from those on its parts."""
-    found = set(verdicts)
-    for worst in (ClaimVerdict.CONTRADICTED, ClaimVerdict.UNDECIDED):
-        if worst in found:
-            return worst
-    if found <= {ClaimVerdict.UNKNOWN}:
-        return ClaimVerdict.UNKNOWN
-    return ClaimVerdict.HOLDS if complete and ClaimVerdict.UNKNOWN not in found else ClaimVerdict.IN_PART
-
-
 def margin(bounds: Bounds, low: float, high: float) -> float:
     """How far inside the bounds a value lies, on logarithms; negative where it lies across or outside."""
     below = log(low / bounds.low) if bounds.low > 0 else inf
@@ -187,27 +246,25 @@ def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
     return least, most, middle
 
 
-def _judged(part: Part, estimate: RatioEstimate, verdict: ClaimVerdict) -> PartFinding:
-    """With a verdict that autocorrelated trials may have made: not of single figures, which are not widened."""
-    alone = isinstance(part, Quotient) and len(part.weights) == 1
-    fragile = not alone and rests_on_independence(part.bounds, estimate, verdict)
-    return _finding(part, estimate, verdict).model_copy(update={"rests_on_independence": fragile})
-
-
-def rests_on_independence(bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict) -> bool:
+def rests_on_independence(
+    bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict, margin: float
+) -> bool:
     """Whether the interval that trials with an autocorrelation of 0.5 need would no longer say so."""
     wide = estimate.were_trials_alike
-    if wide is None:
+    if wide is None or verdict is ClaimVerdict.OPEN:
         return False
-    said = bounds.hold if verdict is ClaimVerdict.HOLDS else bounds.exclude
-    return not said(wide.low, wide.high)
+    return verdicts.of_interval(bounds, wide.low, wide.high, margin) is not verdict
+
+
+def _alone(part: Part) -> bool:
+    return isinstance(part, Quotient) and len(part.weights) == 1
 
 
 def _finding(
     part: Part, estimate: RatioEstimate | None, verdict: ClaimVerdict, why: str | None = None
 ) -> PartFinding:
     interval = estimate.interval if estimate else None
-    alone = isinstance(part, Quotient) and len(part.weights) == 1
+    alone = _alone(part)
     return PartFinding(
         what=part.name,
         where=part.where,

@@ -9,13 +9,34 @@ from fslab.units import Unit
 
 
 class ClaimVerdict(StrEnum):
-    """``in_part``: all that is known upholds it, and something is not known. ``unknown``: nothing is known."""
+    """Of printed figures: ``holds``, ``holds_in_part`` (what is printed upholds it, not all is), ``contradicted``.
+
+    Of trials here: ``replicated``, ``replicated_in_part``, ``tie`` (both within the margin of interest, so that no
+    order is replicated), ``differs`` (the size; the direction, where there is one, is replicated), ``reversed``,
+    ``open``. ``unknown``: not printed, or not testable here.
+    """
 
     HOLDS = "holds"
     IN_PART = "holds_in_part"
     CONTRADICTED = "contradicted"
-    UNDECIDED = "undecided"
+    REPLICATED = "replicated"
+    PARTLY = "replicated_in_part"
+    TIE = "tie"
+    DIFFERS = "differs"
+    REVERSED = "reversed"
+    OPEN = "open"
     UNKNOWN = "unknown"
+
+
+# A claim of which a part came to one of these is not replicated, the weightiest first.
+FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
+
+
+class Why(StrEnum):
+    """Why a claim is open: more trials decide it; truth and limit lie within the margin of each other."""
+
+    NOISE = "noise"
+    AT_LIMIT = "at_limit"
 
 
 class PartFinding(Frozen):
@@ -26,6 +47,8 @@ class PartFinding(Frozen):
     it must lie, ``margin`` how far inside it is on logarithms (negative: outside), ``further`` about how many more
     blocks would decide it. ``why``: the reason why nothing is known. ``rests_on_independence``: the verdict would be
     gone if trials resembled the ones before them, and there are too few blocks to know whether they do.
+    ``direction``: where ``bound`` is about a size beyond 1, the verdict on the side of 1 alone. ``at_limit``: all of
+    the interval is nearer to the limit than the margin of interest.
     """
 
     what: str
@@ -43,13 +66,17 @@ class PartFinding(Frozen):
     further: int | None = None
     why: str | None = None
     rests_on_independence: bool = False
+    direction: ClaimVerdict | None = None
+    at_limit: bool = False
 
 
 class ClaimAnswer(Frozen):
     """A verdict, what it rests on, and that in words. ``parts`` is how many parts the claim has.
 
     ``compared`` are the stacks that these are about; ``left_out`` those that the words of the claim mean too and that
-    are like no other in all that the claim leaves open.
+    are like no other in all that the claim leaves open. Of trials: ``direction`` and ``size`` are the verdicts on the
+    claim's directions and on its sizes apart (None: it has none); ``margin`` is the smallest difference of interest,
+    as a share; ``reason`` says why it is open, ``more_s`` how many seconds of trials would decide it, roughly.
     """
 
     verdict: ClaimVerdict
@@ -58,6 +85,11 @@ class ClaimAnswer(Frozen):
     findings: tuple[PartFinding, ...] = ()
     compared: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    direction: ClaimVerdict | None = None
+    size: ClaimVerdict | None = None
+    margin: float | None = None
+    reason: Why | None = None
+    more_s: float | None = None
 
 
 class EvaluatedClaim(Frozen):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 
 from fslab.cell import Cell
 from fslab.record import Metric
@@ -47,6 +47,21 @@ class Bounds:
         if self.strict:
             return high <= self.low or low >= self.high
         return high < self.low or low > self.high
+
+    @property
+    def is_direction(self) -> bool:
+        """Whether they only say on which side of 1 it lies."""
+        return (self.low, self.high) in {(1.0, inf), (0.0, 1.0)}
+
+    @property
+    def side(self) -> Bounds | None:
+        """The side of 1 that all within lies on; None where 1 itself lies within."""
+        return BETTER if self.low >= 1 else WORSE if 0 < self.high <= 1 else None
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance of the ends, on logarithms; infinite where there is only one."""
+        return log(self.high / self.low) / 2 if self.low > 0 and self.high < inf else inf
 
 
 BETTER = Bounds(low=1.0, strict=True, shown="> 1")

@@ -15,7 +15,7 @@ from math import log
 
 from fslab.cell import Cell
 from fslab.claims import figures
-from fslab.claims.evaluate import combined, margin
+from fslab.claims.evaluate import margin
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import CellFigure, Part, Quotient
 from fslab.claims.schema import Published
@@ -79,7 +79,7 @@ class PublishedFigures:
             return ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="not printed", parts=len(parts))
         chosen = [table for table in self.tables if not tables or table in tables]
         findings = [finding for part in parts for finding in self._findings(part, chosen)]
-        verdict = combined([finding.verdict for finding in findings], complete=not missing)
+        verdict = _together([finding.verdict for finding in findings], complete=not missing)
         words = answer_words(verdict, findings, missing, absent="not printed")
         if verdict is ClaimVerdict.CONTRADICTED:
             words += self._upheld(findings)
@@ -156,6 +156,15 @@ def is_variant(cell: Cell, variant: str) -> bool:
     """Whether a cell has the mount options, or is the stack, that a publication calls so."""
     mount = cell.stack.mount_options or PLAIN
     return sorted(mount.split(",")) == sorted(variant.split(",")) or cell.stack.name == variant
+
+
+def _together(verdicts: Sequence[ClaimVerdict], *, complete: bool) -> ClaimVerdict:
+    """The verdict on a conjunction from those on its parts."""
+    if ClaimVerdict.CONTRADICTED in verdicts:
+        return ClaimVerdict.CONTRADICTED
+    if set(verdicts) <= {ClaimVerdict.UNKNOWN}:
+        return ClaimVerdict.UNKNOWN
+    return ClaimVerdict.HOLDS if complete and ClaimVerdict.UNKNOWN not in verdicts else ClaimVerdict.IN_PART
 
 
 def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) -> PartFinding | None:

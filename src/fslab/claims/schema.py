@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Frozen
-from fslab.units import Size
+from fslab.units import Share, Size
 
+MARGIN = 0.1  # the smallest difference of interest, where neither the study nor the claim says another
 _TEXT = {"type": "string"}
 
 
@@ -60,6 +61,9 @@ class Claim(Frozen):
     tables: Several = Field(
         (),
         description="tables of the publication to judge it by; default: each that has all figures it needs",
+    )
+    margin: Share | None = Field(
+        None, description="overrides the study's `margin`: the smallest difference that is of interest here"
     )
     note: str | None = Field(
         None, description="how the sentence was read, where it can be read in several ways"

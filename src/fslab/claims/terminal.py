@@ -20,33 +20,34 @@ from fslab.claims.model import (
     TableLine,
     Verdicts,
 )
+from fslab.claims.said import SAID, level_words, summaries, verdict_words
 from fslab.claims.words import ratio_words
 
 WIDEST = 100
-NAMED = 6
 SIGN = {
     ClaimVerdict.HOLDS: "✓",
     ClaimVerdict.IN_PART: "✓",
     ClaimVerdict.CONTRADICTED: "✗",
-    ClaimVerdict.UNDECIDED: "?",
+    ClaimVerdict.REPLICATED: "✓",
+    ClaimVerdict.PARTLY: "✓",
+    ClaimVerdict.TIE: "=",
+    ClaimVerdict.DIFFERS: "≠",
+    ClaimVerdict.REVERSED: "✗",
+    ClaimVerdict.OPEN: "?",
     ClaimVerdict.UNKNOWN: "–",
 }
 STYLE = {
     ClaimVerdict.HOLDS: "green",
     ClaimVerdict.IN_PART: "green",
     ClaimVerdict.CONTRADICTED: "bold red",
-    ClaimVerdict.UNDECIDED: "yellow",
+    ClaimVerdict.REPLICATED: "green",
+    ClaimVerdict.PARTLY: "green",
+    ClaimVerdict.TIE: "cyan",
+    ClaimVerdict.DIFFERS: "magenta",
+    ClaimVerdict.REVERSED: "bold red",
+    ClaimVerdict.OPEN: "yellow",
     ClaimVerdict.UNKNOWN: "dim",
 }
-SAID = {
-    ClaimVerdict.HOLDS: "holds", ClaimVerdict.IN_PART: "holds in part", ClaimVerdict.CONTRADICTED: "contradicted",
-    ClaimVerdict.UNDECIDED: "undecided",
-}  # fmt: skip
-SUMMED = (
-    (ClaimVerdict.HOLDS, "holds", "hold"), (ClaimVerdict.IN_PART, "holds in part", "hold in part"),
-    (ClaimVerdict.CONTRADICTED, "is contradicted", "are contradicted"),
-    (ClaimVerdict.UNDECIDED, "is undecided", "are undecided"), (ClaimVerdict.UNKNOWN, "is unknown", "are unknown"),
-)  # fmt: skip
 PRINTED, HERE = "printed", "here"
 BARE = "?"
 WIDE = 50.0  # % from which ± would say something else than the factor that is meant
@@ -60,13 +61,13 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
         if line:
             _lines(console, line, width, "  ", "dim")
     if verdicts.claims:
-        _lines(console, summary(verdicts), width, "  ", "bold")
-        _counts(verdicts, console)
+        for line in summaries(verdicts):
+            _lines(console, line, width, "  ", "bold")
     shown = [claim for claim in verdicts.claims if not undecided or _is_open(claim)]
     for claim in shown:
         _claim(claim, console, width)
     if not shown:
-        console.print("\nno claim is undecided" if verdicts.claims else "\nthis study claims nothing")
+        console.print("\nno claim is open" if verdicts.claims else "\nthis study claims nothing")
     if verdicts.claims:
         _legend(verdicts, console, width)
 
@@ -109,7 +110,7 @@ def show_tables(verdicts: Verdicts, console: Console) -> None:
 
 
 def _is_open(claim: EvaluatedClaim) -> bool:
-    return claim.measured is not None and claim.measured.verdict is ClaimVerdict.UNDECIDED
+    return claim.measured is not None and claim.measured.verdict is ClaimVerdict.OPEN
 
 
 def _claim(claim: EvaluatedClaim, console: Console, width: int) -> None:
@@ -127,7 +128,7 @@ def _claim(claim: EvaluatedClaim, console: Console, width: int) -> None:
 
 def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent: int) -> None:
     lead = f"{' ' * indent}{name:<8} {SIGN[answer.verdict]} "
-    verdict = SAID.get(answer.verdict, "")
+    verdict = verdict_words(answer, printed=name == PRINTED) if answer.verdict in SAID else ""
     body = f"{verdict}: {answer.words}" if verdict else answer.words
     wrapped = textwrap.wrap(body, max(width - len(lead), 20), break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(wrapped):
@@ -139,49 +140,13 @@ def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent
         _print(console, text)
 
 
-def summary(verdicts: Verdicts) -> str:
-    """``Of 12 claims, 7 hold here, 2 are contradicted (3, 9), 2 are undecided and 1 is unknown.``"""
-    measured = any(claim.measured for claim in verdicts.claims)
-    answers = [(claim.id, claim.measured if measured else claim.published) for claim in verdicts.claims]
-    where = "here" if measured else "by the published figures"
-    told = []
-    for verdict, one, many in SUMMED:
-        ids = [
-            name
-            for name, answer in answers
-            if (answer.verdict if answer else ClaimVerdict.UNKNOWN) is verdict
-        ]
-        named = f" ({', '.join(ids)})" if verdict is ClaimVerdict.CONTRADICTED and len(ids) <= NAMED else ""
-        if ids:
-            told.append(f"{len(ids)} {one if len(ids) == 1 else many}{named}")
-    total = len(answers)
-    return f"Of {total} claim{'s' * (total != 1)}, {where}: {', '.join(told)}."
-
-
-def _counts(verdicts: Verdicts, console: Console) -> None:
-    rows = {
-        name: verdicts.counts(published=name == PRINTED)
-        for name in (PRINTED, HERE)
-        if any(claim.published if name == PRINTED else claim.measured for claim in verdicts.claims)
-    }
-    used = [verdict for verdict in ClaimVerdict if any(verdict in counts for counts in rows.values())]
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    grid.add_column(f"{len(verdicts.claims)} claims")
-    for verdict in used:
-        grid.add_column(SAID.get(verdict, "not known"), justify="right")
-    for name, counts in rows.items():
-        grid.add_row(name, *(str(counts.get(verdict, "–")) for verdict in used))
-    console.print()
-    console.print(grid)
-
-
 def _legend(verdicts: Verdicts, console: Console, width: int) -> None:
     told = []
     if any(claim.published for claim in verdicts.claims):
         told.append(f"{PRINTED}: the publication's own figures, single numbers judged as they stand")
     if any(claim.measured for claim in verdicts.claims):
         told.append(
-            f"{HERE}: this machine's trials, with 95 % intervals; contradicted only where a whole interval is outside"
+            f"{HERE}: this machine's trials, with 95 % intervals over all looks; {level_words(verdicts)}"
         )
     console.print()
     for line in told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from fslab.analysis.usability import is_usable
 from fslab.claims.parts import CellFigure
@@ -31,6 +32,11 @@ class Trials:
             if is_usable(record) and value is not None and value.value is not None:
                 found[record.key.block] = value.value
         return found
+
+    def cost_s(self, cell: str) -> float:
+        """How long a trial of a cell takes, by its own or else by all; 0 where nothing was measured."""
+        known = self.by_cell.get(cell) or self.records
+        return fmean(record.duration_s for record in known) if known else 0.0
 
     @property
     def kernels(self) -> tuple[str, ...]:

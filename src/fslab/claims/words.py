@@ -20,16 +20,32 @@ def answer_words(
     """``xfs / ext4 is 2.41 (2.30–2.52)``, with what is most telling of many parts first."""
     unknown = [finding for finding in findings if finding.verdict is ClaimVerdict.UNKNOWN]
     match verdict:
-        case ClaimVerdict.HOLDS:
+        case ClaimVerdict.HOLDS | ClaimVerdict.REPLICATED:
             return _closest(findings)
-        case ClaimVerdict.IN_PART:
-            known = [finding for finding in findings if finding.verdict is ClaimVerdict.HOLDS]
+        case ClaimVerdict.IN_PART | ClaimVerdict.PARTLY:
+            known = [
+                finding
+                for finding in findings
+                if finding.verdict in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}
+            ]
             lacks = _lacking(unknown, missing)
             return f"as far as known, {_closest(known)}" + (f"; {absent}: {lacks}" if lacks else "")
         case ClaimVerdict.UNKNOWN:
             return f"{absent}: {_lacking(unknown, missing) or 'nothing of it'}"
-        case ClaimVerdict.CONTRADICTED | ClaimVerdict.UNDECIDED:
+        case ClaimVerdict.OPEN | ClaimVerdict.CONTRADICTED:
             return _against([finding for finding in findings if finding.verdict is verdict], findings)
+        case ClaimVerdict.TIE | ClaimVerdict.DIFFERS | ClaimVerdict.REVERSED:
+            return _against([finding for finding in findings if verdict_of(finding) is verdict], findings)
+
+
+def verdict_of(finding: PartFinding) -> ClaimVerdict:
+    """What a part contributes to its claim: a size that differs since its direction does is of that kind."""
+    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in {
+        ClaimVerdict.REVERSED,
+        ClaimVerdict.TIE,
+    }:
+        return finding.direction
+    return finding.verdict
 
 
 def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
@@ -46,8 +62,10 @@ def _few(names: Sequence[str]) -> str:
 def finding_words(finding: PartFinding) -> str:
     """``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
     said = f"{finding.what} {figure_words(finding)}"
-    if finding.verdict is not ClaimVerdict.HOLDS:
-        said += f", {'not' if finding.verdict is ClaimVerdict.CONTRADICTED else 'needs'} {finding.bound}"
+    if finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}:
+        said += f", {'needs' if finding.verdict is ClaimVerdict.OPEN else 'not'} {finding.bound}"
+    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction is ClaimVerdict.REPLICATED:
+        said += ", though in the same direction"
     if finding.further is not None and finding.further < MANY:
         said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
     if finding.rests_on_independence:

@@ -24,7 +24,7 @@ Examples:
   fslab claims                              the last campaign, claim by claim
   fslab claims ext-generations --published  what a publication's own tables say; needs no run
   fslab claims loop-vm --tables             its tables, printed and measured side by side
-  fslab claims mine.yaml --undecided        what more trials could still decide
+  fslab claims mine.yaml --undecided        what is open, and why
 
 \b
 Exit codes:
@@ -46,9 +46,7 @@ def claims(
     published: Annotated[
         bool, typer.Option("--published", help="Only what the published figures say; needs no campaign.")
     ] = False,
-    undecided: Annotated[
-        bool, typer.Option("--undecided", help="Only claims that this machine has not decided.")
-    ] = False,
+    undecided: Annotated[bool, typer.Option("--undecided", help="Only claims that are open here.")] = False,
     tables: Annotated[
         bool,
         typer.Option("--tables", help="The publication's tables instead, printed and measured, as ratios."),
@@ -56,14 +54,14 @@ def claims(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge each claim of a study twice: by the figures that it printed itself, and by trials on this machine.
+    """Evaluator each claim of a study twice: by the figures that it printed itself, and by trials on this machine.
 
-    A printed figure is one number and judged as it stands. Trials give intervals: a claim holds when all of it
-    holds at 95 %, it is contradicted when some part of it is refuted, and undecided else. `fslab run STUDY
+    A printed figure is one number and judged as it stands. Trials give intervals: a claim is replicated, a tie here
+    (closer than the margin of interest), differs in size, is reversed, or is open; then it says why. `fslab run STUDY
     --until-decided` spends trials where claims are open. The language is described in docs/claims.md.
     """
     if published and undecided:
-        raise UsageError("printed figures leave nothing undecided", where="--undecided")
+        raise UsageError("printed figures leave nothing open", where="--undecided")
     found = _verdicts(target, published_only=published, url=store)
     if as_json:
         document = found.model_dump(mode="json")

@@ -32,8 +32,8 @@ def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
     return tuple(
         PageClaim(
             says=each.says,
-            published=_verdict(each.published),
-            verdict=_verdict(each.measured),
+            published=_verdict(each.published, printed=True),
+            verdict=_verdict(each.measured, printed=False),
             evidence=each.measured.words if each.measured else "",
         )
         for each in found.claims
@@ -60,5 +60,7 @@ def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
         )
 
 
-def _verdict(answer: ClaimAnswer | None) -> str:
-    return "not printed" if answer is None else answer.verdict.value.replace("_", " ")
+def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:
+    from fslab.claims.said import verdict_words
+
+    return "not printed" if answer is None else verdict_words(answer, printed=printed)

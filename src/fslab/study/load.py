@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fslab import texts
+from fslab.claims.schema import MARGIN
 from fslab.errors import StudyError, UsageError, nearest
 from fslab.study import shipped
 from fslab.study.check import check
@@ -58,6 +59,11 @@ def load_text(
     scaled = scale(draft, root, mistakes)
     check(draft, written, root, mistakes)
     mistakes.raise_if_any(name)
+    margin = draft.values.get("margin", MARGIN)
+    claims = draft.values.get("claims", ())
+    draft.values["claims"] = tuple(
+        claim.model_copy(update={"margin": claim.margin or margin}) for claim in claims
+    )
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
     return Study(
         **values, files=inputs.texts, scaled=scaled, id=Path(name).stem, text=text, overrides=tuple(overrides)

@@ -12,11 +12,11 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
-from fslab.claims.schema import Claim, Published
+from fslab.claims.schema import MARGIN, Claim, Published
 from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import StoppingRule, Until
-from fslab.units import SomeSize, parse_duration
+from fslab.units import Share, SomeSize, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
@@ -38,18 +38,6 @@ def _variants(value: object) -> object:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-def _share(value: object) -> float:
-    """``5%`` or 0.05, as a fraction."""
-    text = str(value).strip()
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError as error:
-        raise ValueError(f"'{value}' is no share: write 5% or 0.05") from error
-    if isinstance(value, bool) or not 0.001 <= share <= 0.5:
-        raise ValueError(f"'{value}' is not between 0.1% and 50%")
-    return share
-
-
 def _tuning(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping such as {vm.dirty_bytes: 67108864}")  # noqa: TRY004 - for pydantic
@@ -68,9 +56,6 @@ _SETTING = {"type": ["string", "number", "boolean"]}
 
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
-]
-Share = Annotated[
-    float, BeforeValidator(_share), WithJsonSchema({"title": "share", "type": ["string", "number"]})
 ]
 Texts = Annotated[
     tuple[str, ...],
@@ -245,6 +230,11 @@ class StudyFile(Written):
         "`io_scheduler` and `read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
     )
 
+    margin: Share = Field(
+        MARGIN,
+        description="smallest difference of interest, such as 10%: in the verdicts on `claims`, two stacks that differ "
+        "by less than this for certain are a tie",
+    )
     claims: tuple[Claim, ...] = Field(
         (),
         title="list of claims",

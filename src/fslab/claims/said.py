@@ -1,0 +1,117 @@
+"""Verdicts in words, one answer and all of a study: the same in the terminal, on pages and in Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts, Why
+from fslab.units import format_duration
+
+NAMED = 6
+SAID = {
+    ClaimVerdict.HOLDS: "holds", ClaimVerdict.IN_PART: "holds in part", ClaimVerdict.CONTRADICTED: "contradicted",
+    ClaimVerdict.REPLICATED: "replicated", ClaimVerdict.PARTLY: "replicated in part", ClaimVerdict.TIE: "tie here",
+    ClaimVerdict.DIFFERS: "differs", ClaimVerdict.REVERSED: "reversed", ClaimVerdict.OPEN: "open",
+}  # fmt: skip
+NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
+
+
+def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
+    """``replicated``, ``open: noise, about 4 min 10 s more``, ``differs; direction replicated``."""
+    said = SAID.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
+    if answer.verdict is ClaimVerdict.DIFFERS and answer.direction is ClaimVerdict.REPLICATED:
+        return f"{said} in size, direction replicated"
+    return f"{said}: {reason_words(answer)}" if answer.reason else said
+
+
+def reason_words(answer: ClaimAnswer) -> str:
+    """Which of the reasons for an open claim it is, and what it takes."""
+    if answer.reason is Why.AT_LIMIT:
+        return f"at the limit (within {_percent(answer.margin)} of it)"
+    if answer.more_s is None:
+        return "noise (too few trials to say how many more)"
+    return f"noise (about {format_duration(answer.more_s)} more)"
+
+
+def summaries(verdicts: Verdicts) -> list[str]:
+    """A sentence on the printed figures, and one on the trials, as far as there are any."""
+    printed = any(claim.published and claim.published.verdict in SAID for claim in verdicts.claims)
+    measured = any(claim.measured for claim in verdicts.claims)
+    own = [_printed(verdicts.claims)] if printed or not measured else []
+    return [*own, *([summary(verdicts)] if measured else [])]
+
+
+def summary(verdicts: Verdicts) -> str:
+    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), their own tables contradict 6, open 2 (…).``"""
+    answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
+    count = Counter(answer.verdict for answer in answers)
+    told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
+    if count[ClaimVerdict.PARTLY]:
+        told[0] += f" ({count[ClaimVerdict.PARTLY]} in part)"
+    failed = [f"{count[one]} {SAID[one]}" for one in FAILED if count[one]]
+    if failed:
+        told.append(f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})")
+    against = sum(_against(claim) for claim in verdicts.claims)
+    if against:
+        told.append(f"their own tables contradict {against}")
+    if count[ClaimVerdict.OPEN]:
+        told.append(f"open {count[ClaimVerdict.OPEN]} ({_reasons(answers)})")
+    if count[ClaimVerdict.UNKNOWN]:
+        told.append(f"{NOT_TESTABLE} {count[ClaimVerdict.UNKNOWN]}")
+    said = ", ".join(told)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _printed(claims: Sequence[EvaluatedClaim]) -> str:
+    """``Of 14 claims, by the published figures: 8 hold, 6 are contradicted (1, 2b, …).``"""
+    by: dict[ClaimVerdict, list[str]] = {}
+    for claim in claims:
+        by.setdefault(claim.published.verdict if claim.published else ClaimVerdict.UNKNOWN, []).append(
+            claim.id
+        )
+    words = (
+        (ClaimVerdict.HOLDS, "holds", "hold"), (ClaimVerdict.IN_PART, "holds in part", "hold in part"),
+        (ClaimVerdict.CONTRADICTED, "is contradicted", "are contradicted"),
+        (ClaimVerdict.UNKNOWN, "is unknown", "are unknown"),
+    )  # fmt: skip
+    told = [
+        f"{len(by[verdict])} {one if len(by[verdict]) == 1 else many}"
+        f"{_names(by[verdict]) if verdict is ClaimVerdict.CONTRADICTED else ''}"
+        for verdict, one, many in words
+        if verdict in by
+    ]
+    total = len(claims)
+    return f"Of {total} claim{'s' * (total != 1)}, by the published figures: {', '.join(told)}."
+
+
+def level_words(verdicts: Verdicts) -> str:
+    """What the verdicts promise, in a sentence."""
+    margins = sorted(
+        {claim.measured.margin for claim in verdicts.claims if claim.measured and claim.measured.margin}
+    )
+    between = (
+        " to ".join(dict.fromkeys((_percent(margins[0]), _percent(margins[-1])))) if margins else "the margin"
+    )
+    return (
+        f"smallest difference of interest: {between}; at most 5 % of the study's verdicts are false "
+        "(Benjamini–Hochberg over claims, Holm within a claim)"
+    )
+
+
+def _against(claim: EvaluatedClaim) -> bool:
+    return claim.published is not None and claim.published.verdict is ClaimVerdict.CONTRADICTED
+
+
+def _reasons(answers: Iterable[ClaimAnswer]) -> str:
+    reasons = [answer.reason for answer in answers if answer.reason is not None]
+    words = {Why.NOISE: "noise", Why.AT_LIMIT: "at the limit"}
+    return ", ".join(f"{reasons.count(why)} {words[why]}" for why in Why if why in reasons)
+
+
+def _names(ids: Sequence[str]) -> str:
+    return f" ({', '.join(ids)})" if len(ids) <= NAMED else ""
+
+
+def _percent(share: float | None) -> str:
+    return "the margin" if share is None else f"{share * 100:g} %"

@@ -1,0 +1,54 @@
+"""All claims of a study together: Benjamini & Hochberg's levels, worked out by hand from t quantiles."""
+
+from __future__ import annotations
+
+from math import exp
+
+import pytest
+from tests.unit.claimed import cell, claim, noisy, parts, steady, trials
+
+from fslab.claims.evaluate import Evaluator
+from fslab.claims.model import ClaimAnswer, ClaimVerdict
+from fslab.claims.multiplicity import Asked, answers
+from fslab.claims.trials import Trials
+
+EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
+# Of four differences with the spread of ``claimed.NOISE``, half-widths at 97.5 %, 98.33 % and 95 %.
+HALF, HALF_975, HALF_9833 = 0.041085, 0.053919, 0.062733
+
+
+def judged(*statements: str, xfs: float = 200.0) -> tuple[ClaimAnswer, ...]:
+    records = [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(xfs)), *trials(BTRFS, noisy(101.0))]
+    asked = []
+    for text in statements:
+        found, missing = parts(claim(text), [EXT4, XFS, BTRFS])
+        asked.append(Asked(parts=found, missing=missing, margin=0.01))
+    return answers(asked, Evaluator(trials=Trials(records=records)))
+
+
+def test_where_every_claim_is_decided_none_is_corrected() -> None:
+    clear, near = judged("xfs > ext4", "xfs / ext4 >= 1.91")
+    assert (clear.verdict, near.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.REPLICATED)
+    assert near.findings[0].low == pytest.approx(2 * exp(-HALF), rel=1e-5)
+
+
+def test_each_open_claim_takes_its_share_of_the_error_away() -> None:
+    """btrfs and ext4 are open. One verdict of two is given at 2.5 %: 1.8950 on, so that >= 1.91 is open as well."""
+    near, open_one = judged("xfs / ext4 >= 1.91", "btrfs > ext4")
+    assert (near.verdict, open_one.verdict) == (ClaimVerdict.OPEN, ClaimVerdict.OPEN)
+    clear, _ = judged("xfs / ext4 >= 1.89", "btrfs > ext4")
+    assert clear.verdict is ClaimVerdict.REPLICATED
+    assert clear.findings[0].low == pytest.approx(2 * exp(-HALF_975), rel=1e-5)
+
+
+def test_verdicts_support_each_other() -> None:
+    """Two of three are given at 3.33 %, alone each would be at 1.67 %: 1.8784 on."""
+    one, _, _ = judged("xfs / ext4 >= 1.885", "btrfs > ext4", "btrfs / ext4 > 1.001")
+    assert one.verdict is ClaimVerdict.OPEN
+    two, other, _ = judged("xfs / ext4 >= 1.885", "xfs / ext4 >= 1.5", "btrfs > ext4")
+    assert (two.verdict, other.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.REPLICATED)
+
+
+def test_what_cannot_be_tested_does_not_count() -> None:
+    near, unknown = judged("xfs / ext4 >= 1.91", "xfs / ext4 >= 2 for threads=9")
+    assert (near.verdict, unknown.verdict) == (ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN)
