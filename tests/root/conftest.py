@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,7 +71,7 @@ def stable(tmp_path: Path) -> Iterator[Callable[[Path], str]]:
     directory.mkdir(parents=True, exist_ok=True)
 
     def name(device: Path) -> str:
-        link = directory / f"fslab-{tmp_path.name}-{len(links)}"
+        link = directory / f"fslab-{os.getpid()}-{tmp_path.name}-{len(links)}"
         link.symlink_to(device)
         links.append(link)
         return str(link)

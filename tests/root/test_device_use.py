@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from fslab.cli import run as run_command
+from fslab.campaign import launch
 from fslab.cli.progress import Quiet
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, guard
 from fslab.store.store import Store
+from fslab.study import load
 from fslab.system import loops, sysfs
 
 Make = Callable[[], Path]
@@ -233,6 +234,10 @@ workloads: {write: {tool: fio, rw: write, size: 1m}}
 """
 
 
+def terms(path: str) -> launch.Terms:
+    return launch.Terms(agree=lambda _: None, wipe=frozenset({path}))
+
+
 def test_a_lock_of_somebody_else_leaves_nothing_stored(
     loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,7 +250,7 @@ def test_a_lock_of_somebody_else_leaves_nothing_stored(
         fcntl.flock(foreign, fcntl.LOCK_EX)
         with Store.open(str(tmp_path / "store.db"), create=True) as store:
             with pytest.raises(BusyError, match=f"locked this device: process {os.getpid()} "):
-                run_command._created(store, str(study), [], None, [path])
+                launch.create(launch.of_study(load.load(study), str(study)), store, terms(path))
             assert store.campaigns() == []
     finally:
         os.close(foreign)
@@ -259,12 +264,13 @@ def test_a_lock_that_comes_after_the_check_leaves_nothing_stored_either(
     path, study = stable(device), tmp_path / "one.yaml"
     study.write_text(STUDY.replace("PATH", path))
     with Store.open(str(tmp_path / "store.db"), create=True) as store:
-        campaign, _ = run_command._created(store, str(study), [], None, [path])
+        campaign = launch.of_study(load.load(study), str(study))
+        launch.create(campaign, store, terms(path))
         foreign = os.open(device, os.O_RDONLY)
         try:
             fcntl.flock(foreign, fcntl.LOCK_EX)
             with pytest.raises(BusyError):
-                run_command._conduct(campaign, store, Quiet(), limit_s=None, wipe=frozenset({path}), new=True)
+                launch.run(campaign, store, Quiet(), terms(path), budget_s=None, new=True)
         finally:
             os.close(foreign)
         assert store.campaigns() == []

@@ -198,7 +198,7 @@ class TestSeveralDisks:
         device = loop()
         paths = [stable(device), stable(device)]
         with workspaces.opened(new_id(), frozenset(paths)) as workspace:
-            with pytest.raises(UnsafeError, match="is the same disk as"):
+            with pytest.raises(UnsafeError, match="shares bytes with"):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
             with pytest.raises(BusyError), ExitStack() as undo:
                 stack.build(

@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import unstored_trial
+from fslab.campaign import launch, unstored_trial
 from fslab.campaign.liveness import as_it_is
 from fslab.cli import progress
-from fslab.cli.run import _created
 from fslab.errors import StoreLostError
 from fslab.store import database, retry
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
+from fslab.study import load
 from fslab.system import mounts, proc
 
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -102,7 +102,9 @@ def created(store: Store, directory: Path) -> Campaign:
         "stacks": {"s": {"medium": "here"}}, "workloads": {"w": {"tool": "dd", "op": "write", "bs": "4k", "count": 4}},
     }  # fmt: skip
     (directory / "study.yaml").write_text(json.dumps(study))
-    found, _ = _created(store, str(directory / "study.yaml"), [], None, [])
+    path = directory / "study.yaml"
+    found = launch.of_study(load.load(path), str(path))
+    launch.create(found, store, launch.Terms(agree=lambda _: None))
     return found
 
 

@@ -54,8 +54,8 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
     "serve": {"report", "store", "system"},
     "campaign": {
-        "analysis", "claims", "features", "plan", "storage", "workloads", "probes", "machine", "store", "system",
-        "tracing", "validity",
+        "analysis", "claims", "features", "plan", "storage", "study", "workloads", "probes", "machine", "store",
+        "system", "tracing", "validity",
     },
     "cli": {
         "analysis", "campaign", "claims", "explain", "features", "plan", "study", "storage", "workloads",

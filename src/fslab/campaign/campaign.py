@@ -71,18 +71,21 @@ def run_campaign(
     budget_s: float | None,
     wipe: frozenset[str] = frozenset(),
 ) -> CampaignStatus:
-    """Run what is left of a stored campaign and return how far it came.
+    """Run what is left of a stored campaign and return how far it came. What it was given more than is stored
+    (``Campaign.extended``) is stored once nothing else can refuse the run.
 
     Raises before anything is made if a stack cannot be built safely; an interruption leaves the campaign
     ``interrupted`` in the store, everything undone, and the trial in flight unstored.
     """
-    _same_machine(campaign)
+    check_same_machine(campaign)
     # None until it is ours: another process may run it, and then what becomes of it is that one's to say.
     status: CampaignStatus | None = None
     reasons = preflight.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
         with workspaces.opened(campaign.id, wipe) as workspace, store.patient(campaign.id, observer.note):
             status = CampaignStatus.FAILED
+            if campaign.stopping != store.campaign(campaign.id).stopping:
+                store.extend_campaign(campaign)
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
             status = _run_trials(campaign, store, observer, workspace, budget_s, frozenset(reasons))
@@ -215,7 +218,7 @@ class _CampaignRun:
             )
 
 
-def _same_machine(campaign: Campaign) -> None:
+def check_same_machine(campaign: Campaign) -> None:
     """UsageError when a resumed campaign would mix trials of unlike machines."""
     differing = facts.identity_changes(facts.gather(), campaign.machine)
     if differing:

@@ -12,10 +12,10 @@ from pathlib import Path
 from fslab.campaign import impossible, resources
 from fslab.campaign.programs import programs_of
 from fslab.cell import Cell
-from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UsageError
+from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
 from fslab.machine import capabilities, tuning
 from fslab.machine.kinds import REGISTRY
-from fslab.storage import Workspace, print_nothing
+from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import paths
 
@@ -53,6 +53,7 @@ def check(
     measured = [cell for cell in cells if cell.id not in reasons]
     if not measured and reasons:
         raise next(iter(reasons.values()))
+    guard.check_apart(sorted(_devices(measured)))
     _check_programs(measured)
     resources.check(measured, workspace)
     return reasons
@@ -101,12 +102,28 @@ def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
         yield error
 
 
-def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
-    """A device named for wiping that no medium of the study uses is a mistake, perhaps a bad one."""
-    used: set[str] = set()
+def check_named(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
+    """UnsafeError for a device that a stored campaign would overwrite and the user did not name now: a store can be
+    anybody's, and a device can be blank without being meant."""
+    if unnamed := sorted(_devices(cells) - wipe):
+        raise UnsafeError(
+            f"a stored campaign would overwrite {', '.join(unnamed)}", where="device",
+            hint=f"if all of it may be destroyed: {' '.join(f'--wipe {device}' for device in unnamed)}",
+        )  # fmt: skip
+
+
+def _devices(cells: Sequence[Cell]) -> set[str]:
+    """The devices whose content is lost, by the names that the study has for them."""
+    found: set[str] = set()
     for cell in cells:
         medium = MEDIA.get(cell.stack.medium.type)
-        used.update(medium.plan(medium.parse_options(cell.stack.medium.options), paths.images()).wipes)
+        found.update(medium.plan(medium.parse_options(cell.stack.medium.options), paths.images()).wipes)
+    return found
+
+
+def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
+    """A device named for wiping that no medium of the study uses is a mistake, perhaps a bad one."""
+    used = _devices(cells)
     if strange := sorted(wipe - used):
         raise UsageError(
             f"no medium of this study uses {', '.join(strange)}", where="--wipe",

@@ -43,6 +43,7 @@ def trace(
                 hint="leave it out, or run the study on the host",
             )  # fmt: skip
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
+    preflight.check_named(cells, wipe)
     preflight.check(name, cells, wipe)
     machine = facts.gather()
     with workspaces.opened(name, wipe) as workspace, store.patient(campaign.id, note):

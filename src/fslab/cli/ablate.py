@@ -90,16 +90,16 @@ def make(
     )
 
 
-def run(campaign: Campaign, store: Store) -> None:
+def run(campaign: Campaign, store: Store, wipe: frozenset[str]) -> None:
     """Run it, with the same stopping rule as the original and each block interleaved; it can be resumed."""
-    from fslab.campaign import preflight
-    from fslab.campaign.campaign import run_campaign
+    from fslab.campaign import launch, preflight
     from fslab.cli import live
 
-    preflight.check(campaign.id, campaign.cells, frozenset())
-    store.create_campaign(campaign)
+    preflight.check_named(campaign.cells, wipe)
+    terms = launch.Terms(agree=lambda _: None, wipe=wipe)  # what it runs was asked about before
+    launch.create(campaign, store, terms)
     with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
-        run_campaign(campaign, store, shown, budget_s=None)
+        launch.run(campaign, store, shown, terms, budget_s=None, new=True)
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:

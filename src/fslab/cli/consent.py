@@ -1,11 +1,14 @@
-"""Asks before a study runs commands of its own: they can do whatever the user can who runs fslab."""
+"""Asks before a study runs commands of its own: they can do whatever the user can who runs fslab.
+
+Names as well what a stored campaign writes to: the store need not be the user's own.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,28 +25,44 @@ AllowOption = Annotated[
     bool,
     typer.Option(
         "--allow-commands",
-        help="Run the study's own commands (tool: command) without asking. They are not confined; 'fslab plan' shows "
-        "them.",
+        help="Run the study's own commands (tool: command) and kernels (on: uml) without asking. They are not "
+        "confined; 'fslab plan' shows them.",
+    ),
+]
+WipeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DEVICE",
+        help="Allow overwriting DEVICE, one of the study's, although it contains data, or is too large to be read "
+        "whole within a minute and so not known to be blank. A stored campaign overwrites no other ones. Repeatable.",
     ),
 ]
 
 
+def typed(kernel: str | None) -> frozenset[str]:
+    """The programs that the user named on this command line: nobody is asked about them again."""
+    return frozenset() if kernel is None else frozenset({str(Path(kernel).expanduser().absolute())})
+
+
 def own_commands(cells: Iterable[Cell]) -> list[str]:
     """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
+    from fslab.machine.kinds import REGISTRY as MACHINES
     from fslab.workloads import REGISTRY, Job
 
     job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
     found: dict[str, None] = {}
     for cell in cells:  # of a store by hand, two workloads may have one name
         tool = REGISTRY.get(cell.workload.tool)
-        for argv in tool.own_commands(tool.parse_parameters(cell.workload.parameters), job):
+        own = tool.own_commands(tool.parse_parameters(cell.workload.parameters), job)
+        for argv in (*own, *MACHINES.get(cell.stack.machine.type).own_commands(cell.stack.machine)):
             found[shlex.join(argv)] = None
     return list(found)
 
 
-def check(cells: Iterable[Cell], *, allowed: bool) -> None:
-    """Say which commands there are; UsageError unless they are allowed, or a person says yes on a terminal."""
-    lines = own_commands(cells)
+def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) -> None:
+    """Print which commands there are, but for those ``typed`` by the user; UsageError unless they are allowed, or a
+    person says yes on a terminal."""
+    lines = [line for line in own_commands(cells) if line not in {shlex.quote(each) for each in typed}]
     if not lines:
         return
     user = "root, not confined" if os.geteuid() == 0 else "this user, not confined"
@@ -59,6 +78,22 @@ def check(cells: Iterable[Cell], *, allowed: bool) -> None:
         "the study's own commands were not allowed", where="tool: command",
         hint="read them above; to run them without being asked: --allow-commands",
     )  # fmt: skip
+
+
+def places(cells: Iterable[Cell]) -> list[str]:
+    """What a stored campaign overwrites and where it makes files, as notes; its own images are left out."""
+    from fslab.storage.media import REGISTRY
+    from fslab.system import paths
+
+    found: dict[str, None] = {}
+    for cell in cells:
+        medium = REGISTRY.get(cell.stack.medium.type)
+        planned = medium.plan(medium.parse_options(cell.stack.medium.options), paths.images())
+        for device in planned.wipes:
+            found[f"overwrites {names.shown(device)}"] = None
+        if not medium.formatted:
+            found[f"makes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
+    return list(found)
 
 
 def changed_files(settings: dict[str, object]) -> list[str]:

@@ -8,10 +8,11 @@ import typer
 
 from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
-from fslab.cli.consent import AllowOption
+from fslab.cli.consent import AllowOption, WipeOption
 from fslab.errors import UsageError, nearest
 
 if TYPE_CHECKING:
+    from fslab.cell import Cell
     from fslab.explain.ablation import Ablation
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
@@ -48,6 +49,7 @@ def explain(
         int | None,
         typer.Option(metavar="N", help="With --ablate: trials of each cell, instead of the study's rule."),
     ] = None,
+    wipe: WipeOption = None,
     allow_commands: AllowOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -67,16 +69,23 @@ def explain(
             return
         everything = _chosen(causes.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
-            consent.check([seen.cell for seen in everything], allowed=allow_commands)
+            _ask([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
-            _trace(found, everything, opened)
+            _trace(found, everything, opened, frozenset(wipe or []))
             everything = _chosen(causes.evidence_of(found, opened), workload, a, b)
         if ablate:
-            _ablate(found, everything, opened, only or [], trials, as_json=as_json)
+            _ablate(found, everything, opened, only or [], trials, frozenset(wipe or []), as_json=as_json)
         elif as_json:
             print_json({"campaign": found.id, "statements": causes.as_document(everything)})
         else:
             causes.show(everything)
+
+
+def _ask(cells: list[Cell], *, allowed: bool) -> None:
+    """Print what a stored campaign would write to, and ask for what it would run."""
+    for line in consent.places(cells):
+        console(stderr=True).print(line, markup=False, soft_wrap=True)
+    consent.check(cells, allowed=allowed)
 
 
 def _chosen(everything: list[Evidence], workload: str | None, a: str | None, b: str | None) -> list[Evidence]:
@@ -105,13 +114,15 @@ def _stack(everything: list[Evidence], wanted: str) -> Evidence:
     return found[0]
 
 
-def _trace(campaign: Campaign, everything: list[Evidence], store: Store) -> None:
+def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str]) -> None:
     from fslab.campaign.traced import trace
     from fslab.cli.progress import Lines
 
     screen = console(stderr=True)
     shown = Lines(screen)
-    for record in trace(campaign, [seen.cell for seen in everything], store, shown, note=shown.note):
+    for record in trace(
+        campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, note=shown.note
+    ):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
         screen.print(f"traced {what}" if record.error is None else f"{what}: {record.error}", markup=False)
 
@@ -122,6 +133,7 @@ def _ablate(
     store: Store,
     only: list[str],
     trials: int | None,
+    wipe: frozenset[str],
     *,
     as_json: bool,
 ) -> None:
@@ -132,7 +144,7 @@ def _ablate(
     names = only
     while True:
         made = ablate.make(campaign, slow, fast, metric, names, trials)
-        ablate.run(made, store)
+        ablate.run(made, store, wipe)
         ablation, found = ablate.read(store.campaign(made.id), store)
         _print(ablation, found, as_json=as_json)
         if found is None or found.complete:

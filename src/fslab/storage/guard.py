@@ -7,6 +7,7 @@ this very device with --wipe.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import stat
 import time
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
-from fslab.storage import blank
+from fslab.storage import blank, shared
 from fslab.system import descriptors, loops, mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
@@ -41,10 +42,9 @@ def check_unused(path: str) -> Path:
     somebody. No --wipe overrides it."""
     device = _block_device(path)
     block = sysfs.block_directory(device)
-    sharing = list(_sharing(block))
-    whole = {_number(each) for each in sharing}
-    _check_mounts(whole, path)
-    for each in sharing:
+    numbers = shared.numbers(block)
+    _check_mounts(numbers, path)
+    for each in shared.beside(block):
         if holders := [holder.name for holder in sorted((each / "holders").glob("*"))]:
             raise UnsafeError(
                 f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device"
@@ -52,25 +52,46 @@ def check_unused(path: str) -> Path:
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
     _check_exclusive(device, path)
-    _check_writers(whole, path)
+    _check_writers(numbers, path)
     return device
 
 
-def claim(path: str) -> int:
-    """A descriptor that keeps other campaigns off the device until it is closed; BusyError if one has it.
+def claim(path: str) -> tuple[int, ...]:
+    """Descriptors, that of the device first, that keep other campaigns off it until they are closed; BusyError if one
+    has it, or a device with the same bytes: of a partition the whole disk is locked as well, shared.
 
     flock(2) on the device also keeps udev from probing it (systemd.io, "Locking Block Device Access");
     udev itself may hold the lock for a moment.
     """
-    descriptor = os.open(_block_device(path), os.O_RDONLY | os.O_CLOEXEC)
+    device = _block_device(path)
+    found: list[int] = []
+    try:
+        found.append(_locked(device, fcntl.LOCK_EX, path))
+        block = sysfs.block_directory(device)
+        if (whole := shared.disk(block)) != block:
+            found.append(_locked(Path("/dev") / whole.name, fcntl.LOCK_SH, path))
+    except BaseException:
+        release(found)
+        raise
+    return tuple(found)
+
+
+def release(claimed: Iterable[int]) -> None:
+    """Give up what :func:`claim` returned."""
+    for descriptor in claimed:
+        os.close(descriptor)
+
+
+def _locked(device: Path, kind: int, path: str) -> int:
+    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     deadline = time.monotonic() + CLAIM_DEADLINE_S
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > deadline:
                 os.close(descriptor)
-                holder = descriptors.locker(_block_device(path))
+                holder = descriptors.locker(device)
                 raise BusyError(
                     f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
                     where=path, hint="wait for it, or end it",
@@ -82,7 +103,16 @@ def claim(path: str) -> int:
 
 def check_unclaimed(path: str) -> None:
     """BusyError if somebody else has claimed it, or holds a lock on it. Keeps nothing."""
-    os.close(claim(path))
+    release(claim(path))
+
+
+def check_apart(paths: Iterable[str]) -> None:
+    """UnsafeError if two of these devices share bytes: a disk and its partition, two names or two paths of one disk, a
+    volume and what it lies on."""
+    blocks = {path: sysfs.block_directory(_block_device(path)) for path in paths}
+    for (path, block), (other, its) in itertools.combinations(blocks.items(), 2):
+        if shared.number(block) in shared.numbers(its) or shared.number(its) in shared.numbers(block):
+            raise UnsafeError(f"shares bytes with {path}", where=other, hint="name disks that are apart")
 
 
 def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
@@ -93,9 +123,9 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
         return
     block = sysfs.block_directory(device)
     reason = None
-    if partitions := [part.name for part in _partitions(block)]:
+    if partitions := [part.name for part in shared.partitions(block)]:
         reason = f"has partitions: {', '.join(partitions)}"
-    elif image := sysfs.text(_disk(block) / "loop/backing_file"):
+    elif image := sysfs.text(shared.disk(block) / "loop/backing_file"):
         reason = f"is a loop device that somebody else set up, on {image}"
     elif signatures := _signatures(device):
         reason = f"carries data: {', '.join(signatures)}"
@@ -168,37 +198,6 @@ def _check_writers(numbers: set[str], path: str) -> None:
             f"is written by process {', '.join(map(str, writers))}: a virtual machine, a database?", where=path,
             hint="choose another device, or end what uses it",
         )  # fmt: skip
-
-
-def _sharing(block: Path) -> Iterator[Path]:
-    """Every device that shares bytes with this one: itself and its partitions; of a partition the whole disk, and
-    partitions that overlap it. Who writes to the disk writes to its partitions; beside them is no matter."""
-    yield block
-    yield from _partitions(block)
-    if (block / "partition").exists():
-        yield block.parent
-        first, last = _extent(block)
-        for part in _partitions(block.parent):
-            begin, end = _extent(part)
-            if part != block and begin < last and first < end:
-                yield part
-
-
-def _extent(block: Path) -> tuple[int, int]:
-    start = sysfs.number(block / "start") or 0
-    return start, start + (sysfs.number(block / "size") or 0)
-
-
-def _disk(block: Path) -> Path:
-    return block.parent if (block / "partition").exists() else block
-
-
-def _partitions(block: Path) -> list[Path]:
-    return [entry.parent for entry in sorted(block.glob("*/partition"))]
-
-
-def _number(block: Path) -> str:
-    return sysfs.text(block / "dev") or ""
 
 
 def _source_number(source: str) -> str | None:

@@ -83,6 +83,16 @@ class Store:
             if not queries.update_plan(connection, campaign):
                 raise StoreError(f"no campaign '{campaign.id}'", where=self.path)
 
+    def check_cells(self, campaign: Campaign) -> None:
+        """StoreError for a cell whose id is not that of its content: no trial of it could be kept."""
+        with self._reading() as connection:
+            for cell in campaign.cells:
+                if queries.cell_number(connection, campaign.id, cell.id) is None:
+                    raise StoreError(
+                        f"campaign '{campaign.id}' has a cell that was altered ({cell.workload.name} on "
+                        f"{cell.stack.name})", where=self.path, hint="start a new campaign",
+                    )  # fmt: skip
+
     def name_campaign(self, wanted: str, name: str | None) -> str:
         """Give a campaign a name, or take it away; its id. StoreError if another one has the name, or it could be taken
         for an id."""

@@ -32,7 +32,8 @@ class Writer:
 
 
 def writers(numbers: Collection[str], root: Path = PROC) -> list[Writer]:
-    """The processes that have a block device of one of these numbers (``major:minor``) open or mapped for writing."""
+    """The processes that have a device of one of these numbers open or mapped for writing (``major:minor``; with a
+    ``c`` before it: a character device)."""
     found = set()
     for process in root.glob("[0-9]*"):
         if any(_writes(link, numbers) for link in _links(process)):
@@ -64,7 +65,7 @@ def _writes(link: Path, numbers: Collection[str]) -> bool:
         # proc_pid_fd(5): the link's own mode tells how the file was opened.
         if not link.lstat().st_mode & stat.S_IWUSR:
             return False
-        return syscalls.block_device_number(link) in numbers
+        return syscalls.device_number(link) in numbers
     except OSError:
         return False  # closed meanwhile
 

@@ -102,8 +102,9 @@ def direct_alignment(path: Path) -> DirectAlignment | None:
     return DirectAlignment(memory_bytes=memory, offset_bytes=offset)
 
 
-def block_device_number(path: Path) -> str | None:
-    """``major:minor`` of the block device that a path leads to, None for any other file.
+def device_number(path: Path) -> str | None:
+    """``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device, None for any
+    other file.
 
     With what the kernel knows already (AT_STATX_DONT_SYNC): a stat(2) of a file on a network that is gone hangs.
     """
@@ -112,7 +113,9 @@ def block_device_number(path: Path) -> str | None:
     _checked(_libc.statx(*arguments), path)
     (mode,) = struct.unpack_from("=H", buffer, 0x1C)
     major, minor = struct.unpack_from("=II", buffer, 0x80)
-    return f"{major}:{minor}" if stat.S_ISBLK(mode) else None
+    kinds = {stat.S_IFBLK: "", stat.S_IFCHR: "c"}
+    kind = kinds.get(stat.S_IFMT(mode))
+    return None if kind is None else f"{kind}{major}:{minor}"
 
 
 def same_descriptors(one: int, other: int) -> bool:

@@ -76,6 +76,10 @@ class Machine(ABC):
     def boot(self, boot: Boot) -> Guest:
         """A guest that is up and listens. GuestError, ToolMissingError, NoSpaceError."""
 
+    def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """Programs named by the study that run on the host, as the user and not confined. Pure."""
+        return ()
+
     @abstractmethod
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
         """The command that boots it, with stand-ins in capitals. Pure."""

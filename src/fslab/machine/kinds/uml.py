@@ -102,6 +102,10 @@ class Uml(kinds.Machine):
         """Its memory is a file in a memory file system."""
         memory.directory(parse_size(spec.memory or kinds.DEFAULT_MEMORY))
 
+    def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:
+        """A kernel other than the installed one: it is a program like any other, and sees all that the user may."""
+        return ((spec.kernel,),) if spec.kernel is not None else ()
+
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         directory = _modules(spec)
         return modules.read(directory) if directory else None

@@ -69,18 +69,14 @@ class Device(media.Medium[DeviceOptions]):
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 
     def check(self, options: DeviceOptions, workspace: Workspace, *, disks: int) -> None:
-        """Each unused and unlocked, and blank unless named with --wipe; and no two names of the same disk."""
+        """Each unused and unlocked, and blank unless named with --wipe; and no two that share bytes."""
         _loop.check_root(os.geteuid(), self.name)
-        seen: dict[str, str] = {}
         for each in self.each(options, disks):
-            device = guard.check_unused(each.path)
+            guard.check_unused(each.path)
             if f"claim {each.path}" not in workspace.media:
                 guard.check_unclaimed(each.path)
             guard.check_blank(each.path, workspace.wipe, workspace.tell)
-            number = sysfs.device_number(device)
-            if number in seen:
-                raise UnsafeError(f"is the same disk as {seen[number]}", where=each.path)
-            seen[number] = each.path
+        guard.check_apart(each.path for each in self.each(options, disks))
 
     def provide(
         self,
@@ -92,9 +88,9 @@ class Device(media.Medium[DeviceOptions]):
         """The device, once more checked to be unused and the same disk as before."""
         if (claim := f"claim {options.path}") not in workspace.media:
             workspace.media[claim] = guard.claim(options.path)
-            workspace.exit.callback(os.close, workspace.media[claim])
+            workspace.exit.callback(guard.release, workspace.media[claim])
         device = guard.check_unused(options.path)
-        claimed = os.fstat(workspace.media[claim]).st_rdev
+        claimed = os.fstat(workspace.media[claim][0]).st_rdev
         if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
             raise UnsafeError("is another disk than the one that was locked", where=options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))

@@ -1,0 +1,133 @@
+"""From a study, or from a stored campaign, to trials: made, found possible here, agreed to, stored, run. In this order.
+
+Knows no terminal. Nothing is stored before all that comes first holds, so that a refusal leaves no trace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fslab.campaign import campaign as campaigns
+from fslab.campaign import liveness, preflight
+from fslab.cell import Cell
+from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
+from fslab.machine import choose, facts
+from fslab.plan.expand import expand
+from fslab.storage import print_nothing
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+from fslab.study.model import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """On what terms a campaign may run.
+
+    ``agree`` gets the cells and raises where the user does not allow the commands that they bring; ``wipe`` are the
+    devices that the user named; ``tell`` is told what takes long.
+    """
+
+    agree: Callable[[Sequence[Cell]], object]
+    wipe: frozenset[str] = frozenset()
+    tell: Callable[[str], None] = print_nothing
+
+
+def of_study(
+    study: Study,
+    path: str,
+    *,
+    budget_s: float | None = None,
+    name: str | None = None,
+    note: str | None = None,
+) -> Campaign:
+    """A campaign of a study that was read from ``path``; not stored. UnsupportedError where no machine can build it."""
+    directory = {"directory": str(Path(path).absolute().parent)}  # of the files that the study names
+    return Campaign(
+        id=campaigns.new_id(),
+        study_id=study.id,
+        study_title=study.title,
+        study_source=study.text,
+        settings={
+            "set": list(study.overrides),
+            "budget_s": budget_s or study.limit_s,
+            "scale": study.scale,
+            **({"files": study.files, **directory} if study.files else {}),
+            "stopping": study.stopping.model_dump(mode="json"),
+            "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
+            liveness.USER: os.geteuid(),
+        },
+        seed=study.seed,
+        cells=expand(study, choose.resolved),
+        trials=study.trials,
+        machine=facts.gather(),
+        created=datetime.now(UTC),
+        name=name,
+        note=note,
+    )
+
+
+def unfinished(store: Store, wanted: str | None) -> Campaign:
+    """The last unfinished campaign, or that of a study (its id or its file), or the one named. StoreError if none."""
+    study = None if wanted is None else Path(wanted).stem
+    of_study = [campaign for campaign in store.campaigns() if study in {None, campaign.study_id, "last"}]
+    found = [campaign for campaign in of_study if campaign.status is not CampaignStatus.FINISHED]
+    if found:
+        return found[-1]
+    if of_study or wanted is None:
+        what = f"every campaign of '{study}' is finished" if wanted else "no campaign is unfinished"
+        raise StoreError(what, where=store.path, hint=f"start one: fslab run {wanted or 'quick'}")
+    return store.campaign(wanted)
+
+
+def more_of(
+    store: Store, wanted: str | None, *, trials: int | None = None, max_trials: int | None = None
+) -> Campaign:
+    """A campaign, finished or not, with more trials of each cell: the one named, or the last one; not stored."""
+    study = None if wanted is None else Path(wanted).stem
+    of_study = [campaign for campaign in store.campaigns() if campaign.study_id == study]
+    campaign = of_study[-1] if of_study else store.campaign(wanted or "last")
+    try:
+        return campaign.extended(trials=trials, max_trials=max_trials)
+    except ValueError as error:
+        raise UsageError(str(error), where=campaign.id, hint="name a larger number") from error
+
+
+def create(campaign: Campaign, store: Store, terms: Terms) -> None:
+    """Store a new campaign that can run here and may."""
+    _admit(campaign, terms)
+    store.create_campaign(campaign)
+
+
+def take_up(campaign: Campaign, store: Store, terms: Terms) -> None:
+    """Make sure that a stored campaign can go on here, and may. Stores nothing."""
+    store.check_cells(campaign)
+    campaigns.check_same_machine(campaign)
+    preflight.check_named(campaign.cells, terms.wipe)
+    _admit(campaign, terms)
+
+
+def run(
+    campaign: Campaign,
+    store: Store,
+    observer: campaigns.Observer,
+    terms: Terms,
+    *,
+    budget_s: float | None,
+    new: bool,
+) -> CampaignStatus:
+    """Run what is left of it. A ``new`` one goes from the store where somebody took its device after the check."""
+    try:
+        return campaigns.run_campaign(campaign, store, observer, budget_s=budget_s, wipe=terms.wipe)
+    except (BusyError, UnsafeError):
+        if new and not store.count(campaign.id):
+            store.delete_campaign(campaign.id)
+        raise
+
+
+def _admit(campaign: Campaign, terms: Terms) -> None:
+    preflight.check(campaign.id, campaign.cells, terms.wipe, terms.tell)
+    terms.agree(campaign.cells)

@@ -1,0 +1,117 @@
+"""Devices that share bytes with the one that a study names: what is in use or locked there is so here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import preflight
+from fslab.campaign.campaign import new_id
+from fslab.errors import BusyError, UnsafeError
+from fslab.plan.expand import expand
+from fslab.storage import guard, shared
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.study import load
+from fslab.system import loops
+
+Make = Callable[[], Path]
+Stable = Callable[[Path], str]
+MIB = 1 << 20
+STUDY = """
+title: two media
+media: {one: {type: device, path: FIRST}, other: {type: device, path: SECOND}}
+stacks: {fs: {medium: [one, other], filesystem: ext4}}
+workloads: {write: {tool: fio, rw: write, size: 1m}}
+"""
+
+
+@pytest.fixture
+def parted(tmp_path: Path, shell: Any) -> Iterator[tuple[Path, Path, Path]]:
+    """A loop device and two partitions of it."""
+    image = tmp_path / "parted.img"
+    image.write_bytes(bytes(64 * MIB))
+    device = Path(shell("losetup", "--find", "--show", image).stdout.strip())
+    made = []
+    try:
+        for number, start in ((1, 2048), (2, 65536)):
+            shell("addpart", device, number, start, 61440)
+            made.append(number)
+        yield device, Path(f"{device}p1"), Path(f"{device}p2")
+    finally:
+        for number in made:
+            shell("delpart", device, number)
+        loops.detach(image)
+
+
+def test_a_disk_and_its_partition_are_not_two_media(
+    parted: tuple[Path, Path, Path], stable: Stable, loop: Make
+) -> None:
+    disk, first, second = map(stable, parted)
+    for pair in ((disk, first), (second, disk), (disk, stable(parted[0]))):
+        text = STUDY.replace("FIRST", pair[0]).replace("SECOND", pair[1])
+        with pytest.raises(UnsafeError, match="shares bytes with"):
+            preflight.check(new_id(), expand(load.load_text(text, "s")), frozenset(pair))
+    guard.check_apart([first, second, stable(loop())])
+
+
+def test_nor_are_they_two_disks_of_a_layout(
+    parted: tuple[Path, Path, Path], stable: Stable, workspace: Any
+) -> None:
+    medium = MEDIA.get("device")
+    disk, first, _ = map(stable, parted)
+    workspace.wipe = frozenset({disk, first})
+    with pytest.raises(UnsafeError, match="shares bytes with"):
+        medium.check(medium.parse_options({"path": f"{disk} {first}"}), workspace, disks=2)
+
+
+def test_a_campaign_on_a_partition_keeps_others_off_the_disk(
+    parted: tuple[Path, Path, Path], stable: Stable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the other way round; beside each other there is room for two."""
+    monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
+    disk, first, second = map(stable, parted)
+    for one, others in ((first, (disk, first)), (disk, (first, second, disk))):
+        claimed = guard.claim(one)
+        try:
+            for other in others:
+                with pytest.raises(BusyError):
+                    guard.check_unclaimed(other)
+        finally:
+            guard.release(claimed)
+    claimed = guard.claim(first)
+    guard.check_unclaimed(second)
+    guard.release(claimed)
+    guard.check_unclaimed(disk)
+
+
+def test_who_sends_commands_to_the_disk_writes_to_it(
+    loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by /dev/sg0. Here the number of /dev/full stands for it: a loop device has none."""
+    device, node = loop(), tmp_path / "sg"
+    path = stable(device)
+    monkeypatch.setattr(shared, "_generic", lambda _: iter(["c1:7"]))
+    os.mknod(node, 0o20600, os.makedev(1, 7))
+    reader = os.open(node, os.O_RDONLY)
+    guard.check_unused(path)
+    writer = os.open(node, os.O_RDWR)
+    node.unlink()
+    try:
+        with pytest.raises(UnsafeError, match=f"is written by process {os.getpid()} "):
+            guard.check_unused(path)
+    finally:
+        os.close(writer)
+        os.close(reader)
+    guard.check_unused(path)
+
+
+def test_a_character_device_is_no_disk(stable: Stable, tmp_path: Path) -> None:
+    node = tmp_path / "sg0"
+    os.mknod(node, 0o20600, os.makedev(21, 0))
+    for each in (node, Path("/dev/null"), Path("/dev/zero")):
+        with pytest.raises(UnsafeError, match="is not a block device"):
+            guard.check_unused(stable(each))

@@ -1,0 +1,151 @@
+"""A stored campaign is resumed as its store says, and the store may be anybody's: nothing is stored, run, formatted or
+written that the user was not shown. None of these comes to a trial; tests/e2e/test_commands.py has one that does."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import launch
+from fslab.cell import Cell
+from fslab.store.store import Store
+from fslab.study import load
+
+FSLAB = Path(sys.executable).parent / "fslab"
+STUDY = """\
+title: to be altered
+media: {{here: {{type: directory, path: {path}}}}}
+stacks: {{here: {{medium: here}}}}
+workloads: {{copy: {{tool: dd, op: write, bs: 4k, count: 1}}}}
+trials: 1
+"""
+Change = Callable[[dict[str, Any]], object]
+LIMIT_S = 300.0
+
+
+class Altered:
+    """A campaign of one cell, and its store in the hands of somebody else."""
+
+    def __init__(self, directory: Path) -> None:
+        self.store = directory / "store.sqlite"
+        study = load.load_text(STUDY.format(path=directory), "study")
+        with Store.open(str(self.store)) as store:
+            launch.create(launch.of_study(study, "study"), store, launch.Terms(agree=lambda _: None))
+
+    def execute(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.store)) as database, database:
+            database.execute(statement, values)
+
+    def cell(self, change: Change) -> None:
+        """Alter what the store says of the cell, with its id, as who knows the format can."""
+        spec = self.altered("SELECT spec FROM cells", change)
+        self.execute("UPDATE cells SET spec = ?, id = ?", json.dumps(spec), Cell.model_validate(spec).id)
+
+    def campaign(self, column: str, change: Change) -> None:
+        """Alter a JSON column of the campaign."""
+        altered = self.altered(f"SELECT {column} FROM campaigns", change)
+        self.execute(f"UPDATE campaigns SET {column} = ?", json.dumps(altered))
+
+    def altered(self, statement: str, change: Change) -> Any:
+        with closing(sqlite3.connect(self.store)) as database:
+            ((text,),) = database.execute(statement)
+        altered = json.loads(text)
+        change(altered)
+        return altered
+
+    def refused(self, *more: str) -> str:
+        """What is said of resuming it with one trial more, in one line; the store stays as it is."""
+        before = self.contents()
+        done = subprocess.run(
+            [str(FSLAB), "run", "--resume", "last", "--trials", "2", "--store", str(self.store), *more],
+            capture_output=True, text=True, cwd=self.store.parent, timeout=LIMIT_S, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode not in {0, 1}, done.stderr
+        assert "Traceback" not in done.stderr
+        assert self.contents() == before
+        return " ".join(done.stderr.split())
+
+    def contents(self) -> list[tuple[Any, ...]]:
+        """All that the store holds of campaigns and trials."""
+        with closing(sqlite3.connect(self.store)) as database:
+            tables = ("campaigns", "cells", "trials")
+            return [row for table in tables for row in database.execute(f"SELECT * FROM {table}")]
+
+
+@pytest.fixture
+def altered(tmp_path: Path) -> Altered:
+    return Altered(tmp_path)
+
+
+def command(argv: str) -> Change:
+    return lambda cell: cell["workload"].update(tool="command", parameters={"run": argv})
+
+
+def test_more_trials_are_stored_only_with_consent(altered: Altered, tmp_path: Path) -> None:
+    altered.cell(command(f"touch {tmp_path}/ran"))
+    assert f"touch {tmp_path}/ran" in altered.refused()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_cell_that_does_not_fit_its_id_is_not_measured(altered: Altered) -> None:
+    altered.execute("UPDATE cells SET id = 'another'")
+    assert "a cell that was altered" in altered.refused()
+
+
+def test_more_trials_are_stored_only_where_they_can_run(altered: Altered) -> None:
+    altered.cell(lambda cell: cell["workload"].update(tool="fio", parameters={"rw": "write", "size": "900t"}))
+    assert "900 TiB are needed" in altered.refused()
+
+
+def test_more_trials_are_stored_only_on_the_machine_they_belong_to(altered: Altered) -> None:
+    altered.campaign("machine", lambda machine: machine.update(kernel="9.9.9-other"))
+    assert "this machine is not the one" in altered.refused()
+
+
+def test_a_kernel_of_the_store_s_own_is_a_program_to_be_asked_about(altered: Altered, tmp_path: Path) -> None:
+    """User-Mode Linux is a process: what is called a kernel may be any program."""
+    kernel = tmp_path / "kernel"
+    kernel.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    kernel.chmod(0o755)
+
+    def change(cell: dict[str, Any]) -> None:
+        cell["stack"].update(
+            medium={"name": "m", "type": "ram", "options": {"size": "16m"}}, filesystem="ext4",
+            machine={"type": "uml", "kernel": str(kernel)},
+        )  # fmt: skip
+
+    altered.cell(change)
+    assert str(kernel) in altered.refused()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_where_a_stored_campaign_makes_files_is_said(altered: Altered, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    altered.cell(command("true"))
+    altered.cell(lambda cell: cell["stack"]["medium"]["options"].update(path=str(other)))
+    assert f"makes files in {other}" in altered.refused()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="devices are for root")
+def test_a_stored_campaign_overwrites_no_device_that_is_not_named(altered: Altered) -> None:
+    device = "/dev/disk/by-id/fslab-test-of-nobody"
+
+    def change(cell: dict[str, Any]) -> None:
+        medium = {"name": "m", "type": "device", "options": {"path": device}}
+        cell["stack"].update(medium=medium, filesystem="ext4")
+
+    altered.cell(change)
+    said = altered.refused()
+    assert f"overwrites {device}" in said
+    assert f"would overwrite {device}" in said

@@ -1,0 +1,97 @@
+"""Which devices share bytes, on trees of sysfs as the kernel lays them out (Documentation/ABI/testing/sysfs-block)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.storage import shared
+from fslab.system import sysfs
+
+
+class Tree:
+    """Disks, partitions and volumes below a directory that stands for /sys."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.devices = root / "devices"
+        (root / "block").mkdir(parents=True)
+
+    def disk(self, name: str, number: str, wwid: str | None = None) -> Path:
+        block = self.devices / f"host-{name}" / "block" / name
+        self.write(block / "dev", number)
+        (self.root / "block" / name).symlink_to(block)
+        device = self.devices / f"host-{name}"
+        (block / "device").symlink_to(device)
+        if wwid:
+            self.write(device / "wwid", wwid)
+        return block
+
+    def part(self, disk: Path, index: int, number: str, start: int, size: int) -> Path:
+        block = disk / f"{disk.name}{index}"
+        for name, value in (("partition", index), ("dev", number), ("start", start), ("size", size)):
+            self.write(block / name, str(value))
+        return block
+
+    def volume(self, name: str, number: str, *parts: Path) -> Path:
+        block = self.disk(name, number)
+        for part in parts:
+            (block / "slaves").mkdir(exist_ok=True)
+            (block / "slaves" / part.name).symlink_to(part)
+        return block
+
+    def write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    monkeypatch.setattr(sysfs, "SYS", tmp_path)
+    return Tree(tmp_path)
+
+
+def test_a_partition_and_those_that_overlap_it(tree: Tree) -> None:
+    disk = tree.disk("sda", "8:0")
+    first, second = tree.part(disk, 1, "8:1", 0, 100), tree.part(disk, 2, "8:2", 100, 100)
+    across = tree.part(disk, 3, "8:3", 50, 100)
+    assert shared.numbers(disk) == {"8:0", "8:1", "8:2", "8:3"}
+    assert shared.numbers(first) == {"8:0", "8:1", "8:3"}
+    assert shared.numbers(second) == {"8:0", "8:2", "8:3"}
+    assert shared.numbers(across) == {"8:0", "8:1", "8:2", "8:3"}
+
+
+def test_a_volume_is_written_through_all_that_it_lies_on(tree: Tree) -> None:
+    """LVM on an md array of a partition and a whole disk. What lies beside it does not matter."""
+    one, other = tree.disk("sda", "8:0"), tree.disk("sdb", "8:16")
+    part = tree.part(one, 1, "8:1", 0, 100)
+    tree.part(one, 2, "8:2", 100, 100)
+    array = tree.volume("md0", "9:0", part, other)
+    volume, beside = tree.volume("dm-0", "253:0", array), tree.volume("dm-1", "253:1", array)
+    assert shared.numbers(volume) == {"253:0", "9:0", "8:0", "8:1", "8:16"}
+    assert shared.number(beside) not in shared.numbers(volume)
+
+
+def test_a_disk_by_another_path(tree: Tree) -> None:
+    """Two paths to one disk without multipathd: what is mounted by one is overwritten by the other."""
+    one, same = tree.disk("sda", "8:0", "naa.5000c500"), tree.disk("sdb", "8:16", "naa.5000c500")
+    tree.disk("sdc", "8:32", "naa.5000c501")
+    tree.disk("sdd", "8:48")
+    first, twin = tree.part(one, 1, "8:1", 0, 100), tree.part(same, 1, "8:17", 0, 100)
+    tree.part(same, 2, "8:18", 100, 100)
+    assert {each.name for each in shared.beside(one)} == {"sda", "sda1", "sdb", "sdb1", "sdb2"}
+    assert shared.numbers(first) == {"8:0", "8:1", "8:16", "8:17"}
+    assert shared.number(twin) in shared.numbers(first)
+
+
+def test_character_devices_of_a_disk(tree: Tree) -> None:
+    disk = tree.disk("sda", "8:0")
+    part = tree.part(disk, 1, "8:1", 0, 100)
+    tree.write(tree.devices / "host-sda/scsi_generic/sg3/dev", "21:3")
+    tree.write(tree.devices / "host-sda/bsg/0:0:0:0/dev", "247:0")
+    nvme = tree.disk("nvme0n1", "259:0")
+    tree.write(tree.root / "class/nvme-generic/ng0n1/dev", "242:0")
+    tree.write(tree.root / "class/nvme-generic/ng0n2/dev", "242:1")
+    assert shared.numbers(part) == {"8:0", "8:1", "c21:3", "c247:0"}
+    assert shared.numbers(nvme) == {"259:0", "c242:0"}
