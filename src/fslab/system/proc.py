@@ -13,14 +13,13 @@ import select
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from fslab.system import oom, signals
+from fslab.system import oom, search_path, signals
 
 log = logging.getLogger("fslab.proc")
 
@@ -62,11 +61,15 @@ def shell_line(argv: Sequence[str]) -> str:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of every child: C locale, UTC, a PATH with our own programs and sbin, what the caller adds."""
+    """The environment of every child: C locale, UTC, a PATH of trusted directories, what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
-    own = str(Path(sys.executable).parent)  # fslab-engine is installed beside our interpreter
-    path = ":".join([own, os.environ.get("PATH", "/usr/bin:/bin"), "/usr/local/sbin:/usr/sbin:/sbin"])
-    return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
+    return {
+        **inherited,
+        "PATH": ":".join(search_path.directories()),
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        **(extra or {}),
+    }
 
 
 def run(

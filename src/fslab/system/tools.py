@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from fslab.errors import FslabError, ToolMissingError
-from fslab.system import distributions, proc
-
-SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+from fslab.system import distributions, proc, search_path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,19 +50,24 @@ class Tool:
 
 
 def find(program: str) -> str | None:
-    """Absolute path of a program: beside our own interpreter, on PATH, or in a sbin directory."""
-    beside = Path(sys.executable).parent / program
-    if program.startswith("fslab") and beside.exists():
-        return str(beside)
-    return shutil.which(program) or shutil.which(program, path=":".join(SBIN))
+    """Absolute path of a program, where every command of ours is looked for too."""
+    return shutil.which(program, path=":".join(search_path.directories()))
 
 
 def require(tool: Tool) -> str:
     """Absolute path of a tool, or ToolMissingError with the command that installs it."""
     path = find(tool.program)
     if path is None:
-        raise ToolMissingError(f"'{tool.program}' is not installed", hint=tool.remedy)
+        raise ToolMissingError(
+            f"'{tool.program}' is not installed{_passed_over(tool.program)}", hint=tool.remedy
+        )
     return path
+
+
+def _passed_over(program: str) -> str:
+    """What is said of a program in an entry of PATH that is not trusted."""
+    found = shutil.which(program, path=":".join(search_path.refused()) or "/nowhere")
+    return f" ({found} is not used: others can write there)" if found else ""
 
 
 def page_in(tool: Tool) -> None:

@@ -71,24 +71,17 @@ class ExtFileSystem(FileSystem):
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """``mkfs.ext4 -F -q -E …``; the user's own -E values come after ours in the same -E."""
-        words = shlex.split(options)
+        given = _pairs(options)
         extended = [*self.extended_options, "discard" if discard else "nodiscard"]
-        rest: list[str] = []
-        while words:
-            word = words.pop(0)
-            if word == "-E" and words:
-                extended.append(words.pop(0))
-            elif word.startswith("-E"):
-                extended.append(word[2:])
-            else:
-                rest.append(word)
+        extended += [value for flag, value in given if flag == "-E"]
+        rest = [word for flag, value in given if flag != "-E" for word in (flag, value)]
         # Below 512 MB mke2fs.conf would choose 1 KiB blocks, beside the 4 KiB of the others.
-        block = [] if any(word[:2] in {"-b", "-T", "-C"} for word in rest) else ["-b", str(BLOCK_BYTES)]
+        block = [] if {flag for flag, _ in given} & {"-b", "-T", "-C"} else ["-b", str(BLOCK_BYTES)]
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:
         """``-E stride=…,stripe_width=…``, in blocks of the file system."""
-        block_bytes = _block_bytes(shlex.split(options))
+        block_bytes = _block_bytes(options)
         stride = stripe.chunk_bytes // block_bytes
         if not stride:
             raise ValueError(f"a chunk of {format_size(stripe.chunk_bytes)} is smaller than a block")
@@ -103,12 +96,18 @@ class ExtFileSystem(FileSystem):
         return ["resize2fs", device, f"{size_bytes >> 10}K"]
 
 
-def _block_bytes(words: list[str]) -> int:
+def _pairs(options: str) -> list[tuple[str, str]]:
+    """Each flag with its value, which may be attached to it, or look like a flag: all that are let through have one."""
+    words = iter(shlex.split(options))
+    return [(word[:2], word[2:] or next(words, "")) for word in words]
+
+
+def _block_bytes(options: str) -> int:
     """The block size that mke2fs will use; ValueError where a usage type decides it."""
-    for word, value in zip(words, [*words[1:], ""], strict=False):
-        if word.startswith("-b"):
-            return parse_size((word[2:] or value).removeprefix("-"))
-    if any(word[:2] in {"-T", "-C"} for word in words):
+    given = dict(_pairs(options))
+    if "-b" in given:
+        return parse_size(given["-b"].removeprefix("-"))
+    if {"-T", "-C"} & set(given):
         raise ValueError("a stride is counted in blocks: with -T or -C say their size too, such as -b 4096")
     return BLOCK_BYTES
 

@@ -1,0 +1,91 @@
+"""Programs of others' directories are not run: with real directories, owners and processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fslab.errors import ToolMissingError
+from fslab.system import proc, search_path, tools
+from fslab.system.tools import Tool
+
+NAME = "fslab-test-program"
+NOBODY = 65534
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """One of ours, with a program."""
+    made = tmp_path / "bin"
+    made.mkdir(mode=0o755)
+    (made / NAME).write_text("#!/bin/sh\necho ran\n")
+    (made / NAME).chmod(0o755)
+    return made
+
+
+def found(monkeypatch: pytest.MonkeyPatch, *entries: object) -> bool:
+    """Whether the program is found by these entries of PATH; looked up and run alike."""
+    monkeypatch.setenv("PATH", ":".join(map(str, (*entries, "/usr/bin", "/bin"))))
+    try:
+        assert proc.run([NAME]).stdout == "ran\n"
+    except ToolMissingError:
+        assert tools.find(NAME) is None
+        return False
+    assert tools.find(NAME) is not None
+    return True
+
+
+def test_a_directory_of_ours_is_searched(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(monkeypatch, directory)
+    link = directory.parent / "link"
+    link.symlink_to(directory)
+    assert found(monkeypatch, link)
+
+
+@pytest.mark.parametrize("entry", ["", ".", "bin", "./bin", "..//bin"])
+def test_the_current_directory_is_not(entry: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(directory if entry in {"", "."} else directory.parent)
+    assert not found(monkeypatch, entry)
+
+
+def test_nor_is_one_that_others_can_write_to(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory.chmod(0o1777)
+    assert not found(monkeypatch, directory)
+    link = directory.parent / "link"
+    link.symlink_to(directory)
+    search_path.trusted.cache_clear()
+    assert not found(monkeypatch, link)
+    with pytest.raises(ToolMissingError, match="is not used: others can write there"):
+        tools.require(Tool(program=NAME, package=None))
+
+
+def test_nor_one_below_a_directory_that_others_can_write_to(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There they can put another one in its place, but for one with the sticky bit."""
+    directory.parent.chmod(0o777)
+    assert not found(monkeypatch, directory)
+    directory.parent.chmod(0o1777)
+    search_path.trusted.cache_clear()
+    assert found(monkeypatch, directory)
+
+
+def test_nor_one_that_is_not_there_yet(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{directory.parent}/later:/usr/bin")
+    assert search_path.refused() == (f"{directory.parent}/later",)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+def test_another_user_s_is_searched_by_root_only_where_they_called_sudo(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(directory, NOBODY, -1)
+    assert not found(monkeypatch, directory)
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    search_path.trusted.cache_clear()
+    assert found(monkeypatch, directory)
+    monkeypatch.setenv("SUDO_UID", "1000")
+    search_path.trusted.cache_clear()
+    assert not found(monkeypatch, directory)
