@@ -168,7 +168,7 @@ class TestBlank:
         device = loop()
         path = stable(device)
         monkeypatch.setattr(
-            guard, "_disk", lambda _: Path("/nothing")
+            guard.shared, "disk", lambda _: Path("/nothing")
         )  # else it is refused as somebody's image
         guard.check_blank(path, [], print)
         monkeypatch.setattr(blank, "LIMIT_S", 0.0)
