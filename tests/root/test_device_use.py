@@ -16,7 +16,7 @@ import pytest
 from fslab.campaign import launch
 from fslab.cli.progress import Quiet
 from fslab.errors import BusyError, UnsafeError
-from fslab.storage import blank, guard
+from fslab.storage import blank, guard, shared
 from fslab.store.store import Store
 from fslab.study import load
 from fslab.system import loops, sysfs
@@ -168,7 +168,7 @@ class TestBlank:
         device = loop()
         path = stable(device)
         monkeypatch.setattr(
-            guard.shared, "disk", lambda _: Path("/nothing")
+            shared, "disk", lambda _: Path("/nothing")
         )  # else it is refused as somebody's image
         guard.check_blank(path, [], print)
         monkeypatch.setattr(blank, "LIMIT_S", 0.0)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import liveness, preflight
+from fslab.campaign.observer import Observer
 from fslab.cell import Cell
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import choose, facts
@@ -113,7 +114,7 @@ def take_up(campaign: Campaign, store: Store, terms: Terms) -> None:
 def run(
     campaign: Campaign,
     store: Store,
-    observer: campaigns.Observer,
+    observer: Observer,
     terms: Terms,
     *,
     budget_s: float | None,
