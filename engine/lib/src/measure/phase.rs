@@ -2,12 +2,12 @@
 //! them within the measured time, such as a final `syncfs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::Measure;
 use super::clock::{now_ns, seconds};
 use super::cpu::CpuTime;
+use super::gate::Gate;
 use super::intervals::Intervals;
 use super::recorder::{Recorder, Tally};
 use crate::document::{Bandwidth, Operation};
@@ -77,7 +77,8 @@ impl<'a> Phase<'a> {
 impl Phase<'_> {
     /// Makes what each worker needs with `prepare`, on its own thread; then, from one barrier on, runs `work`
     /// with the worker's number, then `finish` if it is given. All but the preparation is measured. Returns
-    /// the measurements and what each worker returned, in order.
+    /// the measurements and what each worker returned, in order. A single worker needs no thread of its own:
+    /// the caller's still has in its processor's cache what it has just worked on.
     ///
     /// # Errors
     /// The first worker's own error; the others stop at their next file, or do not start at all.
@@ -88,7 +89,27 @@ impl Phase<'_> {
         W: Fn(usize, S, &mut Recorder<'_>) -> Result<T> + Sync,
         F: FnOnce(&mut Finish) -> Result<()>,
     {
-        let worked = self.run_workers(&prepare, &work)?;
+        self.run_from(|| {}, prepare, work, finish)
+    }
+
+    /// As [`Phase::run`]; `go` is called when all workers are ready, before they work.
+    ///
+    /// # Errors
+    /// As of [`Phase::run`].
+    pub fn run_from<S, T, P, W, F>(
+        &self,
+        go: impl FnOnce(),
+        prepare: P,
+        work: W,
+        finish: Option<F>,
+    ) -> Result<(Operation, Vec<T>)>
+    where
+        T: Send,
+        P: Fn(usize) -> Result<S> + Sync,
+        W: Fn(usize, S, &mut Recorder<'_>) -> Result<T> + Sync,
+        F: FnOnce(&mut Finish) -> Result<()>,
+    {
+        let worked = self.run_workers(go, &prepare, &work)?;
         let (parts, results): (Vec<_>, Vec<_>) =
             worked.into_iter().map(|w| ((w.tally, w.cpu, w.started, w.finished), w.result)).unzip();
         let values = first_error_or_all(results)?;
@@ -102,35 +123,29 @@ impl Phase<'_> {
         Ok((self.report(parts, end, finished.sync_ns, cpu), values))
     }
 
-    fn run_workers<S, T, P, W>(&self, prepare: &P, work: &W) -> Result<Vec<Worked<T>>>
+    fn run_workers<S, T, P, W>(&self, go: impl FnOnce(), prepare: &P, work: &W) -> Result<Vec<Worked<T>>>
     where
         T: Send,
         P: Fn(usize) -> Result<S> + Sync,
         W: Fn(usize, S, &mut Recorder<'_>) -> Result<T> + Sync,
     {
-        let gate = Gate::default();
         let cancelled = AtomicBool::new(false);
-        let worker = |index: usize| {
-            let mut recorder = Recorder::new(self.measure, &cancelled);
-            let prepared = prepare(index);
-            let go = gate.pass(prepared.is_ok());
-            let prepared = prepared.and_then(|prepared| go.then_some(prepared).ok_or(Error::Cancelled));
-            let cpu_before = CpuTime::of_this_thread();
-            let started = now_ns();
-            recorder.start(started);
-            let result = prepared.and_then(|prepared| work(index, prepared, &mut recorder));
-            let finished = now_ns();
-            if result.is_err() {
-                cancelled.store(true, Ordering::Relaxed);
-            }
-            let cpu = CpuTime::of_this_thread() - cpu_before;
-            Worked { tally: recorder.tally, cpu, started, finished, result }
-        };
+        if self.threads == 1 {
+            let pass = |ready| {
+                if ready {
+                    go();
+                }
+                ready
+            };
+            return Ok(vec![self.worker(0, pass, &cancelled, prepare, work)]);
+        }
+        let gate = Gate::default();
+        let worker = |index| self.worker(index, |ready| gate.pass(ready), &cancelled, prepare, work);
         thread::scope(|scope| {
             let worker = &worker;
             let spawn = |index| thread::Builder::new().spawn_scoped(scope, move || worker(index));
             let handles: Vec<_> = (0..self.threads).map_while(|index| spawn(index).ok()).collect();
-            gate.open(handles.len(), self.threads);
+            gate.open(handles.len(), self.threads, go);
             if handles.len() < self.threads {
                 return Err(Error::Invalid(format!(
                     "{} threads are more than the system lets us start; try {}",
@@ -140,6 +155,31 @@ impl Phase<'_> {
             }
             Ok(handles.into_iter().map(|h| h.join().expect("a worker panicked, which is a bug")).collect())
         })
+    }
+
+    /// One worker, from its preparation to its end; `pass` says whether all are ready once it is.
+    fn worker<S, T>(
+        &self,
+        index: usize,
+        pass: impl FnOnce(bool) -> bool,
+        cancelled: &AtomicBool,
+        prepare: impl Fn(usize) -> Result<S>,
+        work: impl Fn(usize, S, &mut Recorder<'_>) -> Result<T>,
+    ) -> Worked<T> {
+        let mut recorder = Recorder::new(self.measure, cancelled);
+        let prepared = prepare(index);
+        let go = pass(prepared.is_ok());
+        let prepared = prepared.and_then(|prepared| go.then_some(prepared).ok_or(Error::Cancelled));
+        let cpu_before = CpuTime::of_this_thread();
+        let started = now_ns();
+        recorder.start(started);
+        let result = prepared.and_then(|prepared| work(index, prepared, &mut recorder));
+        let finished = now_ns();
+        if result.is_err() {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+        let cpu = CpuTime::of_this_thread() - cpu_before;
+        Worked { tally: recorder.tally, cpu, started, finished, result }
     }
 
     fn report(
@@ -199,111 +239,5 @@ fn first_error_or_all<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     failure.map_or(Ok(values), Err)
 }
 
-/// A barrier that can also turn everyone away, which is needed when not all threads could be started or one
-/// could not make what it needs.
-#[derive(Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    /// Heard by the one who opens, so that an arrival wakes none of those who wait.
-    arrived: Condvar,
-    opened: Condvar,
-}
-
-#[derive(Default)]
-struct GateState {
-    waiting: usize,
-    failed: bool,
-    verdict: Option<bool>,
-}
-
-impl Gate {
-    fn lock(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the verdict: whether to go on.
-    fn pass(&self, ready: bool) -> bool {
-        let mut state = self.lock();
-        state.waiting += 1;
-        state.failed |= !ready;
-        self.arrived.notify_one();
-        loop {
-            if let Some(verdict) = state.verdict {
-                return verdict;
-            }
-            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Once all `started` threads wait, lets them through if they are as many as `wanted` and all ready.
-    fn open(&self, started: usize, wanted: usize) {
-        let state = self.lock();
-        let mut state = self
-            .arrived
-            .wait_while(state, |state| state.waiting < started)
-            .unwrap_or_else(PoisonError::into_inner);
-        state.verdict = Some(started == wanted && !state.failed);
-        self.opened.notify_all();
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::Detail;
-    use crate::measure::syscall::Syscall;
-
-    const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
-
-    fn phase(threads: usize) -> Phase<'static> {
-        Phase::new("test", threads, &MEASURE, Bandwidth::Meaningless).unwrap()
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "as workers are")]
-    fn nothing(_: usize, (): (), _: &mut Recorder<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    #[test]
-    fn only_a_sync_counts_as_one() {
-        let linked = phase(2).run(unprepared, nothing, Some(|_: &mut Finish| Ok(()))).unwrap().0;
-        assert_eq!(linked.sync_seconds, None);
-        let synced = phase(2).run(unprepared, nothing, Some(|f: &mut Finish| f.sync(|| Ok(())))).unwrap().0;
-        let sync = synced.sync_seconds.unwrap();
-        assert!(synced.last_finished_seconds + sync <= synced.seconds + 1e-9, "{synced:?}");
-    }
-
-    /// Nobody works before all have what they need; and whatever that takes, the first operation is without.
-    #[test]
-    fn what_workers_need_is_made_before_the_barrier() {
-        use crate::measure::clock::fake;
-        let prepared = std::sync::atomic::AtomicUsize::new(0);
-        let prepare = |_| {
-            fake::start();
-            fake::spend(5_000_000_000);
-            prepared.fetch_add(1, Ordering::SeqCst);
-            Ok(())
-        };
-        let work = |_, (), recorder: &mut Recorder<'_>| {
-            assert_eq!(prepared.load(Ordering::SeqCst), 3);
-            fake::spend(700);
-            recorder.end_sole(Syscall::Stat, 0);
-            Ok(())
-        };
-        let operation = phase(3).run(prepare, work, NOTHING).unwrap().0;
-        assert_eq!((operation.count, operation.latency_ns.unwrap().max), (3, 700));
-        assert!((operation.seconds - 700e-9).abs() < 1e-12, "{}", operation.seconds);
-    }
-
-    #[test]
-    fn one_that_cannot_prepare_turns_all_away() {
-        let worked = AtomicBool::new(false);
-        let prepare = |index| if index == 1 { Err(Error::Invalid("no memory".into())) } else { Ok(()) };
-        let work = |_, (), _: &mut Recorder<'_>| {
-            worked.store(true, Ordering::Relaxed);
-            Ok(())
-        };
-        let failed = phase(3).run(prepare, work, NOTHING).unwrap_err();
-        assert_eq!((failed.to_string().as_str(), worked.into_inner()), ("no memory", false));
-    }
-}
+mod tests;

@@ -6,34 +6,28 @@
 //! threads the first that is done ends the count of the others. The data are IOzone's kind: zeros but for eight
 //! bytes of each page.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod bench;
 
-use rustix::fd::OwnedFd;
-use rustix::fs::{OFlags, SeekFrom, fsync, seek};
+use std::path::PathBuf;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::buffer::AlignedBuffer;
-use crate::direct;
 use crate::document::{Bandwidth, Operation, Outcome, path_as_text};
 use crate::error::{Context, Error, Result};
 use crate::measure::Measure;
-use crate::measure::clock::{now_ns, seconds};
+use crate::measure::clock::seconds;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::Recorder;
-use crate::measure::syscall::Syscall;
 use crate::memory;
-use crate::random::{Stream, shuffle};
 use crate::room::{self, Need};
 use crate::sys;
-use crate::workset::{File, FileOrder, Shape, WorkSet};
+use crate::workset::{FileOrder, Shape, WorkSet};
+use bench::{Bench, Counted, Kit, Ready};
 
 /// The directory that is made inside the user's.
 pub const WORK_DIRECTORY: &str = "fslab-iozone";
 const LETTER: u8 = b'f';
-const PAGE: usize = 4096;
-const FILLED: usize = 8;
 
 /// One test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -192,12 +186,12 @@ fn run_point(
     operations: &mut Vec<Operation>,
 ) -> Result<Vec<Value>> {
     let mut answers = Vec::new();
+    let kit = Kit::new(parameters, point)?;
     for &test in &parameters.tests {
         let phase = Phase::new(test.name(), parameters.threads, &parameters.measure, Bandwidth::Counted)?;
-        let one_done = AtomicBool::new(false);
-        let bench = Bench { parameters, test, point, one_done: &one_done };
+        let bench = Bench::new(parameters, test, point, &kit);
         let prepare = |worker| bench.prepare(set, worker);
-        let work = |_, ready: Ready, recorder: &mut Recorder<'_>| bench.work(ready, recorder);
+        let work = |_, ready: Ready<'_>, recorder: &mut Recorder<'_>| bench.work(ready, recorder);
         let (operation, counted) = phase.run(prepare, work, NOTHING)?;
         answers.push(json!({
             "name": test.name(),
@@ -218,163 +212,4 @@ fn run_point(
 fn sum(counted: &[Counted]) -> Option<f64> {
     let rate = |counted: &Counted| (counted.ns > 0).then(|| counted.bytes as f64 / seconds(counted.ns));
     counted.iter().map(rate).sum()
-}
-
-/// One test of one point.
-#[derive(Clone, Copy)]
-struct Bench<'a> {
-    parameters: &'a Parameters,
-    test: Test,
-    point: Point,
-    one_done: &'a AtomicBool,
-}
-
-/// A thread's file, open at its start, and what it needs to work on it.
-struct Ready {
-    file: OwnedFd,
-    path: PathBuf,
-    buffer: AlignedBuffer,
-    /// The records of a random test, in their order.
-    order: Option<Vec<u64>>,
-}
-
-/// What a thread had done when the first one was done, and how long it took. The file, unless it is closed.
-struct Counted {
-    bytes: u64,
-    ns: u64,
-    file: Option<(OwnedFd, PathBuf)>,
-}
-
-impl Bench<'_> {
-    fn prepare(&self, set: &WorkSet, worker: usize) -> Result<Ready> {
-        let (mut opened, files) = (None, set.files_of(worker)?);
-        let measure = Measure::default();
-        let never = AtomicBool::new(false);
-        set.each(&files, &mut Recorder::new(&measure, &never), |_, file| {
-            opened = Some((self.open(file)?, file.path(LETTER)));
-            Ok(())
-        })?;
-        let (file, path) = opened.expect("each thread has a file");
-        let mut buffer = AlignedBuffer::new(self.point.record)?;
-        for page in buffer.as_mut().chunks_mut(PAGE) {
-            let filled = page.len().min(FILLED);
-            page[..filled].fill(b'_');
-        }
-        if !self.test.is_random() {
-            fsync(&file).context("fsync", || &path)?;
-        }
-        let mut ready = Ready { file, path, buffer, order: self.order()? };
-        if matches!(self.test, Test::Read | Test::Reread) {
-            ready.move_record(true)?;
-            seek(&ready.file, SeekFrom::Start(0)).context("seek in", || &ready.path)?;
-        }
-        if self.parameters.purge_bytes > 0 {
-            std::hint::black_box(memory::zeroed(self.parameters.purge_bytes)?);
-        }
-        Ok(ready)
-    }
-
-    fn open(&self, file: &File<'_>) -> Result<OwnedFd> {
-        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        flags |= match self.test {
-            Test::Write => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
-            Test::Read | Test::Reread => OFlags::RDONLY,
-            Test::Rewrite | Test::RandomRead | Test::RandomWrite => OFlags::RDWR,
-        };
-        flags.set(OFlags::DIRECT, self.parameters.direct);
-        flags.set(OFlags::SYNC, self.parameters.sync && !self.test.reads());
-        let opened = rustix::fs::openat(file.directory, file.name(LETTER).as_c_str(), flags, sys::FILE_MODE)
-            .context("open", || file.path(LETTER))?;
-        if self.parameters.direct {
-            let told = direct::alignment(&opened).context("stat", || file.path(LETTER))?;
-            let Some(asked) = told else {
-                return Err(Error::Invalid("this file system has no direct I/O: leave out --direct".into()));
-            };
-            let multiple = if self.test.reads() { asked.read } else { asked.offset };
-            if self.point.record % multiple != 0 {
-                let message = format!("with --direct the record must be a multiple of {multiple} bytes here");
-                return Err(Error::Invalid(message));
-            }
-        }
-        Ok(opened)
-    }
-
-    fn order(&self) -> Result<Option<Vec<u64>>> {
-        if !self.test.is_random() {
-            return Ok(None);
-        }
-        let records = self.point.size / self.point.record as u64;
-        let mut order: Vec<u64> = memory::room_for("the shuffled records", records)?;
-        order.extend(0..records);
-        shuffle(&mut order, &mut Stream::new(self.parameters.seed, 0));
-        Ok(Some(order))
-    }
-
-    fn work(&self, mut ready: Ready, recorder: &mut Recorder<'_>) -> Result<Counted> {
-        let (record, start) = (self.point.record as u64, now_ns());
-        let class = if self.test.reads() { Syscall::Read } else { Syscall::Write };
-        let (mut bytes, mut ended) = (0, None);
-        let order = ready.order.take();
-        for index in 0..self.point.size / record {
-            recorder.check()?;
-            if ended.is_none() && self.one_done.load(Ordering::Relaxed) {
-                self.flush(&ready, recorder)?;
-                ended = Some((bytes, now_ns() - start));
-                // The file has to be whole for the tests to come.
-                if self.test != Test::Write {
-                    break;
-                }
-            }
-            if let Some(order) = &order {
-                let index = usize::try_from(index).unwrap_or(usize::MAX);
-                seek(&ready.file, SeekFrom::Start(order[index] * record))
-                    .context("seek in", || &ready.path)?;
-            }
-            ready.move_record(self.test.reads())?;
-            recorder.end_sole(class, record);
-            bytes += record;
-        }
-        self.flush(&ready, recorder)?;
-        let mut file = Some((ready.file, ready.path));
-        if self.parameters.close {
-            file = None;
-            recorder.lap(Syscall::Close);
-        }
-        let (bytes, ns) = ended.unwrap_or_else(|| (bytes, now_ns() - start));
-        self.one_done.store(true, Ordering::Relaxed);
-        Ok(Counted { bytes, ns, file })
-    }
-
-    fn flush(&self, ready: &Ready, recorder: &mut Recorder<'_>) -> Result<()> {
-        if self.parameters.flush {
-            fsync(&ready.file).context("fsync", || &ready.path)?;
-            recorder.lap(Syscall::Fsync);
-        }
-        Ok(())
-    }
-
-    /// Does what was left out of the time.
-    fn settle(&self, file: Option<(OwnedFd, PathBuf)>) -> Result<()> {
-        match file {
-            Some((file, path)) if !self.parameters.flush => fsync(&file).context("fsync", || path),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Ready {
-    /// Reads or writes the next record as a whole.
-    #[inline]
-    fn move_record(&mut self, read: bool) -> Result<()> {
-        if !read {
-            return sys::write_all(&self.file, self.buffer.as_ref()).context("write", || &self.path);
-        }
-        let wanted = self.buffer.as_ref().len();
-        let found = sys::read_head(&self.file, self.buffer.as_mut()).context("read", || &self.path)?;
-        if found == wanted {
-            return Ok(());
-        }
-        let message = "shorter than --size: it was written with other parameters".into();
-        Err(Error::Content { path: self.path.clone(), message })
-    }
 }

@@ -1,0 +1,204 @@
+//! One test of one file size and record length.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{OFlags, SeekFrom, fsync, seek};
+
+use super::{LETTER, Parameters, Point, Test};
+use crate::buffer::AlignedBuffer;
+use crate::error::{Context, Error, Result};
+use crate::measure::Measure;
+use crate::measure::clock::now_ns;
+use crate::measure::recorder::Recorder;
+use crate::measure::syscall::Syscall;
+use crate::random::{Stream, shuffle};
+use crate::workset::{File, WorkSet};
+use crate::{direct, memory, sys};
+
+const PAGE: usize = 4096;
+const FILLED: usize = 8;
+
+/// What all tests of a point use, made before the first of them: as with IOzone, nothing comes between two
+/// tests that would take a small file out of the processor's cache.
+pub(super) struct Kit {
+    /// One for each thread.
+    buffers: Vec<Mutex<AlignedBuffer>>,
+    /// The records in the order of the random tests; empty if there is none.
+    order: Vec<u64>,
+}
+
+impl Kit {
+    pub(super) fn new(parameters: &Parameters, point: Point) -> Result<Self> {
+        let buffers = (0..parameters.threads).map(|_| Ok(Mutex::new(filled(point.record)?)));
+        Ok(Self { buffers: buffers.collect::<Result<_>>()?, order: order(parameters, point)? })
+    }
+}
+
+/// A record of IOzone's data.
+fn filled(record: usize) -> Result<AlignedBuffer> {
+    let mut buffer = AlignedBuffer::new(record)?;
+    for page in buffer.as_mut().chunks_mut(PAGE) {
+        let filled = page.len().min(FILLED);
+        page[..filled].fill(b'_');
+    }
+    Ok(buffer)
+}
+
+fn order(parameters: &Parameters, point: Point) -> Result<Vec<u64>> {
+    if !parameters.tests.iter().any(|test| test.is_random()) {
+        return Ok(Vec::new());
+    }
+    let records = point.size / point.record as u64;
+    let mut order: Vec<u64> = memory::room_for("the shuffled records", records)?;
+    order.extend(0..records);
+    shuffle(&mut order, &mut Stream::new(parameters.seed, 0));
+    Ok(order)
+}
+
+/// One test of one point.
+pub(super) struct Bench<'a> {
+    parameters: &'a Parameters,
+    test: Test,
+    point: Point,
+    kit: &'a Kit,
+    one_done: AtomicBool,
+}
+
+/// A thread's file, open at its start, and what it needs to work on it.
+pub(super) struct Ready<'a> {
+    file: OwnedFd,
+    path: PathBuf,
+    buffer: MutexGuard<'a, AlignedBuffer>,
+}
+
+/// What a thread had done when the first one was done, and how long it took. The file, unless it is closed.
+pub(super) struct Counted {
+    pub(super) bytes: u64,
+    pub(super) ns: u64,
+    pub(super) file: Option<(OwnedFd, PathBuf)>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(parameters: &'a Parameters, test: Test, point: Point, kit: &'a Kit) -> Self {
+        Self { parameters, test, point, kit, one_done: AtomicBool::new(false) }
+    }
+
+    pub(super) fn prepare(&self, set: &WorkSet, worker: usize) -> Result<Ready<'a>> {
+        let (mut opened, files) = (None, set.files_of(worker)?);
+        let measure = Measure::default();
+        let never = AtomicBool::new(false);
+        set.each(&files, &mut Recorder::new(&measure, &never), |_, file| {
+            opened = Some((self.open(file)?, file.path(LETTER)));
+            Ok(())
+        })?;
+        let (file, path) = opened.expect("each thread has a file");
+        let buffer = self.kit.buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.test.is_random() {
+            fsync(&file).context("fsync", || &path)?;
+        }
+        let mut ready = Ready { file, path, buffer };
+        if matches!(self.test, Test::Read | Test::Reread) {
+            ready.move_record(true)?;
+            seek(&ready.file, SeekFrom::Start(0)).context("seek in", || &ready.path)?;
+        }
+        if self.parameters.purge_bytes > 0 {
+            std::hint::black_box(memory::zeroed(self.parameters.purge_bytes)?);
+        }
+        Ok(ready)
+    }
+
+    fn open(&self, file: &File<'_>) -> Result<OwnedFd> {
+        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        flags |= match self.test {
+            Test::Write => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            Test::Read | Test::Reread => OFlags::RDONLY,
+            Test::Rewrite | Test::RandomRead | Test::RandomWrite => OFlags::RDWR,
+        };
+        flags.set(OFlags::DIRECT, self.parameters.direct);
+        flags.set(OFlags::SYNC, self.parameters.sync && !self.test.reads());
+        let opened = rustix::fs::openat(file.directory, file.name(LETTER).as_c_str(), flags, sys::FILE_MODE)
+            .context("open", || file.path(LETTER))?;
+        if self.parameters.direct {
+            let told = direct::alignment(&opened).context("stat", || file.path(LETTER))?;
+            let Some(asked) = told else {
+                return Err(Error::Invalid("this file system has no direct I/O: leave out --direct".into()));
+            };
+            let multiple = if self.test.reads() { asked.read } else { asked.offset };
+            if self.point.record % multiple != 0 {
+                let message = format!("with --direct the record must be a multiple of {multiple} bytes here");
+                return Err(Error::Invalid(message));
+            }
+        }
+        Ok(opened)
+    }
+
+    pub(super) fn work(&self, mut ready: Ready<'_>, recorder: &mut Recorder<'_>) -> Result<Counted> {
+        let (record, start) = (self.point.record as u64, now_ns());
+        let class = if self.test.reads() { Syscall::Read } else { Syscall::Write };
+        let (mut bytes, mut ended) = (0, None);
+        for index in 0..self.point.size / record {
+            recorder.check()?;
+            if ended.is_none() && self.one_done.load(Ordering::Relaxed) {
+                self.flush(&ready, recorder)?;
+                ended = Some((bytes, now_ns() - start));
+                // The file has to be whole for the tests to come.
+                if self.test != Test::Write {
+                    break;
+                }
+            }
+            if self.test.is_random() {
+                let index = usize::try_from(index).unwrap_or(usize::MAX);
+                seek(&ready.file, SeekFrom::Start(self.kit.order[index] * record))
+                    .context("seek in", || &ready.path)?;
+            }
+            ready.move_record(self.test.reads())?;
+            recorder.end_sole(class, record);
+            bytes += record;
+        }
+        self.flush(&ready, recorder)?;
+        let mut file = Some((ready.file, ready.path));
+        if self.parameters.close {
+            file = None;
+            recorder.lap(Syscall::Close);
+        }
+        let (bytes, ns) = ended.unwrap_or_else(|| (bytes, now_ns() - start));
+        self.one_done.store(true, Ordering::Relaxed);
+        Ok(Counted { bytes, ns, file })
+    }
+
+    fn flush(&self, ready: &Ready<'_>, recorder: &mut Recorder<'_>) -> Result<()> {
+        if self.parameters.flush {
+            fsync(&ready.file).context("fsync", || &ready.path)?;
+            recorder.lap(Syscall::Fsync);
+        }
+        Ok(())
+    }
+
+    /// Does what was left out of the time.
+    pub(super) fn settle(&self, file: Option<(OwnedFd, PathBuf)>) -> Result<()> {
+        match file {
+            Some((file, path)) if !self.parameters.flush => fsync(&file).context("fsync", || path),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Ready<'_> {
+    /// Reads or writes the next record as a whole.
+    #[inline]
+    fn move_record(&mut self, read: bool) -> Result<()> {
+        if !read {
+            return sys::write_all(&self.file, self.buffer.as_ref()).context("write", || &self.path);
+        }
+        let wanted = self.buffer.as_ref().len();
+        let found = sys::read_head(&self.file, self.buffer.as_mut()).context("read", || &self.path)?;
+        if found == wanted {
+            return Ok(());
+        }
+        let message = "shorter than --size: it was written with other parameters".into();
+        Err(Error::Content { path: self.path.clone(), message })
+    }
+}
