@@ -24,6 +24,8 @@ pub(crate) enum Fate {
     Unchanged,
     /// It exists now.
     Exists,
+    /// It exists now, and whoever made it has it open.
+    Opened,
     /// It does not exist any more.
     Gone,
 }
@@ -133,6 +135,22 @@ impl Pool {
         }
     }
 
+    /// Opens one that exists, as [`Pool::pick`] finds it; it is not taken: several may open it at once, and as
+    /// long as it is open nobody deletes it.
+    pub(crate) fn open(&self, index: Option<usize>, turn: usize, stop: impl Fn() -> bool) -> Option<usize> {
+        let mut state = self.lock();
+        loop {
+            if let Some(number) = state.next(Wanted::Existing, index, turn) {
+                state.entries[number].opened += 1;
+                return Some(number);
+            }
+            if state.busy == 0 || stop() {
+                return None;
+            }
+            state = self.wait(state);
+        }
+    }
+
     /// Takes one that exists and that nobody has open: the next in turn, or the first from `index` on.
     pub(crate) fn pick_closed(&self, index: Option<usize>, stop: impl Fn() -> bool) -> Closed {
         let mut state = self.lock();
@@ -165,15 +183,15 @@ impl Pool {
         Some(Taken { exists, opened })
     }
 
-    /// Gives one back; `opened` more have it open than before.
-    pub(crate) fn give_back(&self, number: usize, fate: Fate, opened: i32) {
+    /// Gives one back.
+    pub(crate) fn give_back(&self, number: usize, fate: Fate) {
         let mut state = self.lock();
         let entry = &mut state.entries[number];
         entry.busy = false;
-        entry.opened = entry.opened.saturating_add_signed(opened);
         match fate {
             Fate::Unchanged => {}
             Fate::Exists => entry.exists = true,
+            Fate::Opened => (entry.exists, entry.opened) = (true, 1),
             Fate::Gone => (entry.exists, entry.opened) = (false, 0),
         }
         if state.entries[number].exists {
@@ -187,10 +205,10 @@ impl Pool {
         }
     }
 
-    /// One more or less has it open, without taking it.
-    pub(crate) fn count_open(&self, number: usize, opened: i32) {
+    /// One less has it open.
+    pub(crate) fn close(&self, number: usize) {
         let entry = &mut self.lock().entries[number];
-        entry.opened = entry.opened.saturating_add_signed(opened);
+        entry.opened = entry.opened.saturating_sub(1);
     }
 }
 
@@ -241,12 +259,13 @@ mod tests {
         let never = || false;
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(0));
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(2));
-        pool.give_back(0, Fate::Gone, 0);
-        pool.give_back(2, Fate::Unchanged, 1);
+        pool.give_back(0, Fate::Gone);
+        pool.give_back(2, Fate::Unchanged);
+        assert_eq!(pool.open(Some(2), 0, never), Some(2));
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), Some(2));
-        pool.give_back(2, Fate::Unchanged, 0);
+        pool.give_back(2, Fate::Unchanged);
         assert_eq!(pool.take(2, never), Some(Taken { exists: true, opened: 1 }));
-        pool.give_back(2, Fate::Gone, 0);
+        pool.give_back(2, Fate::Gone);
         assert_eq!(pool.pick(Wanted::Existing, None, 0, never), None);
         assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(2));
         assert_eq!(pool.pick(Wanted::Missing, Some(2), 0, never), Some(3));
@@ -256,14 +275,27 @@ mod tests {
     fn files_that_are_open_are_passed_over() {
         let pool = Pool::new(3, |_| true);
         for number in 0..2 {
-            pool.take(number, || false).unwrap();
-            pool.give_back(number, Fate::Unchanged, 1);
+            assert_eq!(pool.open(None, 0, || false), Some(number));
         }
         assert_eq!(pool.pick_closed(None, || false), Closed::This(2));
-        pool.give_back(2, Fate::Gone, 0);
+        pool.give_back(2, Fate::Gone);
         assert_eq!(pool.pick_closed(None, || false), Closed::AllOpen);
-        pool.count_open(0, -1);
+        pool.close(0);
         assert_eq!(pool.pick_closed(Some(1), || false), Closed::This(0));
+    }
+
+    /// Who opens a file takes it from nobody: with one file and many threads none waits for another.
+    #[test]
+    fn a_file_is_opened_by_several_at_once_and_stays_until_all_have_closed_it() {
+        let pool = Pool::new(1, |_| true);
+        let at_once = || true;
+        assert_eq!([pool.open(None, 0, at_once), pool.open(None, 1, at_once)], [Some(0), Some(0)]);
+        for _ in 0..2 {
+            assert_eq!(pool.pick_closed(None, at_once), Closed::AllOpen);
+            pool.close(0);
+        }
+        assert_eq!(pool.pick_closed(None, at_once), Closed::This(0));
+        assert_eq!(pool.open(None, 0, at_once), None, "it is being deleted");
     }
 
     #[test]
@@ -273,7 +305,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| pool.pick(Wanted::Existing, None, 0, || false));
             std::thread::sleep(Duration::from_millis(30));
-            pool.give_back(0, Fate::Unchanged, 0);
+            pool.give_back(0, Fate::Unchanged);
             assert_eq!(waiting.join().unwrap(), Some(0));
         });
     }

@@ -8,7 +8,7 @@ use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::direct::{self, Alignment};
-use crate::error::{Error, Result};
+use crate::error::{Context, Result};
 use crate::measure::clock::now_ns;
 use crate::wml::fileset::{Fate, Fileset, Name, Wanted, ended};
 use crate::wml::program::{Access, Arguments, Flowop};
@@ -51,11 +51,14 @@ impl<'a> Worker<'a> {
 
     /// Picks a file by the rules of the flowop.
     pub(super) fn pick(&mut self, with: &Arguments, fileset: usize, wanted: Wanted) -> Option<usize> {
-        let set = self.fileset(fileset);
-        let length = set.files.len();
-        let index = self.drawn_index(with, length);
-        let turn = if with.open_next { self.index + 1 } else { 0 };
-        set.files.pick(wanted, index, turn, || self.shared.over())
+        let files = &self.fileset(fileset).files;
+        let (index, turn) = self.next_of(with, files.len());
+        files.pick(wanted, index, turn, || self.shared.over())
+    }
+
+    /// Which file a flowop means: an index, and the turn it takes where it means none.
+    fn next_of(&mut self, with: &Arguments, length: usize) -> (Option<usize>, usize) {
+        (self.drawn_index(with, length), if with.open_next { self.index + 1 } else { 0 })
     }
 
     /// The file that an index means: the whole set lies below 2, as it was defined.
@@ -70,23 +73,28 @@ impl<'a> Worker<'a> {
         let Some(fileset) = flowop.with.fileset else {
             return Self::wrong(flowop, "its descriptor is not open, and it names no fileset to open");
         };
-        let Some(file) = self.pick(&flowop.with, fileset, wanted) else { return Ok(None) };
         let set = self.fileset(fileset);
+        let create = wanted == Wanted::Missing;
+        let (index, turn) = self.next_of(&flowop.with, set.files.len());
+        let over = || self.shared.over();
+        let file = if create {
+            set.files.pick(wanted, index, turn, over)
+        } else {
+            set.files.open(index, turn, over)
+        };
+        let Some(file) = file else { return Ok(None) };
         let start = now_ns();
-        match self.open_picked(flowop, set, file, wanted == Wanted::Missing) {
-            Ok(open) => {
-                let slot = self.slots.at(id);
-                (slot.open, slot.entry) = (Some(open), Some((fileset, file)));
-                let fate = if wanted == Wanted::Missing { Fate::Exists } else { Fate::Unchanged };
-                set.files.give_back(file, fate, 1);
-                Ok(Some(start))
-            }
-            Err(errno) => {
-                set.files.give_back(file, Fate::Unchanged, 0);
-                let action = if wanted == Wanted::Missing { "create" } else { "open" };
-                Err(Error::system(action, set.path_of(file), errno))
-            }
+        let opened = self.open_picked(flowop, set, file, create);
+        match (create, opened.is_ok()) {
+            (true, done) => set.files.give_back(file, if done { Fate::Opened } else { Fate::Unchanged }),
+            (false, true) => {}
+            (false, false) => set.files.close(file),
         }
+        let action = if create { "create" } else { "open" };
+        let open = opened.context(action, || set.path_of(file))?;
+        let slot = self.slots.at(id);
+        (slot.open, slot.entry) = (Some(open), Some((fileset, file)));
+        Ok(Some(start))
     }
 
     fn open_picked(&self, flowop: &Flowop, set: &Fileset, file: usize, create: bool) -> Result<Open, Errno> {
@@ -163,7 +171,7 @@ impl<'a> Worker<'a> {
         let start = now_ns();
         drop(open);
         self.record(flowop, start, 0);
-        self.fileset(fileset).files.count_open(file, -1);
+        self.fileset(fileset).files.close(file);
         Ok(Next::On)
     }
 }

@@ -39,7 +39,7 @@ impl Worker<'_> {
         let open_here = own.is_some() && self.slots.at(id).open.is_some();
         // A file that others have open stays, and so does one that another thread has deleted meanwhile.
         if state.opened > u32::from(open_here) || !state.exists {
-            set.files.give_back(file, Fate::Unchanged, 0);
+            set.files.give_back(file, Fate::Unchanged);
             if open_here {
                 self.slots.at(id).entry = own;
             }
@@ -50,12 +50,12 @@ impl Worker<'_> {
         match done {
             Ok(()) => {
                 self.record(flowop, start, 0);
-                set.files.give_back(file, Fate::Gone, 0);
+                set.files.give_back(file, Fate::Gone);
                 self.slots.at(id).open.take_if(|_| open_here);
                 Ok(Next::On)
             }
             Err(errno) => {
-                set.files.give_back(file, Fate::Unchanged, 0);
+                set.files.give_back(file, Fate::Unchanged);
                 Err(Error::system("delete", set.path_of(file), errno))
             }
         }
@@ -84,7 +84,7 @@ impl Worker<'_> {
         if found.is_ok() {
             self.record(flowop, start, 0);
         }
-        set.files.give_back(file, Fate::Unchanged, 0);
+        set.files.give_back(file, Fate::Unchanged);
         found.context("stat", || set.path_of(file))?;
         Ok(Next::On)
     }
@@ -144,7 +144,7 @@ impl Worker<'_> {
         if done.is_ok() {
             self.record(flowop, start, 0);
         }
-        set.leaf_directories.give_back(leaf, if done.is_ok() { fate } else { Fate::Unchanged }, 0);
+        set.leaf_directories.give_back(leaf, if done.is_ok() { fate } else { Fate::Unchanged });
         done.context(action, || set.path_of_leaf_directory(leaf))?;
         Ok(Next::On)
     }

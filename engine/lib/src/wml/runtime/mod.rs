@@ -1,7 +1,6 @@
 //! Running a model: its threads, what they share, and how they end.
 
 mod aio;
-mod begin;
 mod files;
 mod limits;
 mod metadata;
@@ -15,7 +14,7 @@ mod worker;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use super::fileset::Fileset;
@@ -29,7 +28,6 @@ use crate::measure::cpu::CpuTime;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::{Detail, Measure};
 use crate::stop;
-use begin::Begin;
 use limits::Totals;
 pub(crate) use limits::{Events, pause};
 pub(crate) use stats::{POWERS, Statistics, Total};
@@ -59,7 +57,6 @@ pub(crate) struct Shared {
     gates: HashMap<(usize, usize), Vec<Gate>>,
     ended: AtomicBool,
     working: AtomicUsize,
-    start: Begin,
 }
 
 /// What a thread used and when it ended.
@@ -105,7 +102,6 @@ impl Shared {
             not_direct: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             working: AtomicUsize::new(instances),
-            start: Begin::default(),
             model,
         }
     }
@@ -165,17 +161,15 @@ impl Running {
     pub(crate) fn start(start: Start) -> Result<Self> {
         let shared = Arc::new(Shared::new(start));
         let own = Arc::clone(&shared);
-        let handle = std::thread::Builder::new().spawn(move || run_threads(&own));
+        let (go, started) = mpsc::channel();
+        let handle = std::thread::Builder::new().spawn(move || run_threads(&own, go));
         let handle = handle.map_err(|error| Error::Invalid(format!("no thread can be started: {error}")))?;
         let mut running = Self { shared, handle, started: 0 };
-        let instances = running.shared.model.instances();
-        let ended = || running.handle.is_finished() || stop::requested().is_some();
-        if !running.shared.start.wait_for_all(instances, ended) {
-            return Err(running.finish().err().unwrap_or(Error::Cancelled));
+        match started.recv() {
+            Ok(started) => running.started = started,
+            // They ended without it: one of them could not start.
+            Err(mpsc::RecvError) => return Err(running.finish().err().unwrap_or(Error::Cancelled)),
         }
-        running.shared.events.reset();
-        running.started = now_ns();
-        running.shared.start.go();
         Ok(running)
     }
 
@@ -198,19 +192,23 @@ impl Running {
     }
 }
 
-fn run_threads(shared: &Shared) -> Result<(Operation, Vec<Worked>)> {
+/// All threads, from their start to their end; tells `started` when they begin.
+fn run_threads(shared: &Shared, started: mpsc::Sender<u64>) -> Result<(Operation, Vec<Worked>)> {
     let measure = Measure { latency: Detail::Off, interval_ns: None };
     let mut places = Vec::new();
     for (number, thread) in shared.model.threads.iter().enumerate() {
         places.extend((0..thread.instances).map(|instance| (number, instance)));
     }
     let phase = Phase::new("workload", places.len(), &measure, Bandwidth::Counted)?;
-    let result = phase.run(
+    let go = move || {
+        shared.events.reset();
+        let _ = started.send(now_ns());
+    };
+    let result = phase.run_from(
+        go,
         |index| Worker::new(shared, index, places[index]),
         |_, mut worker, recorder| {
-            let result =
-                if shared.start.wait_for_go(|| shared.over()) { worker.work(recorder) } else { Ok(()) };
-            let result = result.and(worker.end());
+            let result = worker.work(recorder).and(worker.end());
             shared.working.fetch_sub(1, Ordering::AcqRel);
             if result.is_err() {
                 shared.end();

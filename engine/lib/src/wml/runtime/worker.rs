@@ -273,7 +273,7 @@ impl<'a> Worker<'a> {
         let drained = self.drain().context("write", || self.spec.name.clone());
         let open = self.slots.all_entries();
         for (fileset, file) in open {
-            self.shared.filesets[fileset].files.count_open(file, -1);
+            self.shared.filesets[fileset].files.close(file);
         }
         self.slots = Slots::new(0);
         drained
