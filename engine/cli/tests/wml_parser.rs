@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use fslab_engine::wml::compile::{Context, compile};
-use fslab_engine::wml::diagnostic::{Diagnostics, Source};
-use fslab_engine::wml::personalities;
+use fslab_filebench::compile::{Context, compile};
+use fslab_filebench::diagnostic::{Diagnostics, Source};
+use fslab_filebench::personalities;
 use proptest::prelude::*;
 
 fn source(text: &str) -> Source {

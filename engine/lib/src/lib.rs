@@ -23,7 +23,6 @@ pub mod room;
 pub mod stop;
 pub mod sys;
 pub mod walk;
-pub mod wml;
 pub mod workset;
 
 pub use error::{Error, Kind, Result};

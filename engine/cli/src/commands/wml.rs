@@ -9,7 +9,7 @@ use anyhow::{anyhow, bail};
 use clap::{ArgGroup, Args};
 use fslab_engine::Error;
 use fslab_engine::document::Outcome;
-use fslab_engine::wml::{self, Parameters, personalities};
+use fslab_filebench::{Parameters, check, digest, personalities, read, run};
 use serde_json::json;
 
 use super::Shown;
@@ -113,11 +113,11 @@ impl Arguments {
             reuse: self.reuse,
         };
         if self.check {
-            let outcome = wml::check(&parameters)?;
+            let outcome = check(&parameters)?;
             let shown = text::checked(&outcome);
             return Ok(Shown::new("wml", 0, &parameters, outcome)?.with_text(shown));
         }
-        let (threads, outcome) = wml::run(&parameters, &|said| eprintln!("{said}"))?;
+        let (threads, outcome) = run(&parameters, &|said| eprintln!("{said}"))?;
         let shown = text::measured(&outcome);
         Ok(Shown::new("wml", threads, &parameters, outcome)?.with_text(shown))
     }
@@ -138,12 +138,12 @@ impl Arguments {
                 bail!("there is no workload '{workload}'; known: {}", known.join(", "));
             }
         }
-        Ok((workload.to_owned(), wml::read(path)?))
+        Ok((workload.to_owned(), read(path)?))
     }
 
     fn check_digest(&self, text: &str) -> anyhow::Result<()> {
         let Some(wanted) = &self.digest else { return Ok(()) };
-        let found = wml::digest(text);
+        let found = digest(text);
         if found.eq_ignore_ascii_case(wanted) {
             return Ok(());
         }
@@ -169,7 +169,7 @@ fn list() -> anyhow::Result<Shown> {
             create_only: false,
             reuse: false,
         };
-        let answer = wml::check(&parameters)?.answer.unwrap_or_default();
+        let answer = check(&parameters)?.answer.unwrap_or_default();
         entries.push(json!({"name": one.name, "summary": one.summary(), "variables": answer["variables"]}));
     }
     let outcome = Outcome { answer: Some(json!({"workloads": entries})), ..Outcome::default() };

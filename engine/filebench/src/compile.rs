@@ -1,0 +1,182 @@
+//! Commands to a programme: variables are looked up, flowops bound to their filesets and targets,
+//! everything checked. Touches nothing but the environment variables that the file names.
+//!
+//! A variable is looked up when the files or processes that need it are created, so that a `set` after
+//! the `define` still counts.
+
+mod custom;
+mod distributions;
+mod evaluated;
+mod filesets;
+mod flowops;
+mod processes;
+mod steps;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::ast::{At, Attribute, Command, FlowopUse, QuitMode, ThreadDefinition, Value};
+use super::diagnostic::{Diagnostic, Diagnostics, Source, Span};
+use super::parse::parse;
+use super::program::{FilesetSpec, Program, Step};
+use super::random::Distribution;
+use evaluated::Evaluated;
+use fslab_engine::document::Warning;
+
+/// What a workload is compiled for.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// The directory that takes the place of every path.
+    pub directory: PathBuf,
+    /// Variables and their values, as written; they win over every `set` in the file.
+    pub overrides: Vec<(String, String)>,
+    /// The run time that takes the place of those in the file.
+    pub seconds: Option<f64>,
+    /// Whether `system` may be used.
+    pub allow_system: bool,
+    /// Whether all files of an earlier run are taken, without a look at them.
+    pub reuse: bool,
+}
+
+/// A process as defined; its attributes are not evaluated yet.
+#[derive(Debug, Clone)]
+struct ProcessDefinition {
+    span: Span,
+    attributes: Vec<Attribute>,
+    threads: Vec<ThreadDefinition>,
+}
+
+/// A composite flowop as defined.
+#[derive(Debug, Clone)]
+struct CompositeDefinition {
+    name: String,
+    iters: Option<At<Value>>,
+    locals: Vec<(At<String>, Option<At<Value>>)>,
+    flowops: Vec<FlowopUse>,
+}
+
+#[derive(Debug, Default)]
+struct Compiler {
+    context: Context,
+    mistakes: Diagnostics,
+    variables: BTreeMap<String, Evaluated>,
+    overridden: BTreeSet<String>,
+    mentioned: BTreeSet<String>,
+    distributions: Vec<Arc<Distribution>>,
+    files: Vec<(Span, bool, Vec<Attribute>)>,
+    processes: Vec<ProcessDefinition>,
+    composites: Vec<CompositeDefinition>,
+    rate: Option<At<Value>>,
+    mode: QuitMode,
+    histogram: bool,
+    filesets: Option<Arc<Vec<FilesetSpec>>>,
+    running: bool,
+    ran: bool,
+    steps: Vec<Step>,
+    usage: Vec<String>,
+    warnings: Vec<Warning>,
+    loading: usize,
+    /// How many commands were gone through, loops unrolled.
+    executed: usize,
+}
+
+/// Compiles a workload.
+///
+/// # Errors
+/// All mistakes that could be found.
+pub fn compile(source: Source, context: Context) -> Result<Program, Diagnostics> {
+    let mut compiler = Compiler { context, ..Compiler::default() };
+    let commands = parse(source, &mut compiler.mistakes);
+    if !compiler.mistakes.is_empty() {
+        // What a definition that was not understood would have defined would be missed everywhere.
+        return Err(compiler.mistakes);
+    }
+    compiler.apply_overrides();
+    compiler.commands(&commands);
+    compiler.finish();
+    compiler.into_program()
+}
+
+impl Compiler {
+    fn mistake(&mut self, span: Span, message: impl Into<String>) {
+        self.mistakes.push(Diagnostic::new(span, message));
+    }
+
+    fn mistake_with_hint(&mut self, span: Span, message: impl Into<String>, hint: impl Into<String>) {
+        self.mistakes.push(Diagnostic::new(span, message).hint(hint));
+    }
+
+    fn warn(&mut self, kind: &'static str, message: String) {
+        let warning = Warning { kind, message };
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Reads each `name=value` as if it were a `set` before all others.
+    fn apply_overrides(&mut self) {
+        for (name, written) in self.context.overrides.clone() {
+            let text = format!("set ${name}={written}");
+            let source = Source { name: format!("--set {name}={written}"), text };
+            let before = self.mistakes.found.len();
+            let commands = parse(source.clone(), &mut self.mistakes);
+            let understood = self.mistakes.found.len() == before
+                && matches!(commands.as_slice(), [At { it: Command::Set(..), .. }]);
+            if understood {
+                self.commands(&commands);
+            } else {
+                // What is no value of the language is a text.
+                self.mistakes.found.truncate(before);
+                self.variables.insert(name.clone(), Evaluated::Text(written.clone()));
+            }
+            self.overridden.insert(name);
+        }
+        self.mentioned.clear();
+    }
+
+    fn finish(&mut self) {
+        if !self.ran && !self.processes.is_empty() && !self.measures() {
+            self.run_step(Span::default(), None, None);
+        } else if self.mistakes.is_empty() {
+            // Definitions that no command used are checked too.
+            self.check_definitions();
+        }
+        for name in self.overridden.clone() {
+            if !self.mentioned.contains(&name) {
+                let known: Vec<String> = self.mentioned.iter().map(|known| format!("${known}")).collect();
+                let source = self
+                    .mistakes
+                    .sources
+                    .iter()
+                    .position(|one| one.name.starts_with(&format!("--set {name}=")));
+                let span = Span { source: source.unwrap_or(0), line: 1, column: 5, length: name.len() + 1 };
+                self.mistake_with_hint(
+                    span,
+                    format!("the workload has no variable ${name}"),
+                    format!("it has {}", known.join(", ")),
+                );
+            }
+        }
+    }
+
+    /// Whether the file itself takes what was measured, after `create processes`.
+    fn measures(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Snapshot(_)))
+    }
+
+    fn into_program(self) -> Result<Program, Diagnostics> {
+        if !self.mistakes.is_empty() {
+            return Err(self.mistakes);
+        }
+        let shown = |(name, value): (&String, &Evaluated)| (name.clone(), value.to_string());
+        Ok(Program {
+            variables: self.variables.iter().map(shown).collect(),
+            steps: self.steps,
+            distributions: self.distributions.into(),
+            usage: self.usage,
+            warnings: self.warnings,
+        })
+    }
+}

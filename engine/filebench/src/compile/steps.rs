@@ -1,0 +1,292 @@
+//! Commands to steps, in order; loops are unrolled and personalities are put in.
+
+use std::sync::Arc;
+
+use super::evaluated::{Evaluated, Scope};
+use super::{Compiler, CompositeDefinition, ProcessDefinition};
+use crate::ast::{At, Attribute, Command, Entity, Name, Piece, StatsCommand, Value};
+use crate::diagnostic::{Source, Span};
+use crate::parse::{parse, unknown};
+use crate::personalities;
+use crate::program::{Step, Timing};
+
+/// How long a run takes that is told nothing else.
+const DEFAULT_SECONDS: f64 = 60.0;
+/// After how long a `psrun` notes what was measured.
+const DEFAULT_PERIOD: f64 = 10.0;
+/// How many commands loops may unroll to, and how deep personalities may load others.
+const MOST_STEPS: usize = 10_000;
+const MOST_COMMANDS: usize = 1_000_000;
+const DEEPEST_LOAD: usize = 4;
+
+impl Compiler {
+    pub(super) fn commands(&mut self, commands: &[At<Command>]) {
+        for command in commands {
+            self.executed += 1;
+            if self.steps.len() > MOST_STEPS || self.executed > MOST_COMMANDS {
+                return self.mistake(command.span, "there are too many steps");
+            }
+            if matches!(command.it, Command::Quit) && self.mistakes.is_empty() {
+                // What follows is never reached; definitions before it count.
+                self.ran = true;
+                return;
+            }
+            self.command(command);
+        }
+    }
+
+    fn command(&mut self, command: &At<Command>) {
+        match &command.it {
+            Command::Set(name, value) => self.set(name, value),
+            Command::DefineRandom(attributes) => self.define_random(command.span, attributes),
+            Command::DefineFiles(single, attributes) => {
+                self.files.push((command.span, *single, attributes.clone()));
+                self.filesets = None;
+            }
+            Command::DefineProcess(attributes, threads) => {
+                let (span, attributes, threads) = (command.span, attributes.clone(), threads.clone());
+                self.processes.push(ProcessDefinition { span, attributes, threads });
+            }
+            Command::DefineFlowop(attributes, locals, flowops) => {
+                self.define_composite(command.span, attributes, locals.clone(), flowops.clone());
+            }
+            Command::Create(Entity::Files) => {
+                self.create_files();
+            }
+            Command::Create(_) => self.create_processes(command.span),
+            Command::Shutdown(Entity::Files) => {
+                self.filesets = None;
+                self.steps.push(Step::ShutdownFiles);
+            }
+            Command::Shutdown(_) => {
+                (self.running, self.filesets) = (false, None);
+                self.steps.push(Step::ShutdownProcesses);
+            }
+            Command::Run(seconds) => self.run_step(command.span, seconds.as_ref(), None),
+            Command::PeriodicRun(period, seconds) => {
+                let period = period.as_ref().map_or(Some(DEFAULT_PERIOD), |period| {
+                    self.fixed(period, "the period", f64::MIN, &Scope::new())
+                });
+                if let Some(period) = period {
+                    let period = if period == 0.0 { DEFAULT_PERIOD } else { period };
+                    self.run_step(command.span, seconds.as_ref(), Some(period));
+                }
+            }
+            Command::LatencyHistogram(on) => self.histogram = *on,
+            Command::Mode(mode) => self.mode = *mode,
+            Command::ForEach(variable, values, commands) => self.for_each(variable, values, commands),
+            Command::Load(name) => self.load(name),
+            Command::Multiple(_) => {
+                let hint = "fslab measures one machine; leave this command out";
+                self.mistake_with_hint(command.span, "several clients are not supported", hint);
+            }
+            Command::Nothing | Command::Quit => {}
+            other => self.small_step(command.span, other),
+        }
+    }
+
+    fn small_step(&mut self, span: Span, command: &Command) {
+        match command {
+            Command::Sleep(seconds, warmup) => {
+                if *warmup && !self.running {
+                    self.create_processes(span);
+                }
+                if let Some(seconds) = self.fixed(seconds, "the time", 0.0, &Scope::new()) {
+                    self.steps.push(Step::Sleep(seconds));
+                }
+            }
+            Command::EventRate(attributes) => {
+                let rate =
+                    attributes.iter().find(|one| one.name.it == "rate").and_then(|one| one.value.clone());
+                match rate {
+                    Some(rate) => {
+                        self.rate = Some(rate);
+                        self.push_rate();
+                    }
+                    None => self.mistake(span, "eventgen needs 'rate='"),
+                }
+            }
+            Command::Echo(text, usage) => {
+                if let Some(text) = self.text(text, &Scope::new()) {
+                    if *usage { self.usage.push(text) } else { self.steps.push(Step::Say(text)) }
+                }
+            }
+            Command::System(text) => {
+                if !self.context.allow_system {
+                    let hint = "--allow-system lets the workload run shell commands";
+                    return self.mistake_with_hint(span, "'system' is not allowed", hint);
+                }
+                if let Some(text) = self.text(text, &Scope::new()) {
+                    self.steps.push(Step::System(text));
+                }
+            }
+            Command::Stats(StatsCommand::Clear) => self.steps.push(Step::Clear),
+            Command::Stats(StatsCommand::Snap(name)) => {
+                let name = name.as_ref().and_then(|name| self.text(name, &Scope::new()));
+                self.steps.push(Step::Snapshot(name));
+            }
+            Command::Version => self.steps.push(Step::Say(format!("fslab-engine {}", fslab_engine::VERSION))),
+            Command::Help => {
+                let text = "the language is described in docs/filebench.md of fslab";
+                self.steps.push(Step::Say(text.to_owned()));
+            }
+            Command::List(entity) => self.list(*entity),
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, name: &At<Name>, value: &At<Value>) {
+        match &name.it {
+            Name::Attribute(variable, attribute) => {
+                self.mentioned.insert(variable.clone());
+                if !self.overridden.contains(variable) {
+                    self.change_random(name, variable, attribute, value);
+                }
+            }
+            Name::Plain(variable) => {
+                self.mentioned.insert(variable.clone());
+                if self.overridden.contains(variable) {
+                    return;
+                }
+                if let Some(value) = self.evaluate(value, &Scope::new()) {
+                    self.variables.insert(variable.clone(), value);
+                    if self.running {
+                        self.push_rate();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The rate of events as it is now; while processes run, it follows the variables in it.
+    fn push_rate(&mut self) {
+        let Some(rate) = self.rate.clone() else { return };
+        if let Some(rate) = self.fixed(&rate, "the rate", 0.0, &Scope::new()) {
+            self.steps.push(Step::Rate(rate));
+        }
+    }
+
+    fn define_random(&mut self, span: Span, attributes: &[Attribute]) {
+        let name = attributes.iter().find(|one| one.name.it == "name").and_then(|one| one.value.as_ref());
+        let name = match name.map(|value| (&value.it, value.span)) {
+            Some((Value::Variable(Name::Plain(name)), _)) => name.clone(),
+            Some((Value::Text(pieces), _)) if matches!(pieces.as_slice(), [Piece::Literal(_)]) => {
+                let [Piece::Literal(name)] = pieces.as_slice() else { return };
+                name.clone()
+            }
+            _ => return self.mistake(span, "a random variable needs 'name=$something'"),
+        };
+        self.mentioned.insert(name.clone());
+        if self.overridden.contains(&name) {
+            return;
+        }
+        if let Some(variable) = self.random_variable(span, attributes) {
+            self.variables.insert(name, Evaluated::Random(variable));
+        }
+    }
+
+    fn define_composite(
+        &mut self,
+        span: Span,
+        attributes: &[Attribute],
+        locals: Vec<(At<String>, Option<At<Value>>)>,
+        flowops: Vec<crate::ast::FlowopUse>,
+    ) {
+        let value = |wanted: &str| {
+            attributes.iter().find(|one| one.name.it == wanted).and_then(|one| one.value.clone())
+        };
+        let Some(name) = value("name").and_then(|name| self.text(&name, &Scope::new())) else {
+            return self.mistake(span, "a composite flowop needs a name");
+        };
+        if crate::program::Kind::of(&name).is_some() {
+            return self.mistake(span, format!("'{name}' is the name of a flowop that exists"));
+        }
+        self.composites.retain(|one| one.name != name);
+        self.composites.push(CompositeDefinition { name, iters: value("iters"), locals, flowops });
+    }
+
+    pub(super) fn run_step(&mut self, span: Span, seconds: Option<&At<Value>>, period: Option<f64>) {
+        let written = seconds.and_then(|seconds| self.fixed(seconds, "the run time", 0.0, &Scope::new()));
+        self.create_processes(span);
+        // 0 is no time: until the threads are done or, if they never are, the default.
+        let asked = self.context.seconds.or(written).filter(|seconds| *seconds > 0.0);
+        let endless = self.mode == crate::ast::QuitMode::Timeout;
+        let seconds = asked.or(endless.then_some(DEFAULT_SECONDS));
+        let (fresh, period) = (period.is_some_and(|period| period < 0.0), period.map(f64::abs));
+        self.steps.push(Step::Run(Timing { seconds, period, fresh }));
+        (self.ran, self.running, self.filesets) = (true, false, None);
+    }
+
+    fn create_files(&mut self) -> Option<Arc<Vec<crate::program::FilesetSpec>>> {
+        if self.filesets.is_none() {
+            let made = Arc::new(self.all_filesets()?);
+            self.steps.push(Step::CreateFiles(Arc::clone(&made)));
+            self.filesets = Some(made);
+        }
+        self.filesets.clone()
+    }
+
+    fn create_processes(&mut self, span: Span) {
+        if self.running {
+            return;
+        }
+        let filesets = self.create_files();
+        if self.processes.is_empty() {
+            return self.mistake(span, "there is no process to run");
+        }
+        let filesets = filesets.unwrap_or_default();
+        self.push_rate();
+        if let Some(model) = self.model(filesets) {
+            self.steps.push(Step::CreateProcesses(Arc::new(model)));
+        }
+        self.running = true;
+    }
+
+    /// Looks at what was defined although nothing runs it.
+    pub(super) fn check_definitions(&mut self) {
+        if let Some(filesets) = self.all_filesets() {
+            if !self.processes.is_empty() {
+                self.model(Arc::new(filesets));
+            }
+        }
+    }
+
+    fn for_each(&mut self, variable: &At<String>, values: &[At<Value>], commands: &[At<Command>]) {
+        self.mentioned.insert(variable.it.clone());
+        for value in values {
+            if let Some(value) = self.evaluate(value, &Scope::new()) {
+                self.variables.insert(variable.it.clone(), value);
+                self.commands(commands);
+                if self.executed > MOST_COMMANDS {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn load(&mut self, name: &At<String>) {
+        let short = name.it.trim_end_matches(".f");
+        let Some(personality) = personalities::find(short) else {
+            let known: Vec<&str> = personalities::ALL.iter().map(|one| one.name).collect();
+            return self.mistakes.push(unknown("personality", name, &known));
+        };
+        if self.loading == DEEPEST_LOAD {
+            return self.mistake(name.span, "personalities load each other too deeply");
+        }
+        let source = Source { name: format!("{short}.f"), text: personality.text.to_owned() };
+        let commands = parse(source, &mut self.mistakes);
+        self.loading += 1;
+        self.commands(&commands);
+        self.loading -= 1;
+    }
+
+    fn list(&mut self, entity: Entity) {
+        let names: Vec<String> = if entity == Entity::Flowops {
+            crate::program::FLOWOPS.iter().map(|&name| name.to_owned()).collect()
+        } else {
+            self.all_filesets().into_iter().flatten().map(|one| one.name).collect()
+        };
+        self.steps.push(Step::Say(names.join(" ")));
+    }
+}

@@ -1,0 +1,354 @@
+//! Making the files of a fileset, or taking those of an earlier run.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Advice, AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::shape::{TreeShape, shape};
+use super::{Fileset, Name, Pool, WORK_DIRECTORY};
+use crate::program::FilesetSpec;
+use crate::random::Distribution;
+use fslab_engine::contents::{BLOCK, Contents};
+use fslab_engine::error::{Context, Error, Result};
+use fslab_engine::guard::Target;
+use fslab_engine::measure::clock::{now_ns, seconds};
+use fslab_engine::measure::share::Share;
+use fslab_engine::measure::{Detail, Measure};
+use fslab_engine::operations::delete;
+use fslab_engine::random::{Stream, mix, shuffle};
+use fslab_engine::room::Need;
+use fslab_engine::walk::Order;
+use fslab_engine::{memory, stop, sys};
+
+/// With how many threads files are made that shall be made in parallel.
+const PARALLEL: usize = 32;
+/// How much is written at once.
+const CHUNK: usize = 1 << 20;
+/// About what the tree and the lists of a fileset take for each file.
+const MEMORY_OF_ENTRY: u64 = 64;
+
+/// What was made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Created {
+    /// The fileset.
+    pub(crate) name: String,
+    /// Its files, those that do not exist yet included.
+    pub(crate) entries: u64,
+    /// Files that exist now.
+    pub(crate) files: u64,
+    /// Of them, those that were there before.
+    pub(crate) reused: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Directories, without the empty ones.
+    pub(crate) directories: u64,
+    /// Empty directories that flowops make and remove.
+    pub(crate) leaf_directories: u64,
+    /// How long it took.
+    pub(crate) seconds: f64,
+}
+
+/// A fileset whose tree is known and that is not there, unless files of an earlier run are taken.
+pub(crate) struct Planned<'a> {
+    spec: &'a FilesetSpec,
+    tree: TreeShape,
+    kept: bool,
+}
+
+/// Plans the fileset; what an earlier run left goes away, unless it is to be taken.
+pub(crate) fn plan<'a>(
+    spec: &'a FilesetSpec,
+    directory: &Path,
+    distributions: &[Arc<Distribution>],
+) -> Result<Planned<'a>> {
+    let entries = spec.entries.saturating_add(spec.leaf_directories);
+    memory::need(&format!("the tree of {}", spec.name), entries.saturating_mul(MEMORY_OF_ENTRY))?;
+    let tree = shape(spec, distributions);
+    let place = Path::new(&spec.place).join(&spec.name);
+    let base = sys::open_root(directory).context("open", || directory)?;
+    let kept = spec.reuse && is_directory(&base, &place)?;
+    if !kept {
+        remove_tree(&base, directory, &place)?;
+    }
+    Ok(Planned { spec, tree, kept })
+}
+
+impl Planned<'_> {
+    /// What making it takes; nothing where files of an earlier run are taken, since they may be there.
+    pub(crate) fn need(&self, need: &mut Need) {
+        if self.kept {
+            return;
+        }
+        need.entries += (self.tree.directories.len() + self.tree.leaf_directories.len()) as u64;
+        let chosen = chosen(self.spec, self.tree.files.len());
+        for (leaf, _) in self.tree.files.iter().zip(chosen).filter(|(_, chosen)| *chosen) {
+            need.files(1, leaf.size);
+        }
+    }
+}
+
+pub(super) fn create(
+    planned: Planned<'_>,
+    directory: &Path,
+    descriptors: usize,
+) -> Result<(Fileset, Created)> {
+    let started = now_ns();
+    let Planned { spec, tree, kept } = planned;
+    let place = Path::new(&spec.place).join(&spec.name);
+    let path = directory.join(WORK_DIRECTORY).join(&place);
+    let base = sys::open_root(directory).context("open", || directory)?;
+    let root = make_path(&base, directory, &place)?;
+    let mut set = Fileset::assemble(spec.clone(), path, root, tree);
+    set.make_directories(kept)?;
+    set.open_directories(descriptors)?;
+    let (files, reused, bytes) = set.make_files(kept)?;
+    let leaf_directories = set.make_leaf_directories()?;
+    let created = Created {
+        name: spec.name.clone(),
+        entries: spec.entries,
+        files,
+        reused,
+        bytes,
+        directories: set.directories() as u64,
+        leaf_directories,
+        seconds: seconds(now_ns() - started),
+    };
+    Ok((set, created))
+}
+
+fn beneath(place: &Path) -> std::path::PathBuf {
+    Path::new(WORK_DIRECTORY).join(place)
+}
+
+/// Files are made and removed below one file system's directory, never in what is mounted there.
+fn unreachable(path: &Path, errno: Errno) -> Error {
+    if errno == Errno::XDEV {
+        let path = path.display();
+        return Error::Invalid(format!(
+            "{path} is or holds a mount point: unmount it, or name another directory for the files"
+        ));
+    }
+    Error::system("open", path, errno)
+}
+
+fn is_directory(base: &OwnedFd, place: &Path) -> Result<bool> {
+    let below = beneath(place);
+    match sys::open_within(base, below.as_os_str().as_encoded_bytes()) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(unreachable(&below, errno)),
+    }
+}
+
+/// Removes what an earlier run left, if anything; only ever within the work directory.
+pub(crate) fn remove_tree(base: &OwnedFd, directory: &Path, place: &Path) -> Result<()> {
+    if !is_directory(base, place)? {
+        return Ok(());
+    }
+    let parameters = delete::Parameters {
+        directory: directory.join(beneath(place)),
+        keep_root: false,
+        threads: 1,
+        order: Order::Depth,
+        syncfs: false,
+        measure: Measure { latency: Detail::Off, interval_ns: None },
+    };
+    let target = Target::beneath(base, &beneath(place), parameters.directory.clone())?;
+    delete::run_on(&target, &parameters).map(|_| ())
+}
+
+/// Makes each directory of the path that is not there; opens the last one.
+fn make_path(base: &OwnedFd, directory: &Path, place: &Path) -> Result<OwnedFd> {
+    let mut reached = base.try_clone().map_err(|error| {
+        Error::system("open", directory, Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
+    })?;
+    let below = beneath(place);
+    for part in &below {
+        let name = part.as_encoded_bytes();
+        match rustix::fs::mkdirat(&reached, name, sys::DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Error::system("create directory", directory.join(&below), errno)),
+        }
+        reached =
+            sys::open_here(&reached, name).map_err(|errno| unreachable(&directory.join(&below), errno))?;
+    }
+    Ok(reached)
+}
+
+impl Fileset {
+    fn make_directories(&self, kept: bool) -> Result<()> {
+        for number in 1..self.directories() {
+            stop::check()?;
+            let path = &*self.paths[number];
+            let place = self.tree.directories[number];
+            let parent = self.paths[place.parent as usize].as_bytes();
+            let made = sys::open_within(&self.root, parent).and_then(|parent| {
+                let name = super::name_of(place.serial);
+                rustix::fs::mkdirat(&parent, ended(&name), sys::DIRECTORY_MODE)
+            });
+            match made {
+                Ok(()) => {}
+                Err(Errno::EXIST) if kept => {}
+                Err(errno) => return Err(Error::system("create directory", self.path.join(path), errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn make_files(&mut self, kept: bool) -> Result<(u64, u64, u64)> {
+        let chosen = chosen(&self.spec, self.tree.files.len());
+        let seed = self.spec.name.bytes().fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
+        let contents = Contents::new(seed);
+        let threads = if self.spec.parallel { PARALLEL.min(chosen.len()) } else { 1 };
+        let share = Share::new(chosen.len(), 16);
+        let (reused, failure) = (AtomicU64::new(0), Mutex::new(None));
+        let work = || {
+            let mut buffer = match memory::zeroed(CHUNK) {
+                Ok(buffer) => buffer,
+                Err(error) => {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
+                }
+            };
+            while let Some(range) = share.take() {
+                for file in range {
+                    let filled = (&contents, &mut buffer[..]);
+                    let made = stop::check().and_then(|()| self.make_file(file, chosen[file], kept, filled));
+                    match made {
+                        Ok(was_there) => {
+                            reused.fetch_add(u64::from(was_there), Ordering::Relaxed);
+                        }
+                        Err(error) => {
+                            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                            return;
+                        }
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let exist = |(number, _): &(usize, &bool)| chosen[*number];
+        let files = chosen.iter().filter(|chosen| **chosen).count() as u64;
+        let bytes = chosen.iter().enumerate().filter(exist).map(|(number, _)| self.size(number)).sum();
+        self.files = Pool::new(chosen.len(), |number| chosen[number]);
+        Ok((files, reused.into_inner(), bytes))
+    }
+
+    /// Brings one file to what it shall be; whether it was there.
+    fn make_file(
+        &self,
+        file: usize,
+        wanted: bool,
+        kept: bool,
+        (contents, buffer): (&Contents, &mut [u8]),
+    ) -> Result<bool> {
+        if kept && self.spec.trust && wanted {
+            return Ok(true);
+        }
+        if !wanted {
+            if kept {
+                let gone =
+                    self.at_file(file, |at, name| rustix::fs::unlinkat(at, ended(name), AtFlags::empty()));
+                match gone {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(Error::system("remove", self.path_of(file), errno)),
+                }
+            }
+            return Ok(false);
+        }
+        let size = self.size(file);
+        let open = |at: BorrowedFd<'_>, name: &Name| {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = if kept { flags } else { flags | OFlags::EXCL };
+            rustix::fs::openat(at, ended(name), flags, Mode::from_raw_mode(0o666))
+        };
+        let opened = self.at_file(file, open).context("create", || self.path_of(file))?;
+        let found = rustix::fs::fstat(&opened).context("stat", || self.path_of(file))?;
+        let found = u64::try_from(found.st_size).unwrap_or(0);
+        if found > size {
+            rustix::fs::ftruncate(&opened, size).context("truncate", || self.path_of(file))?;
+        }
+        let write = |block, piece: &mut [u8]| contents.fill(file as u64, block, piece);
+        fill(&opened, found.min(size), size, buffer, write).context("write", || self.path_of(file))?;
+        if self.spec.cached == Some(false) {
+            rustix::fs::fdatasync(&opened).context("sync", || self.path_of(file))?;
+            let _ = rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed);
+        }
+        Ok(kept && found == size && size > 0)
+    }
+
+    fn make_leaf_directories(&mut self) -> Result<u64> {
+        let chosen = chosen(&self.spec, self.tree.leaf_directories.len());
+        for (leaf, &wanted) in chosen.iter().enumerate() {
+            stop::check()?;
+            let done = self.at_leaf_directory(leaf, |at, name| {
+                if wanted {
+                    rustix::fs::mkdirat(at, ended(name), sys::DIRECTORY_MODE)
+                } else {
+                    rustix::fs::unlinkat(at, ended(name), AtFlags::REMOVEDIR)
+                }
+            });
+            match done {
+                Ok(()) | Err(Errno::EXIST | Errno::NOENT) => {}
+                Err(errno) => {
+                    return Err(Error::system("create directory", self.path_of_leaf_directory(leaf), errno));
+                }
+            }
+        }
+        self.leaf_directories = Pool::new(chosen.len(), |leaf| chosen[leaf]);
+        Ok(chosen.iter().filter(|wanted| **wanted).count() as u64)
+    }
+}
+
+/// Which of so many exist at the start: exactly the percentage that is asked for, always the same.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of files")]
+fn chosen(spec: &FilesetSpec, length: usize) -> Vec<bool> {
+    let wanted = (length as f64 * spec.prealloc / 100.0).round() as usize;
+    let mut chosen: Vec<bool> = (0..length).map(|number| number < wanted).collect();
+    if wanted < length {
+        shuffle(&mut chosen, &mut Stream::new(length as u64, 17));
+    }
+    chosen
+}
+
+/// Writes what is missing from `from` to `size`, whole blocks of it.
+fn fill(
+    file: &OwnedFd,
+    from: u64,
+    size: u64,
+    buffer: &mut [u8],
+    contents: impl Fn(u64, &mut [u8]),
+) -> Result<(), Errno> {
+    if from >= size {
+        return Ok(());
+    }
+    let mut offset = from - from % BLOCK as u64;
+    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset))?;
+    while offset < size {
+        if stop::requested().is_some() {
+            return Err(Errno::INTR);
+        }
+        let length = usize::try_from(size - offset).unwrap_or(usize::MAX).min(buffer.len());
+        contents(offset / BLOCK as u64, &mut buffer[..length]);
+        sys::write_all(file.as_fd(), &buffer[..length])?;
+        offset += length as u64;
+    }
+    Ok(())
+}
+
+/// A name up to what ends it.
+pub(crate) fn ended(name: &Name) -> &std::ffi::CStr {
+    std::ffi::CStr::from_bytes_until_nul(name).unwrap_or(c"")
+}

@@ -1,0 +1,212 @@
+//! The directory tree of a fileset: how wide and how deep each directory is follows gamma distributions,
+//! and files lie in the directories at the bottom.
+//!
+//! The shape depends on the fileset alone, not on the seed of the run, so that the files of an earlier
+//! run fit (`reuse`).
+
+use std::sync::Arc;
+
+use crate::program::FilesetSpec;
+use crate::random::{Distribution, Number, Origin, Sampler, Shape};
+use fslab_engine::random::mix;
+
+/// The deepest directory: paths have a longest length, and this stays far below it.
+const DEEPEST: f64 = 200.0;
+
+/// A directory, by the number of the one it lies in and its own number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) parent: u32,
+    pub(crate) serial: u32,
+}
+
+/// A file or an empty directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Leaf {
+    pub(crate) place: Place,
+    pub(crate) size: u64,
+}
+
+/// All directories, files and empty directories of a fileset.
+#[derive(Debug, Default)]
+pub(crate) struct TreeShape {
+    /// Directory 0 is that of the fileset itself, and its own parent.
+    pub(crate) directories: Vec<Place>,
+    pub(crate) files: Vec<Leaf>,
+    pub(crate) leaf_directories: Vec<Leaf>,
+}
+
+struct Builder<'a> {
+    spec: &'a FilesetSpec,
+    sampler: Sampler,
+    tree: TreeShape,
+    width: Number,
+    depth: Number,
+    size: Number,
+}
+
+/// The shape of this fileset.
+pub(crate) fn shape(spec: &FilesetSpec, distributions: &[Arc<Distribution>]) -> TreeShape {
+    let seed = spec.name.bytes().fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
+    let entries = (spec.entries + spec.leaf_directories).max(1) as f64;
+    let width = spec.width.mean();
+    let flat = width < 1.0;
+    let depth = if width > 1.0 { entries.ln() / width.ln() } else { 1.0 };
+    let spread = |mean: f64| if flat { Number::Fixed(mean) } else { around(mean, spec.gamma) };
+    let mut builder = Builder {
+        spec,
+        sampler: Sampler::new(distributions, seed, u64::MAX),
+        tree: TreeShape::default(),
+        width: match &spec.width {
+            Number::Random(_) => spec.width.clone(),
+            Number::Fixed(_) => spread(if flat { entries } else { width }),
+        },
+        depth: spec.depth.clone().unwrap_or_else(|| spread(if flat { 1.0 } else { depth })),
+        size: match &spec.size {
+            Number::Fixed(size) => around(*size, spec.size_gamma),
+            Number::Random(_) => spec.size.clone(),
+        },
+    };
+    builder.grow();
+    builder.tree
+}
+
+/// A gamma distribution with this mean and shape, or always the mean.
+fn around(mean: f64, shape: f64) -> Number {
+    if shape <= 0.0 || mean <= 0.0 {
+        return Number::Fixed(mean);
+    }
+    let shape = Shape::Gamma { lower: 0.0, mean, shape };
+    let (min, max) = (0.0, f64::INFINITY);
+    let number = usize::MAX;
+    Number::Random(Arc::new(Distribution {
+        number,
+        shape,
+        min,
+        max,
+        round: 0.0,
+        seed: 0,
+        origin: Origin::Seed,
+    }))
+}
+
+impl Builder<'_> {
+    /// Puts subtrees below the top until there are enough files, then until enough empty directories.
+    fn grow(&mut self) {
+        self.tree.directories.push(Place { parent: 0, serial: 0 });
+        let mut serial = 0;
+        while !self.enough(false) {
+            serial += 1;
+            self.directory(Place { parent: 0, serial }, 2.0, false);
+        }
+        while !self.enough(true) {
+            serial += 1;
+            self.directory(Place { parent: 0, serial }, 2.0, true);
+        }
+    }
+
+    fn enough(&self, leaves: bool) -> bool {
+        if leaves {
+            self.tree.leaf_directories.len() as u64 >= self.spec.leaf_directories
+        } else {
+            self.tree.files.len() as u64 >= self.spec.entries
+        }
+    }
+
+    /// A directory at this depth, with what lies in it.
+    fn directory(&mut self, place: Place, depth: f64, leaves: bool) {
+        let number = u32::try_from(self.tree.directories.len()).unwrap_or(u32::MAX);
+        self.tree.directories.push(place);
+        let deepest = self.sampler.draw(&self.depth).floor().clamp(1.0, DEEPEST);
+        let width = self.sampler.draw(&self.width);
+        let bottom = depth >= deepest;
+        let mut serial = 0_u32;
+        while (serial == 0 || f64::from(serial) < width) && !self.enough(leaves) {
+            serial += 1;
+            let place = Place { parent: number, serial };
+            if !bottom {
+                self.directory(place, depth + 1.0, leaves);
+            } else if leaves {
+                self.tree.leaf_directories.push(Leaf { place, size: 0 });
+            } else {
+                let size = self.sampler.whole(&self.size);
+                self.tree.files.push(Leaf { place, size });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Access;
+
+    fn spec(entries: u64, width: f64, gamma: f64) -> FilesetSpec {
+        FilesetSpec {
+            name: "set".into(),
+            place: String::new(),
+            entries,
+            leaf_directories: 0,
+            size: Number::Fixed(100.0),
+            size_gamma: 0.0,
+            width: Number::Fixed(width),
+            gamma,
+            depth: None,
+            prealloc: 100.0,
+            parallel: false,
+            reuse: false,
+            trust: false,
+            access: Access::ReadWrite,
+            cached: None,
+        }
+    }
+
+    #[test]
+    fn without_gamma_all_directories_are_alike() {
+        // ln 1000 / ln 10 is 3: the top, then directories at depth 2 that hold others, and files at depth 3.
+        let tree = shape(&spec(1000, 10.0, 0.0), &[]);
+        assert_eq!(tree.files.len(), 1000);
+        // 100 directories of 10 files, in 10 of 10: with the top 111. The logarithm may fall short of 3.
+        let bottom: std::collections::BTreeSet<u32> =
+            tree.files.iter().map(|file| file.place.parent).collect();
+        assert_eq!(bottom.len(), 100);
+        assert!(tree.directories.len() == 111 || tree.directories.len() == 101, "{}", tree.directories.len());
+    }
+
+    #[test]
+    fn no_width_is_one_directory() {
+        let tree = shape(&spec(500, 0.0, 1.5), &[]);
+        assert_eq!((tree.files.len(), tree.directories.len()), (500, 2));
+    }
+
+    #[test]
+    fn with_gamma_the_tree_is_uneven_but_complete_and_always_the_same() {
+        let tree = shape(&spec(10_000, 20.0, 1.5), &[]);
+        assert_eq!(tree.files.len(), 10_000);
+        let again = shape(&spec(10_000, 20.0, 1.5), &[]);
+        assert_eq!(tree.files, again.files);
+        assert!(tree.directories.len() > 300, "{}", tree.directories.len());
+        let mut places: Vec<(u32, u32)> =
+            tree.files.iter().map(|f| (f.place.parent, f.place.serial)).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 10_000);
+    }
+
+    #[test]
+    fn empty_directories_have_names_of_their_own() {
+        let tree = shape(&FilesetSpec { leaf_directories: 300, ..spec(300, 5.0, 1.5) }, &[]);
+        assert_eq!((tree.files.len(), tree.leaf_directories.len()), (300, 300));
+        let mut tops: Vec<u32> =
+            tree.directories[1..].iter().filter(|d| d.parent == 0).map(|d| d.serial).collect();
+        let before = tops.len();
+        tops.dedup();
+        assert_eq!(tops.len(), before);
+    }
+
+    #[test]
+    fn a_width_of_one_comes_to_an_end() {
+        let tree = shape(&spec(50, 1.0, 0.0), &[]);
+        assert_eq!((tree.files.len(), tree.directories.len()), (50, 51));
+    }
+}

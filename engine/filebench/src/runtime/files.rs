@@ -1,0 +1,177 @@
+//! Flowops that open and close files.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{Advice, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::fileset::{Fate, Fileset, Name, Wanted, ended};
+use crate::program::{Access, Arguments, Flowop};
+use fslab_engine::direct::{self, Alignment};
+use fslab_engine::error::{Context, Result};
+use fslab_engine::measure::clock::now_ns;
+
+use super::slots::{Open, SlotId};
+use super::worker::{Next, Worker};
+
+impl<'a> Worker<'a> {
+    pub(super) fn fileset(&self, number: usize) -> &'a Fileset {
+        &self.shared.filesets[number]
+    }
+
+    /// The slot that a flowop is about.
+    pub(super) fn slot_id(&mut self, flowop: &Flowop) -> SlotId {
+        let with = &flowop.with;
+        match with.fileset {
+            Some(fileset) if with.open_next && with.fd == 0 => {
+                let entries = self.fileset(fileset).files.len();
+                self.slots.next_turn(fileset, entries)
+            }
+            _ => self.slots.numbered(with),
+        }
+    }
+
+    /// Opens the file of a slot, unless it is open; false if there is no file.
+    pub(super) fn ensure_open(&mut self, flowop: &Flowop, id: SlotId) -> Result<bool> {
+        if let SlotId::Numbered(_) = id {
+            let entry = self.slots.at(id).entry;
+            if let (Some((open, _)), Some(wanted)) = (entry, flowop.with.fileset) {
+                if self.slots.at(id).open.is_some() && open != wanted {
+                    return Self::wrong(flowop, "its descriptor belongs to another fileset");
+                }
+            }
+        }
+        if self.slots.at(id).open.is_some() {
+            return Ok(true);
+        }
+        Ok(self.open_one(flowop, id, Wanted::Existing)?.is_some())
+    }
+
+    /// Picks a file by the rules of the flowop.
+    pub(super) fn pick(&mut self, with: &Arguments, fileset: usize, wanted: Wanted) -> Option<usize> {
+        let files = &self.fileset(fileset).files;
+        let (index, turn) = self.next_of(with, files.len());
+        files.pick(wanted, index, turn, || self.shared.over())
+    }
+
+    /// Which file a flowop means: an index, and the turn it takes where it means none.
+    fn next_of(&mut self, with: &Arguments, length: usize) -> (Option<usize>, usize) {
+        (self.drawn_index(with, length), if with.open_next { self.index + 1 } else { 0 })
+    }
+
+    /// The file that an index means: the whole set lies below 2, as it was defined.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+    pub(super) fn drawn_index(&mut self, with: &Arguments, length: usize) -> Option<usize> {
+        let index = self.sampler.draw(with.index.as_ref()?);
+        Some((index * (length as f64 / 2.0)) as usize % length.max(1))
+    }
+
+    /// Picks and opens a file; how long the opening alone took, or `None` if there is no file.
+    fn open_one(&mut self, flowop: &Flowop, id: SlotId, wanted: Wanted) -> Result<Option<u64>> {
+        let Some(fileset) = flowop.with.fileset else {
+            return Self::wrong(flowop, "its descriptor is not open, and it names no fileset to open");
+        };
+        let set = self.fileset(fileset);
+        let create = wanted == Wanted::Missing;
+        let (index, turn) = self.next_of(&flowop.with, set.files.len());
+        let over = || self.shared.over();
+        let file = if create {
+            set.files.pick(wanted, index, turn, over)
+        } else {
+            set.files.open(index, turn, over)
+        };
+        let Some(file) = file else { return Ok(None) };
+        let start = now_ns();
+        let opened = self.open_picked(flowop, set, file, create);
+        match (create, opened.is_ok()) {
+            (true, done) => set.files.give_back(file, if done { Fate::Opened } else { Fate::Unchanged }),
+            (false, true) => {}
+            (false, false) => set.files.close(file),
+        }
+        let action = if create { "create" } else { "open" };
+        let open = opened.context(action, || set.path_of(file))?;
+        let slot = self.slots.at(id);
+        (slot.open, slot.entry) = (Some(open), Some((fileset, file)));
+        Ok(Some(start))
+    }
+
+    fn open_picked(&self, flowop: &Flowop, set: &Fileset, file: usize, create: bool) -> Result<Open, Errno> {
+        let with = &flowop.with;
+        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        flags |= match set.spec.access {
+            Access::ReadWrite => OFlags::RDWR,
+            Access::ReadOnly => OFlags::RDONLY,
+            Access::WriteOnly => OFlags::WRONLY,
+        };
+        if create {
+            flags |= OFlags::CREATE;
+        }
+        if with.dsync {
+            flags |= OFlags::SYNC;
+        }
+        let open = |flags: OFlags| {
+            set.at_file(file, |at: BorrowedFd<'_>, name: &Name| {
+                rustix::fs::openat(at, ended(name), flags, Mode::from_raw_mode(0o666))
+            })
+        };
+        if with.direct {
+            // A file system that knows no O_DIRECT says so here.
+            match open(flags | OFlags::DIRECT) {
+                Ok(file) => {
+                    if let Some(direct) = direct::alignment(&file)? {
+                        return Self::opened(with, file, Some(direct));
+                    }
+                }
+                Err(Errno::INVAL) => {}
+                Err(errno) => return Err(errno),
+            }
+            self.shared.not_direct.store(true, Ordering::Relaxed);
+        }
+        Self::opened(with, open(flags)?, None)
+    }
+
+    fn opened(with: &Arguments, file: OwnedFd, direct: Option<Alignment>) -> Result<Open, Errno> {
+        if with.no_readahead {
+            rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
+        }
+        Ok(Open { file: Arc::new(file), position: 0, direct })
+    }
+
+    pub(super) fn open_file(&mut self, flowop: &Flowop) -> Result<Next> {
+        let id = self.slot_id(flowop);
+        self.open_measured(flowop, id, Wanted::Existing)
+    }
+
+    pub(super) fn create_file(&mut self, flowop: &Flowop) -> Result<Next> {
+        let id = self.slots.numbered(&flowop.with);
+        self.open_measured(flowop, id, Wanted::Missing)
+    }
+
+    fn open_measured(&mut self, flowop: &Flowop, id: SlotId, wanted: Wanted) -> Result<Next> {
+        if self.slots.at(id).open.is_some() {
+            return Self::wrong(flowop, "its descriptor is still open");
+        }
+        match self.open_one(flowop, id, wanted)? {
+            Some(start) => {
+                self.record(flowop, start, 0);
+                Ok(Next::On)
+            }
+            None => Ok(Next::NoFile),
+        }
+    }
+
+    pub(super) fn close_file(&mut self, flowop: &Flowop) -> Result<Next> {
+        let id = self.slots.numbered(&flowop.with);
+        let slot = self.slots.at(id);
+        let (Some(open), Some((fileset, file))) = (slot.open.take(), slot.entry) else {
+            return Self::wrong(flowop, "its descriptor is not open");
+        };
+        let start = now_ns();
+        drop(open);
+        self.record(flowop, start, 0);
+        self.fileset(fileset).files.close(file);
+        Ok(Next::On)
+    }
+}

@@ -1,0 +1,222 @@
+//! Running a model: its threads, what they share, and how they end.
+
+mod aio;
+mod files;
+mod limits;
+mod metadata;
+mod reading;
+mod slots;
+mod stats;
+mod sync;
+mod transfer;
+mod waiting;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+
+use super::fileset::Fileset;
+use super::program::{Kind, Model, ThreadSpec};
+use super::random::Distribution;
+use fslab_engine::contents::Contents;
+use fslab_engine::document::{Bandwidth, Operation};
+use fslab_engine::error::{Error, Result};
+use fslab_engine::measure::clock::now_ns;
+use fslab_engine::measure::cpu::CpuTime;
+use fslab_engine::measure::phase::{NOTHING, Phase};
+use fslab_engine::measure::{Detail, Measure};
+use fslab_engine::stop;
+use limits::Totals;
+pub(crate) use limits::{Events, pause};
+pub(crate) use stats::{POWERS, Statistics, Total};
+use sync::Gate;
+use worker::Worker;
+
+/// What the threads of a model share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) model: Arc<Model>,
+    pub(crate) filesets: Arc<Vec<Fileset>>,
+    pub(crate) distributions: Arc<[Arc<Distribution>]>,
+    pub(crate) seed: u64,
+    /// What flowops write.
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) statistics: Statistics,
+    pub(crate) events: Arc<Events>,
+    pub(crate) totals: Totals,
+    /// What the threads told people.
+    pub(crate) messages: Mutex<Vec<String>>,
+    /// Which flowop found no file although the run was not to end by that.
+    pub(crate) out_of_files: Mutex<Option<String>>,
+    /// Whether a file system refused `O_DIRECT`.
+    pub(crate) not_direct: AtomicBool,
+    /// How much memory a thread may have, of what it asks for.
+    memory_share: f64,
+    gates: HashMap<(usize, usize), Vec<Gate>>,
+    ended: AtomicBool,
+    working: AtomicUsize,
+}
+
+/// What a thread used and when it ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Worked {
+    pub(crate) finished: u64,
+    pub(crate) cpu: CpuTime,
+}
+
+/// Threads that are at work.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) shared: Arc<Shared>,
+    handle: JoinHandle<Result<(Operation, Vec<Worked>)>>,
+    pub(crate) started: u64,
+}
+
+/// What is needed to start the threads of a model.
+pub(crate) struct Start {
+    pub(crate) model: Arc<Model>,
+    pub(crate) filesets: Arc<Vec<Fileset>>,
+    pub(crate) distributions: Arc<[Arc<Distribution>]>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) seed: u64,
+}
+
+impl Shared {
+    fn new(start: Start) -> Self {
+        let Start { model, filesets, distributions, events, seed } = start;
+        let instances = model.instances();
+        Self {
+            statistics: Statistics::new(&model.flowops, instances, model.histogram),
+            gates: gates_of(&model),
+            memory_share: memory_share(&model),
+            filesets,
+            distributions,
+            seed,
+            contents: Arc::new(Contents::new(seed)),
+            events,
+            totals: Totals::default(),
+            messages: Mutex::default(),
+            out_of_files: Mutex::default(),
+            not_direct: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            working: AtomicUsize::new(instances),
+            model,
+        }
+    }
+
+    /// Whether the threads shall end.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || stop::requested().is_some()
+    }
+
+    /// Lets all threads end.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all threads have ended by themselves, or one has ended the run.
+    pub(crate) fn is_done(&self) -> bool {
+        self.over() || self.working.load(Ordering::Acquire) == 0
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "less than what was asked for"
+    )]
+    fn memory_of(&self, thread: &ThreadSpec) -> usize {
+        (thread.memory as f64 * self.memory_share) as usize
+    }
+}
+
+fn gates_of(model: &Model) -> HashMap<(usize, usize), Vec<Gate>> {
+    let mut gates = HashMap::new();
+    for (number, thread) in model.threads.iter().enumerate() {
+        let mut pending: Vec<_> = thread.flowops.iter().collect();
+        while let Some(flowop) = pending.pop() {
+            pending.extend(&flowop.children);
+            if matches!(flowop.kind, Kind::SemBlock | Kind::Block) {
+                let gate = || Gate::new(flowop.with.highwater);
+                gates.insert((number, flowop.local), (0..thread.instances).map(|_| gate()).collect());
+            }
+        }
+    }
+    gates
+}
+
+/// All of the memory that threads ask for, unless that is more than half of what is free.
+fn memory_share(model: &Model) -> f64 {
+    let asked = model.memory() as f64;
+    match fslab_engine::memory::free() {
+        Some(free) if asked > free as f64 / 2.0 => free as f64 / 2.0 / asked,
+        _ => 1.0,
+    }
+}
+
+impl Running {
+    /// Starts all threads; they begin their work together.
+    pub(crate) fn start(start: Start) -> Result<Self> {
+        let shared = Arc::new(Shared::new(start));
+        let own = Arc::clone(&shared);
+        let (go, started) = mpsc::channel();
+        let handle = std::thread::Builder::new().spawn(move || run_threads(&own, go));
+        let handle = handle.map_err(|error| Error::Invalid(format!("no thread can be started: {error}")))?;
+        let mut running = Self { shared, handle, started: 0 };
+        match started.recv() {
+            Ok(started) => running.started = started,
+            // They ended without it: one of them could not start.
+            Err(mpsc::RecvError) => return Err(running.finish().err().unwrap_or(Error::Cancelled)),
+        }
+        Ok(running)
+    }
+
+    /// How much less memory the threads have than they asked for, if they have.
+    pub(crate) fn memory_share(&self) -> Option<f64> {
+        (self.shared.memory_share < 1.0).then_some(self.shared.memory_share)
+    }
+
+    /// Whether the threads have ended.
+    pub(crate) fn is_done(&self) -> bool {
+        self.shared.is_done() || self.handle.is_finished()
+    }
+
+    /// Ends all threads and waits for them.
+    pub(crate) fn finish(self) -> Result<Vec<Worked>> {
+        self.shared.end();
+        let result = self.handle.join().map_err(|_| Error::Invalid("a thread panicked".into()))?;
+        stop::check()?;
+        result.map(|(_, worked)| worked)
+    }
+}
+
+/// All threads, from their start to their end; tells `started` when they begin.
+fn run_threads(shared: &Shared, started: mpsc::Sender<u64>) -> Result<(Operation, Vec<Worked>)> {
+    let measure = Measure { latency: Detail::Off, interval_ns: None };
+    let mut places = Vec::new();
+    for (number, thread) in shared.model.threads.iter().enumerate() {
+        places.extend((0..thread.instances).map(|instance| (number, instance)));
+    }
+    let phase = Phase::new("workload", places.len(), &measure, Bandwidth::Counted)?;
+    let go = move || {
+        shared.events.reset();
+        let _ = started.send(now_ns());
+    };
+    let result = phase.run_from(
+        go,
+        |index| Worker::new(shared, index, places[index]),
+        |_, mut worker, recorder| {
+            let result = worker.work(recorder).and(worker.end());
+            shared.working.fetch_sub(1, Ordering::AcqRel);
+            if result.is_err() {
+                shared.end();
+            }
+            result.map(|()| Worked { finished: now_ns(), cpu: worker.cpu() })
+        },
+        NOTHING,
+    );
+    shared.end();
+    result
+}

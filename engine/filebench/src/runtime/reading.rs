@@ -1,0 +1,155 @@
+//! Flowops that read.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use crate::program::Flowop;
+use fslab_engine::error::Result;
+use fslab_engine::measure::clock::now_ns;
+use fslab_engine::sys;
+
+use super::transfer::{LARGEST, Transfer};
+use super::worker::{Next, Worker};
+
+impl Worker<'_> {
+    pub(super) fn read(&mut self, flowop: &Flowop) -> Result<Next> {
+        let size = self.io_size(flowop);
+        let Some(mut transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        if flowop.with.random {
+            return self.read_at_random(flowop, &transfer, size);
+        }
+        Self::check_size(flowop, &transfer, size)?;
+        let piece = self.piece(size, transfer.direct)?;
+        let mut start = now_ns();
+        let mut read = self.read_piece(&transfer, None, &piece, &mut start);
+        if read == Ok(0) && (transfer.position > 0 || transfer.span > 0) {
+            // At the end it goes on from the start, within the same operation.
+            (transfer.position, read) = (0, rustix::fs::seek(&transfer.file, SeekFrom::Start(0)));
+            if let Some(open) = &mut self.slots.at(transfer.id).open {
+                open.position = 0;
+            }
+            read = read.and_then(|_| self.read_piece(&transfer, None, &piece, &mut start));
+        }
+        match read {
+            Ok(read) => {
+                self.record(flowop, start, read);
+                self.moved(transfer.id, read);
+                Ok(Next::On)
+            }
+            Err(errno) => self.failed(flowop, "read all of", transfer.id, errno),
+        }
+    }
+
+    fn read_at_random(&mut self, flowop: &Flowop, transfer: &Transfer, size: u64) -> Result<Next> {
+        // What lies behind the end of the file cannot be read, however large the working set is.
+        let span = if transfer.size > 0 { transfer.span.min(transfer.size) } else { transfer.span };
+        let size = if span > 0 { size.min(transfer.whole(span)) } else { size };
+        Self::check_size(flowop, transfer, size)?;
+        let (offset, piece) = (self.random_offset(span, size), self.piece(size, transfer.direct)?);
+        let mut start = now_ns();
+        match self.read_piece(transfer, Some(offset), &piece, &mut start) {
+            Ok(read) => {
+                self.record(flowop, start, read);
+                Ok(Next::On)
+            }
+            Err(errno) => self.failed(flowop, "read all of", transfer.id, errno),
+        }
+    }
+
+    /// Fills a piece from where the file stands, or from `offset`; less of it at the end of the file. A single
+    /// read may give less for other reasons. Where the file is known to end, no further read has to tell;
+    /// looking whether it ends too early is moved out of the time since `start`.
+    fn read_piece(
+        &mut self,
+        transfer: &Transfer,
+        offset: Option<u64>,
+        piece: &Range<usize>,
+        start: &mut u64,
+    ) -> Result<u64, Errno> {
+        let from = offset.unwrap_or(transfer.position);
+        let (known, buffer) = (transfer.size.saturating_sub(from), &mut self.memory.as_mut()[piece.clone()]);
+        let (mut read, wanted) = (0, buffer.len());
+        loop {
+            let rest = &mut buffer[read..];
+            let count = match offset {
+                None => sys::read_some(&transfer.file, rest),
+                Some(offset) => {
+                    sys::retry(|| rustix::io::pread(&transfer.file, &mut *rest, offset + read as u64))
+                }
+            }?;
+            read += count;
+            // With O_DIRECT a part of a block is the last one: nothing can be asked for behind it.
+            let part = transfer.direct.is_some_and(|direct| read % direct.offset != 0);
+            if count == 0 || part || read == wanted || read as u64 >= known {
+                break;
+            }
+        }
+        if (read as u64) < known.min(wanted as u64) {
+            let before = now_ns();
+            check_end(&transfer.file, offset.map(|offset| offset + read as u64))?;
+            *start += now_ns() - before;
+        }
+        Ok(read as u64)
+    }
+
+    pub(super) fn read_whole_file(&mut self, flowop: &Flowop) -> Result<Next> {
+        let asked = self.sampler.whole(&flowop.with.size);
+        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        let size = transfer.whole(if asked > 0 { asked } else { transfer.span }.clamp(1, LARGEST));
+        let piece = self.piece(size, transfer.direct)?;
+        let mut start = now_ns();
+        let mut bytes = 0;
+        let mut read = rustix::fs::seek(&transfer.file, SeekFrom::Start(0)).map(|_| 1);
+        while let Ok(1..) = read {
+            read = sys::read_some(&transfer.file, &mut self.memory.as_mut()[piece.clone()]);
+            bytes += read.unwrap_or(0) as u64;
+            if self.shared.over() {
+                self.unfinished(flowop, bytes);
+                return Ok(Next::On);
+            }
+        }
+        if bytes < transfer.size && read.is_ok() {
+            let before = now_ns();
+            read = check_end(&transfer.file, None).map(|()| 0);
+            start += now_ns() - before;
+        }
+        if let Err(errno) = read {
+            return self.failed(flowop, "read all of", transfer.id, errno);
+        }
+        self.record(flowop, start, bytes);
+        Ok(Next::On)
+    }
+}
+
+/// Fails if a file that has no more to read, where it stands or at `offset`, is longer than that: it was cut
+/// off, or its server lost the rest. Other threads may have made it longer meanwhile: then there is more now.
+fn check_end(file: &OwnedFd, offset: Option<u64>) -> Result<(), Errno> {
+    let at = offset.map_or_else(|| rustix::fs::tell(file), Ok)?;
+    let size = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
+    match sys::retry(|| rustix::io::pread(file, &mut [0_u8; 1], at)) {
+        Ok(0) if at < size => Err(Errno::NODATA),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_ends_before_its_size_is_an_error_and_a_short_one_is_none() {
+        // The kernel says that each of these has 4096 bytes, and gives two.
+        let early = File::open("/sys/kernel/fscaps").unwrap();
+        let length = early.metadata().unwrap().len();
+        assert!(length > 2);
+        assert_eq!(check_end(&early.into(), Some(2)), Err(Errno::NODATA));
+        let whole = rustix::fs::memfd_create(c"whole", rustix::fs::MemfdFlags::empty()).unwrap();
+        sys::write_all(&whole, b"12").unwrap();
+        assert_eq!([None, Some(1), Some(2), Some(9)].map(|at| check_end(&whole, at)), [Ok(()); 4]);
+    }
+}

@@ -1,0 +1,264 @@
+//! What is read and written, and the flowops that write.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use crate::program::Flowop;
+use fslab_engine::contents::BLOCK;
+use fslab_engine::direct::Alignment;
+use fslab_engine::error::{Context, Error, Result};
+use fslab_engine::measure::clock::now_ns;
+
+use super::aio::{Request, Which, Writer};
+use super::slots::SlotId;
+use super::worker::{Next, Worker, filled};
+
+/// The largest piece: where a file shall be read at once and is larger, it is read in such pieces.
+pub(super) const LARGEST: u64 = 256 << 20;
+
+/// What to transfer.
+pub(super) struct Transfer {
+    pub(super) file: Arc<OwnedFd>,
+    pub(super) id: SlotId,
+    pub(super) position: u64,
+    /// How much of the file is used; 0 if that is not limited.
+    pub(super) span: u64,
+    /// How long the fileset says that the file is.
+    pub(super) size: u64,
+    pub(super) direct: Option<Alignment>,
+}
+
+impl Transfer {
+    /// A length that `O_DIRECT` takes, if that is how it is read or written: no shorter than this one.
+    pub(super) fn whole(&self, length: u64) -> u64 {
+        self.direct.map_or(length, |direct| length.next_multiple_of(direct.offset as u64))
+    }
+}
+
+impl Worker<'_> {
+    /// The open file of a flowop; `None` if there is no file to open.
+    pub(super) fn transfer(&mut self, flowop: &Flowop) -> Result<Option<Transfer>> {
+        let id = self.slot_id(flowop);
+        if !self.ensure_open(flowop, id)? {
+            return Ok(None);
+        }
+        let working_set = self.constants[flowop.local].working_set;
+        let slot = self.slots.at(id);
+        let entry = slot.entry;
+        let Some(open) = &slot.open else { return Self::wrong(flowop, "its file is not open") };
+        let (file, position, direct) = (Arc::clone(&open.file), open.position, open.direct);
+        let size = entry.map_or(0, |(fileset, file)| self.fileset(fileset).size(file));
+        let span = if working_set > 0 { working_set } else { size };
+        Ok(Some(Transfer { file, id, position, span, size, direct }))
+    }
+
+    pub(super) fn io_size(&mut self, flowop: &Flowop) -> u64 {
+        self.sampler.whole(&flowop.with.size).clamp(1, LARGEST)
+    }
+
+    /// Fails unless pieces of this size can be read and written as the file was opened.
+    pub(super) fn check_size(flowop: &Flowop, transfer: &Transfer, size: u64) -> Result<()> {
+        match transfer.direct {
+            Some(direct) if size % direct.offset as u64 != 0 => {
+                let of = direct.offset;
+                let message =
+                    format!("with directio its iosize has to be a multiple of {of} bytes here, not {size}");
+                Self::wrong(flowop, &message)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A piece of the thread's memory, at random as processors' caches would see it.
+    pub(super) fn piece(&mut self, length: u64, direct: Option<Alignment>) -> Result<Range<usize>> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if self.memory.as_ref().len() < length {
+            self.memory = filled(length, self.index as u64)?;
+        }
+        let places = (self.memory.as_ref().len() / length.max(1)).max(1);
+        let place = usize::try_from(self.sampler.own.below(places as u64)).unwrap_or(0);
+        let start = place * length;
+        let start = start - direct.map_or(0, |direct| start % direct.memory);
+        Ok(start..start + length)
+    }
+
+    /// Gives a piece of the thread's memory contents that no other piece has had.
+    fn refresh(&mut self, piece: Range<usize>) {
+        let piece = &mut self.memory.as_mut()[piece];
+        self.shared.contents.fill(self.index as u64, self.made, piece);
+        self.made += piece.len().div_ceil(BLOCK) as u64;
+    }
+
+    /// A piece to be written.
+    fn fresh_piece(&mut self, length: u64, direct: Option<Alignment>) -> Result<Range<usize>> {
+        let piece = self.piece(length, direct)?;
+        self.refresh(piece.clone());
+        Ok(piece)
+    }
+
+    /// An offset at random: a multiple of the size, so that all of the piece lies within the span.
+    pub(super) fn random_offset(&mut self, span: u64, size: u64) -> u64 {
+        self.sampler.own.below((span / size.max(1)).max(1)) * size
+    }
+
+    pub(super) fn failed<T>(
+        &mut self,
+        flowop: &Flowop,
+        action: &'static str,
+        id: SlotId,
+        errno: Errno,
+    ) -> Result<T> {
+        let path = match self.slots.at(id).entry {
+            Some((fileset, file)) => self.fileset(fileset).path_of(file),
+            None => flowop.label.clone().into(),
+        };
+        Err(Error::system(action, path, errno))
+    }
+
+    pub(super) fn write(&mut self, flowop: &Flowop) -> Result<Next> {
+        let size = self.io_size(flowop);
+        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        Self::check_size(flowop, &transfer, size)?;
+        let piece = self.fresh_piece(size, transfer.direct)?;
+        if flowop.with.random {
+            let offset = self.random_offset(transfer.span, size);
+            let start = now_ns();
+            return match write_at(&transfer.file, &self.memory.as_ref()[piece], offset) {
+                Ok(()) => {
+                    self.record(flowop, start, size);
+                    Ok(Next::On)
+                }
+                Err(errno) => self.failed(flowop, "write", transfer.id, errno),
+            };
+        }
+        // A file does not grow beyond its size or the working set: it is written again from the start.
+        let again = transfer.span > 0 && transfer.position > 0 && transfer.position + size > transfer.span;
+        let start = now_ns();
+        let mut written = Ok(());
+        if again {
+            written = rustix::fs::seek(&transfer.file, SeekFrom::Start(0)).map(|_| ());
+            if let Some(open) = &mut self.slots.at(transfer.id).open {
+                open.position = 0;
+            }
+        }
+        match written
+            .and_then(|()| fslab_engine::sys::write_all(&transfer.file, &self.memory.as_ref()[piece]))
+        {
+            Ok(()) => {
+                self.record(flowop, start, size);
+                self.moved(transfer.id, size);
+                Ok(Next::On)
+            }
+            Err(errno) => self.failed(flowop, "write", transfer.id, errno),
+        }
+    }
+
+    pub(super) fn moved(&mut self, id: SlotId, bytes: u64) {
+        if let Some(open) = &mut self.slots.at(id).open {
+            open.position += bytes;
+        }
+    }
+
+    pub(super) fn write_whole_file(&mut self, flowop: &Flowop) -> Result<Next> {
+        let asked = self.sampler.whole(&flowop.with.size);
+        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        let source = match flowop.with.source_fd {
+            0 => None,
+            number => match self.slots.at(SlotId::Numbered(number)).entry {
+                None => return Self::wrong(flowop, "its srcfd has no file"),
+                entry => entry,
+            },
+        };
+        let total = source.map_or(transfer.span, |(fileset, file)| self.fileset(fileset).size(file));
+        let size = transfer.whole(if asked > 0 { asked } else { total }.clamp(1, LARGEST));
+        let piece = self.piece(size, transfer.direct)?;
+        let mut start = now_ns();
+        let mut left = total;
+        while left > 0 {
+            // Making contents is the engine's own work.
+            let making = now_ns();
+            self.refresh(piece.clone());
+            start += now_ns() - making;
+            // O_DIRECT writes whole blocks; the last one may reach beyond the file's size.
+            let length = usize::try_from(transfer.whole(left.min(size))).unwrap_or(piece.len());
+            let data = &self.memory.as_ref()[piece.start..piece.start + length];
+            if let Err(errno) = fslab_engine::sys::write_all(&transfer.file, data) {
+                return self.failed(flowop, "write", transfer.id, errno);
+            }
+            left = left.saturating_sub(length as u64);
+            if left > 0 && self.shared.over() {
+                self.unfinished(flowop, total - left);
+                return Ok(Next::On);
+            }
+        }
+        self.record(flowop, start, total);
+        Ok(Next::On)
+    }
+
+    /// Appends a piece; with `any` its size is drawn from 1 to the I/O size.
+    pub(super) fn append(&mut self, flowop: &Flowop, any: bool) -> Result<Next> {
+        let most = self.io_size(flowop);
+        let size = if any { 1 + self.sampler.own.below(most) } else { most };
+        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        let size = if any { transfer.whole(size) } else { size };
+        Self::check_size(flowop, &transfer, size)?;
+        let piece = self.fresh_piece(size, transfer.direct)?;
+        let start = now_ns();
+        let written = rustix::fs::seek(&transfer.file, SeekFrom::End(0))
+            .and_then(|_| fslab_engine::sys::write_all(&transfer.file, &self.memory.as_ref()[piece]));
+        match written {
+            Ok(()) => {
+                self.record(flowop, start, size);
+                Ok(Next::On)
+            }
+            Err(errno) => self.failed(flowop, "append to", transfer.id, errno),
+        }
+    }
+
+    pub(super) fn aio_write(&mut self, flowop: &Flowop) -> Result<Next> {
+        let size = self.io_size(flowop);
+        let Some(transfer) = self.transfer(flowop)? else { return Ok(Next::NoFile) };
+        Self::check_size(flowop, &transfer, size)?;
+        let offset = self.random_offset(transfer.span, size);
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        if self.aio.as_ref().is_none_or(|aio| aio.longest() < length) {
+            self.drain().context("write", || flowop.label.clone())?;
+            self.aio = Writer::new(length, &self.shared.contents, self.index as u64)?;
+        }
+        let Some(aio) = &self.aio else { return Self::wrong(flowop, "no helper threads can be started") };
+        let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
+        let request = Request { which, file: transfer.file, offset, length, asked: now_ns() };
+        aio.write(request, || self.shared.over());
+        self.count_completed().context("write", || flowop.label.clone())?;
+        Ok(Next::On)
+    }
+
+    pub(super) fn aio_wait(&mut self, flowop: &Flowop) -> Result<Next> {
+        let start = now_ns();
+        if let Some(aio) = &self.aio {
+            aio.wait(|| self.shared.over());
+        }
+        self.record(flowop, start, 0);
+        self.count_completed().context("write", || flowop.label.clone())?;
+        Ok(Next::On)
+    }
+}
+
+pub(super) fn write_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+    while !data.is_empty() {
+        match rustix::io::pwrite(file, data, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(written) => {
+                offset += written as u64;
+                data = &data[written..];
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
