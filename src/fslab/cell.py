@@ -105,8 +105,12 @@ class StackSpec(Frozen):
     def content(self) -> StackSpec:
         """The stack without the names that a study gives to it and to its medium."""
         medium = self.medium.model_copy(update={"name": ""})
-        mount = self.mount_options or "defaults"
-        return self.model_copy(update={"name": "", "medium": medium, "mount_options": mount})
+        return self.model_copy(update={"name": "", "medium": medium, "mount_options": self.mounted_with})
+
+    @property
+    def mounted_with(self) -> str:
+        """The mount options; none at all are ``defaults``."""
+        return self.mount_options or "defaults"
 
 
 class WorkloadSpec(Frozen):
@@ -147,6 +151,12 @@ class Cell(Frozen):
         return _digest(
             self.model_copy(update={"stack": self.stack.content, "workload": workload, "time_limit_s": 0})
         )
+
+    @property
+    def slot(self) -> str:
+        """Which image its trials use: one for all of a medium, one per cell, or one per stack."""
+        of = {Fresh.TRIAL: "", Fresh.CELL: f"-{self.id}", Fresh.CAMPAIGN: f"-{self.stack_id}"}
+        return f"{self.stack.medium.name}{of[self.fresh]}"
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with an id of its own: what was computed of this cell does not go along."""

@@ -16,7 +16,7 @@ def test_the_contract_is_kept(name: str) -> None:
     assert filesystem.tools
     assert filesystem.summary
     assert filesystem.mkfs_argv("", "/dev/x", discard=False)[-1] == "/dev/x"
-    argv = filesystem.mount_argv("", "/dev/x", "/m")
+    argv = filesystem.mount_argv("defaults", "/dev/x", "/m")
     assert (argv[0], argv[-4:-2], argv[-1]) == ("mount", ["-o", "defaults"], "/m")
     assert argv[-2] in {"/dev/x", "fslab-x"}
 
@@ -79,7 +79,7 @@ def test_a_fat_size_of_the_users_own_replaces_ours() -> None:
 
 @pytest.mark.parametrize("name", ["nilfs2", "exfat", "bcachefs"])
 def test_helpers_that_would_start_something_are_left_out(name: str) -> None:
-    assert REGISTRY.get(name).mount_argv("", "/dev/x", "/m") == [
+    assert REGISTRY.get(name).mount_argv("defaults", "/dev/x", "/m") == [
         "mount", "-i", "-t", name, "-o", "defaults", "/dev/x", "/m",
     ]  # fmt: skip
 

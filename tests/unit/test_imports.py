@@ -209,6 +209,23 @@ def test_no_package_uses_what_is_private_to_another() -> None:
     assert [found for path in modules() for found in foreign_private_names(path)] == []
 
 
+# Who may parse the options of a medium, a layout or a workload: the study, while it is read, and the two homes of the
+# parsed forms, which everybody else asks.
+PARSERS = {"storage/parsed_stack.py", "workloads/__init__.py"}
+
+
+def test_options_are_parsed_in_one_place() -> None:
+    for path in modules():
+        where = str(path.relative_to(SOURCE / "fslab"))
+        called = {
+            node.func.attr
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
+        if home(path) != "study" and where not in PARSERS:
+            assert not called & {"parse_options", "parse_parameters"}, f"{where}: ask for the parsed form"
+
+
 def test_the_plan_and_the_study_touch_nothing() -> None:
     for path in modules():
         if home(path) in {"plan", "study"}:

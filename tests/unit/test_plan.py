@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, WorkloadSpec
-from fslab.plan.commands import slot_of
 from fslab.plan.model import Plan, Stage
 from fslab.plan.order import order, tool_seed
 from fslab.plan.plan import IMAGE_BYTES_PER_S, OVERHEAD_S, make_plan
@@ -158,10 +157,10 @@ def test_lasting_file_systems_need_images_of_their_own(fresh: str, images: int) 
 
 def test_slots_name_the_medium_and_what_lasts() -> None:
     one = cell(1)
-    assert slot_of(one) == "m"
+    assert one.slot == "m"
     for fresh, ending in ((Fresh.CELL, "id"), (Fresh.CAMPAIGN, "stack_id")):
         kept = one.model_copy(update={"fresh": fresh})
-        assert slot_of(kept) == f"m-{getattr(kept, ending)}"
+        assert kept.slot == f"m-{getattr(kept, ending)}"
 
 
 def test_a_directory_is_neither_formatted_nor_mounted() -> None:

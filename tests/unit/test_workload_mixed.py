@@ -57,7 +57,7 @@ def test_a_list_within_a_part_is_an_axis_and_a_run_time_is_for_all() -> None:
     assert [cell.workload.name for cell in cells] == ["w[parts.r.bs=4k]", "w[parts.r.bs=64k]"]
     for cell in cells:
         parts_of = MIXED.parse_parameters(cell.workload.parameters).parts
-        assert {own.runtime for _, own in parts_of.values()} == {"2s"}
+        assert {part.parameters.runtime for part in parts_of.values()} == {"2s"}
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pydantic import ValidationError
-
 from fslab.analysis.campaign_comparison_model import ComparisonLine, LineOutcome, SampleSummary
 from fslab.analysis.comparison_model import COARSE, Span
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell, WorkloadSpec
-from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate, compare_ratio, holm
@@ -22,7 +19,7 @@ from fslab.stats.paired import compare_blocks
 from fslab.stats.power import detectable, excluded
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.units import Direction, Unit, shown_size
-from fslab.workloads import REGISTRY, traits_of
+from fslab.workloads import parsed_if_known, traits_of
 
 FACTOR = 2.0
 SPEEDS = frozenset(
@@ -35,11 +32,8 @@ SPEEDS = frozenset(
 
 def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
     """Every metric that this program knows of a workload; empty if it does not know the workload."""
-    try:
-        tool = REGISTRY.get(workload.tool)
-        return tool.metrics(tool.parse_parameters(workload.parameters))
-    except (FslabError, ValidationError):
-        return ()
+    known = parsed_if_known(workload)
+    return known.metrics() if known else ()
 
 
 def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from fslab.analysis import labels
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell, WorkloadSpec
-from fslab.errors import FslabError
 from fslab.record import Metric, TrialRecord
 from fslab.units import Direction
-from fslab.workloads import REGISTRY
+from fslab.workloads import parsed_if_known
 
 MetricsOf = Callable[[WorkloadSpec], tuple[Metric, ...]]
 
@@ -66,13 +63,11 @@ def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Gro
 
 def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
     """The metrics that a table shows of a workload; empty if this program does not know it any more."""
-    try:
-        tool = REGISTRY.get(workload.tool)
-        parameters = tool.parse_parameters(workload.parameters)
-    except (FslabError, ValidationError):
+    known = parsed_if_known(workload)
+    if known is None:
         return ()
-    declared = {metric.name: metric for metric in tool.metrics(parameters)}
-    return tuple(declared[name] for name in tool.headline(parameters))
+    declared = {metric.name: metric for metric in known.metrics()}
+    return tuple(declared[name] for name in known.headline())
 
 
 def metrics_of(group: Group, known: MetricsOf = headline_metrics) -> tuple[Metric, ...]:

@@ -23,7 +23,7 @@ def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
 def _stack_label(stack: StackSpec, stacks: Sequence[StackSpec]) -> tuple[str, ...]:
     alike = [other for other in stacks if other.filesystem == stack.filesystem]
     traits: list[tuple[Callable[[StackSpec], str], Sequence[StackSpec]]] = [
-        (lambda one: one.mount_options or "defaults", alike),
+        (lambda one: one.mounted_with, alike),
         (lambda one: f"mkfs {one.mkfs_options or 'defaults'}", alike),
         (lambda one: f"geometry {one.geometry}", alike),
         (_layout, stacks),

@@ -24,10 +24,9 @@ from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
-from fslab.plan.commands import disks_of, slot_of, slots_of
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
-from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import proc
 from fslab.system.signals import Teardown
 
@@ -69,9 +68,7 @@ class Guests:
             guest = self._running.get(cell.stack.machine)
             log = {"guest_kernel_log": guest.log_text()} if guest else {}
             self._drop_broken()
-            self.workspace.made.discard(
-                slot_of(cell)
-            )  # what a dead guest left of a file system is not trusted
+            self.workspace.made.discard(cell.slot)  # what a dead guest left of a file system is not trusted
             return TrialRecord(
                 key=key, cell=cell, status=_status(error), failure=error.failure.value, error=str(error),
                 started=started, duration_s=time.monotonic() - clock, raw=log,
@@ -84,7 +81,7 @@ class Guests:
         """What the guest of this stack replies to a request, with images of its medium plugged in."""
         guest = self._guest(spec.machine)
         with Teardown() as undo:
-            plugged = self._plug(guest, spec, slots_of(slot, disks), undo)
+            plugged = self._plug(guest, spec, disk_slots(slot, disks), undo)
             asked = {
                 **request,
                 "campaign": self.workspace.campaign,
@@ -111,7 +108,9 @@ class Guests:
         since = guest.console_end()
         request = {"do": "trial", "cell": cell.model_dump(mode="json"), "key": key.model_dump(mode="json")}
         limit_s = COMMANDS * cell.time_limit_s + SLACK_S
-        value = self.ask(cell.stack, slot_of(cell), request, timeout_s=limit_s, disks=disks_of(cell))
+        value = self.ask(
+            cell.stack, cell.slot, request, timeout_s=limit_s, disks=parsed_stack(cell.stack).disks
+        )
         self._drop_broken()
         reply = _believed(guest, value, cell, key)
         self.workspace.made |= reply.made
@@ -120,11 +119,10 @@ class Guests:
         return record.model_copy(update={"raw": raw})
 
     def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
-        medium = MEDIA.get(spec.medium.type)
-        options = medium.parse_options(spec.medium.options)
+        parsed = parsed_stack(spec)
         plugged = {}
         for name in slots:
-            image = medium.image_file(options, self.workspace, name)
+            image = parsed.medium.image_file(parsed.medium_options, self.workspace, name)
             disk = _plugged(guest, image)
             undo.callback(_unplug, guest, disk)
             plugged[name] = disk

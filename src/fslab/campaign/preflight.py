@@ -17,6 +17,7 @@ from fslab.machine import capabilities, tuning
 from fslab.machine.kinds import REGISTRY
 from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths
 
 
@@ -116,8 +117,7 @@ def _devices(cells: Sequence[Cell]) -> set[str]:
     """The devices whose content is lost, by the names that the study has for them."""
     found: set[str] = set()
     for cell in cells:
-        medium = MEDIA.get(cell.stack.medium.type)
-        found.update(medium.plan(medium.parse_options(cell.stack.medium.options), paths.images()).wipes)
+        found.update(parsed_stack(cell.stack).medium_plan(paths.images()).wipes)
     return found
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from fslab import workloads
 from fslab.cell import Cell
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system.tools import Tool
-from fslab.workloads import REGISTRY as WORKLOADS
 
 
 def programs_of(cell: Cell) -> tuple[Tool, ...]:
     """What its trials run: the workload's tools, the layout's, the file system's."""
-    workload = WORKLOADS.get(cell.workload.tool)
-    parameters = workload.parse_parameters(cell.workload.parameters)
-    found = [*workload.tools_of(parameters), *LAYOUTS.get(cell.stack.layout).tools]
+    found = [*workloads.parsed(cell.workload).tools(), *LAYOUTS.get(cell.stack.layout).tools]
     if cell.stack.filesystem:
         found += FILESYSTEMS.get(cell.stack.filesystem).tools
     return tuple(dict.fromkeys(found))

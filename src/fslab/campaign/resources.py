@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fslab import workloads
 from fslab.cell import Cell
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.plan.commands import Paths
@@ -18,7 +19,6 @@ from fslab.storage import Workspace, images
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import memory
 from fslab.units import parse_size
-from fslab.workloads import REGISTRY as WORKLOADS
 
 
 @dataclass(kw_only=True, slots=True)
@@ -65,8 +65,7 @@ def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
             of(place).images_bytes += size_bytes
     for cell in cells:
         if not MEDIA.get(cell.stack.medium.type).formatted:
-            workload = WORKLOADS.get(cell.workload.tool)
-            size_bytes = workload.space_bytes(workload.parse_parameters(cell.workload.parameters))
+            size_bytes = workloads.parsed(cell.workload).space_bytes()
             need = of(str(cell.stack.medium.options["path"]))
             need.trial_bytes = max(need.trial_bytes, size_bytes)
     return found

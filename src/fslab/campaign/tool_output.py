@@ -12,7 +12,7 @@ from typing import Any
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError
 from fslab.system import proc, untrusted_files
 from fslab.units import format_size
-from fslab.workloads import Commands, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, ParsedWorkload, Reading, ToolOutput
 
 log = logging.getLogger("fslab.outcome")
 LIMIT_BYTES = 64 << 20  # of one report file; the longest that we know has 3 MiB
@@ -45,12 +45,12 @@ def report(name: str, scratch: int, *, limit_bytes: int | None = None) -> str | 
         raise ToolOutputError(what, where=name) from error
 
 
-def reading(workload: Workload[Any], parameters: Any, done: proc.Completed, output: ToolOutput) -> Reading:
+def reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOutput) -> Reading:
     """The tool's figures. Of a tool that failed, the workload may know better than its exit code why."""
     if done.returncode == 0:
-        return _read(workload, parameters, output)
+        return _read(workload, output)
     try:
-        _read(workload, parameters, output)
+        _read(workload, output)
     except NoSpaceError:
         raise
     except FslabError as error:
@@ -58,12 +58,10 @@ def reading(workload: Workload[Any], parameters: Any, done: proc.Completed, outp
     raise proc.failed(done)
 
 
-def _read(workload: Workload[Any], parameters: Any, output: ToolOutput) -> Reading:
+def _read(workload: ParsedWorkload[Any], output: ToolOutput) -> Reading:
     try:
-        return workload.read(parameters, output)
+        return workload.read(output)
     except NONSENSE as error:
-        log.debug("%s", workload.name, exc_info=True)
-        what = (
-            f"{workload.name}'s output is not what it promises ({type(error).__name__}: {str(error)[:200]})"
-        )
+        log.debug("%s", workload.tool.name, exc_info=True)
+        what = f"{workload.tool.name}'s output is not what it promises ({type(error).__name__}: {str(error)[:200]})"
         raise ToolOutputError(what) from error

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fslab import workloads
 from fslab.campaign import tool_output
 from fslab.campaign.programs import programs_of
 from fslab.campaign.watch import Findings, Watch
@@ -31,20 +32,17 @@ from fslab.errors import (
 )
 from fslab.machine import tuning
 from fslab.plan import possible
-from fslab.plan.commands import slot_of
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
-from fslab.storage import Workspace, capability_checks, stack
-from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage import Workspace, capability_checks, stack, tool_scratch
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, proc, throttle, tools, untrusted_files
 from fslab.system.signals import Teardown
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
-from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Job, Reading
 
 ABORT = (InterruptedBySignal, UnsafeError, BusyError, NeedsRootError)
-SCRATCH = "scratch"
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
 
@@ -114,25 +112,24 @@ def _measure(
     state: TrialState,
     machine: Mapping[str, Any],
 ) -> None:
-    workload = WORKLOADS.get(cell.workload.tool)
-    parameters = workload.parse_parameters(cell.workload.parameters)
+    workload = workloads.parsed(cell.workload)
     possible.check(cell)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
     up = _build(cell, key, workspace, undo, state)
-    capability_checks.check(up.target or up.work, workload.needs(parameters), up.filesystem)
+    capability_checks.check(up.target or up.work, workload.needs(), up.filesystem)
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, workspace.journal))
     state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
-    scratch = _emptied(workspace.runtime / SCRATCH / "tool")
+    scratch = _emptied(tool_scratch(workspace.runtime))
     left = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     undo.callback(os.close, left)
     cold = cell.cache is Cache.COLD
     job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=state.traced)
-    commands = workload.commands(parameters, job)
+    commands = workload.commands(job)
     _write_inputs(commands.inputs, scratch)
     for argv in commands.prepare:
         workspace.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
     state.caches_dropped = _prepare_cache(cell.cache, up)
-    for tool in workload.tools_of(parameters):
+    for tool in workload.tools():
         tools.page_in(tool)  # dropping the caches dropped the tool as well
     undo.enter_context(_emulated(cell, workspace, state))
     watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
@@ -143,7 +140,7 @@ def _measure(
     watch.snapshot(SnapshotMoment.END)
     output = tool_output.output(done, commands, left)
     state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
-    reading = tool_output.reading(workload, parameters, done, output)
+    reading = tool_output.reading(workload, done, output)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # what the last snapshot sees is all that the run caused
@@ -151,7 +148,7 @@ def _measure(
     findings = watch.derive(_work(cell.cache, done, reading))
     state.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
-        for metric in workload.metrics(parameters)
+        for metric in workload.metrics()
     }
     state.probes = findings.values
     state.observed = findings.texts
@@ -175,7 +172,7 @@ def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
 def _build(
     cell: Cell, key: TrialKey, workspace: Workspace, undo: ExitStack, state: TrialState
 ) -> stack.Stack:
-    slot = slot_of(cell)
+    slot = cell.slot
     make = cell.fresh is Fresh.TRIAL or slot not in workspace.made
     keep = cell.fresh is not Fresh.TRIAL
     up = stack.build(cell.stack, workspace, undo, slot=slot, make=make, keep=keep)
@@ -189,13 +186,12 @@ def _build(
 @contextmanager
 def _emulated(cell: Cell, workspace: Workspace, state: TrialState) -> Iterator[None]:
     """The limits of the disk that the medium stands for, from here on: making a file system would take minutes."""
-    medium = MEDIA.get(cell.stack.medium.type)
-    options = medium.parse_options(cell.stack.medium.options)
-    limit = medium.limit(options)
+    stack_of = parsed_stack(cell.stack)
+    limit = stack_of.medium.limit(stack_of.medium_options)
     if limit is None or workspace.attached is None:
         yield
         return
-    state.device.update(medium.emulation(options))
+    state.device.update(stack_of.medium.emulation(stack_of.medium_options))
     with throttle.limited(
         [disk.path for disk in workspace.attached.values()], limit, workspace.runtime / "blkio"
     ):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-from pydantic import ValidationError
-
 from fslab.cell import WorkloadSpec
-from fslab.errors import FslabError
 from fslab.record import Metric
 from fslab.units import Direction, Unit
-from fslab.workloads import REGISTRY
+from fslab.workloads import parsed_if_known
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(.*)")
 _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -52,12 +49,8 @@ def printed(value: float, unit: str) -> float:
 
 def metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
     """What a workload yields, the headline first; empty if this program does not know it any more."""
-    try:
-        tool = REGISTRY.get(workload.tool)
-        parameters = tool.parse_parameters(workload.parameters)
-    except (FslabError, ValidationError):
-        return ()
-    return tuple(tool.metrics(parameters))
+    known = parsed_if_known(workload)
+    return known.metrics() if known else ()
 
 
 def metric(workload: WorkloadSpec, name: str | None) -> Metric | None:

@@ -154,7 +154,7 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Publish
 
 def is_variant(cell: Cell, variant: str) -> bool:
     """Whether a cell has the mount options, or is the stack, that a publication calls so."""
-    mount = cell.stack.mount_options or PLAIN
+    mount = cell.stack.mounted_with
     return sorted(mount.split(",")) == sorted(variant.split(",")) or cell.stack.name == variant
 
 

@@ -39,7 +39,7 @@ def attributes(cell: Cell) -> dict[str, Scalar | None]:
         "layout": stack.layout,
         "filesystem": stack.filesystem,
         "mkfs_options": stack.mkfs_options,
-        "mount_options": stack.mount_options or "defaults",
+        "mount_options": stack.mounted_with,
         "geometry": stack.geometry.value,
         "machine": stack.machine.type,
         "kernel": stack.machine.kernel,
@@ -54,7 +54,7 @@ def kind(cell: Cell) -> str:
 def flags(cell: Cell) -> set[str]:
     """The bare words that are true of a cell: single options, layout and medium."""
     stack = cell.stack
-    mount = stack.mount_options or "defaults"
+    mount = stack.mounted_with
     mkfs = stack.mkfs_options
     return {mount, *mount.split(","), *mkfs.split(), mkfs or "mkfs-defaults", stack.layout, stack.medium.name}
 

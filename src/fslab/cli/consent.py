@@ -47,13 +47,12 @@ def typed(kernel: str | None) -> frozenset[str]:
 def own_commands(cells: Iterable[Cell]) -> list[str]:
     """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
     from fslab.machine.kinds import REGISTRY as MACHINES
-    from fslab.workloads import REGISTRY, Job
+    from fslab.workloads import Job, parsed
 
     job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
     found: dict[str, None] = {}
     for cell in cells:  # of a store by hand, two workloads may have one name
-        tool = REGISTRY.get(cell.workload.tool)
-        own = tool.own_commands(tool.parse_parameters(cell.workload.parameters), job)
+        own = parsed(cell.workload).own_commands(job)
         for argv in (*own, *MACHINES.get(cell.stack.machine.type).own_commands(cell.stack.machine)):
             found[shlex.join(argv)] = None
     return list(found)
@@ -82,16 +81,16 @@ def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) 
 
 def places(cells: Iterable[Cell]) -> list[str]:
     """What a stored campaign overwrites and where it makes files, as notes; its own images are left out."""
-    from fslab.storage.media import REGISTRY
+    from fslab.storage.parsed_stack import parsed_stack
     from fslab.system import paths
 
     found: dict[str, None] = {}
     for cell in cells:
-        medium = REGISTRY.get(cell.stack.medium.type)
-        planned = medium.plan(medium.parse_options(cell.stack.medium.options), paths.images())
+        stack = parsed_stack(cell.stack)
+        planned = stack.medium_plan(paths.images())
         for device in planned.wipes:
             found[f"overwrites {names.shown(device)}"] = None
-        if not medium.formatted:
+        if not stack.medium.formatted:
             found[f"makes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
     return list(found)
 

@@ -15,7 +15,7 @@ from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
 from fslab.store.campaign import Campaign
 from fslab.units import Unit, format_duration, format_value
-from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import parsed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,8 +28,7 @@ def result_of(record: TrialRecord) -> str:
     """The headline of a trial in a few words: ``61.7k IOPS``, or why there is none."""
     if record.status in {Status.FAILED, Status.UNSUPPORTED}:
         return record.status_text
-    workload = WORKLOADS.get(record.cell.workload.tool)
-    headline = workload.headline(workload.parse_parameters(record.cell.workload.parameters))
+    headline = parsed(record.cell.workload).headline()
     values = [record.metrics[name] for name in headline if name in record.metrics]
     shown = ", ".join(format_value(value.value, value.unit) for value in values)
     return shown if record.status is Status.OK else f"{shown} (invalid)"

@@ -47,9 +47,7 @@ class Switch:
         medium = stack.medium.model_copy(update={"options": {**stack.medium.options, **self.medium}})
         changed = stack.model_copy(
             update={
-                "mount_options": stack.mount_options
-                if mount == (stack.mount_options or "defaults")
-                else mount,
+                "mount_options": stack.mount_options if mount == stack.mounted_with else mount,
                 "mkfs_options": mkfs,
                 "medium": medium,
                 "geometry": self.geometry or stack.geometry,

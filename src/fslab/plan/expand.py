@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.study import matrix
 from fslab.study.model import Study, StudyStack
-from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import parsed
 
 # A guess at a duration is easily wrong by this factor.
 _PATIENCE = 4
@@ -41,9 +41,7 @@ def _time_limit_s(study: Study, spec: WorkloadSpec) -> float:
     """Where the study sets none, what is known to take long gets more than the usual."""
     if "time_limit_s" in study.model_fields_set:
         return study.time_limit_s
-    entry = WORKLOADS.get(spec.tool)
-    expected_s = entry.expected_s(entry.parse_parameters(spec.parameters))
-    return max(study.time_limit_s, round(_PATIENCE * expected_s))
+    return max(study.time_limit_s, round(_PATIENCE * parsed(spec).expected_s()))
 
 
 def _runs_on(stack: StudyStack, workload: str) -> bool:

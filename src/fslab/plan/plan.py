@@ -15,7 +15,7 @@ from fslab.plan.possible import why_not
 from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.space import media_of, space_of
 from fslab.study.model import Study
-from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import parsed
 
 # Attach, mkfs, two mounts, cache drop, flush and detach, as measured on ext4, xfs and btrfs in memory (0.3 s),
 # and somewhat more for slower media.
@@ -78,11 +78,7 @@ def make_plan(
 
 
 def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:
-    measured_s = sum(
-        workload.expected_s(workload.parse_parameters(cell.workload.parameters)) + OVERHEAD_S
-        for cell in cells
-        for workload in [WORKLOADS.get(cell.workload.tool)]
-    )
+    measured_s = sum(parsed(cell.workload).expected_s() + OVERHEAD_S for cell in cells)
     guests = [cell.stack.machine for cell in cells if MACHINES.get(cell.stack.machine.type).guest]
     measured_s += GUEST_OVERHEAD_S * len(guests)
     return trials * measured_s + GUEST_BOOT_S * len(set(guests)) + image_bytes / IMAGE_BYTES_PER_S

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fslab.cell import Cell
 from fslab.errors import UnsupportedError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import parsed
 
 
 def why_not(cell: Cell) -> str | None:
@@ -18,8 +18,7 @@ def why_not(cell: Cell) -> str | None:
     filesystem = FILESYSTEMS.get(cell.stack.filesystem)
     if filesystem.refusal:
         return filesystem.refusal
-    workload = WORKLOADS.get(cell.workload.tool)
-    return filesystem.limits.why_not(workload.needs(workload.parse_parameters(cell.workload.parameters)))
+    return filesystem.limits.why_not(parsed(cell.workload).needs())
 
 
 def check(cell: Cell) -> None:

@@ -12,8 +12,7 @@ from fslab.scaling import Scaled
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.units import format_size, parse_size
-from fslab.workloads import REGISTRY as WORKLOADS
-from fslab.workloads import traits_of
+from fslab.workloads import parsed, traits_of
 
 SHORT_S = 1.0
 BRIEF_S = 30.0
@@ -86,13 +85,11 @@ def _memory(cell: Cell, memory_bytes: int | None) -> int | None:
 
 
 def _files_bytes(cell: Cell) -> int:
-    entry = WORKLOADS.get(cell.workload.tool)
-    return entry.space_bytes(entry.parse_parameters(cell.workload.parameters))
+    return parsed(cell.workload).space_bytes()
 
 
 def _expected_s(spec: WorkloadSpec) -> float:
-    entry = WORKLOADS.get(spec.tool)
-    return entry.expected_s(entry.parse_parameters(spec.parameters))
+    return parsed(spec).expected_s()
 
 
 def _named(names: Sequence[str]) -> str:

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fslab.cell import Cell
-from fslab.plan.commands import Paths, disks_of, medium_plan, slot_of
+from fslab.plan.commands import Paths, medium_plan
 from fslab.storage.media import MediumPlan
+from fslab.storage.parsed_stack import parsed_stack
 
 
 def media_of(cells: Sequence[Cell], paths: Paths) -> list[tuple[MediumPlan, int]]:
     """What each medium's slot needs, once however many cells use it, with its number of devices."""
     found: dict[str, tuple[MediumPlan, int]] = {}
     for cell in cells:
-        slot, disks = slot_of(cell), disks_of(cell)
+        slot, disks = cell.slot, parsed_stack(cell.stack).disks
         known = found.get(slot)
         if known is None or known[1] < disks:
             found[slot] = (medium_plan(cell, paths), disks)

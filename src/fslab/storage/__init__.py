@@ -59,6 +59,20 @@ class StackDevice:
         return self.path.resolve().name
 
 
+WORK = "work"
+SCRATCH = "scratch"
+
+
+def mount_point(runtime: Path) -> Path:
+    """Where the file system under test is mounted; the workload's own directory on it is ``WORK``."""
+    return runtime / "mnt"
+
+
+def tool_scratch(runtime: Path) -> Path:
+    """Where tools write their report files."""
+    return runtime / SCRATCH / "tool"
+
+
 @dataclass(kw_only=True, slots=True)
 class Workspace:
     """Where a campaign builds: its own directories, its journal, and the commands it ran so far.

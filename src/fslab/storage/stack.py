@@ -14,15 +14,13 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
-from fslab.storage import StackDevice, Workspace, commands, images
+from fslab.storage import WORK, StackDevice, Workspace, images, mount_point
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
-from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import LayoutPlan
-from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import kernel, memory, mounts, sysfs
 
-WORK = "work"
 LEFT_OVER = 8  # the share of memory that a workload leaves to others; written at 2 GB/s until the next look
 STRIPES = ("stripe", "sunit", "swidth")
 
@@ -82,7 +80,7 @@ class Stack:
 
     def mount(self) -> None:
         if self.plan and self.device and self.target:
-            argv = commands.mount_argv(self.spec, self.plan, str(self.device.path), str(self.target))
+            argv = parsed_stack(self.spec).mount_argv(self.plan, str(self.device.path), str(self.target))
             self.workspace.run("mount", argv, failure=MountError)
 
     def unmount(self) -> bool:
@@ -99,14 +97,12 @@ def check(spec: StackSpec, workspace: Workspace) -> None:
     It need not come from a study that was just checked: a campaign's store can be anybody's.
     """
     _check_spec(spec)
-    layout = LAYOUTS.get(spec.layout)
-    disks = layout.disks(layout.parse_options(spec.layout_options))
-    medium = MEDIA.get(spec.medium.type)
+    parsed = parsed_stack(spec)
     if spec.machine.type != "host":
-        medium.check_image(medium.parse_options(spec.medium.options), workspace, disks=disks)
+        parsed.medium.check_image(parsed.medium_options, workspace, disks=parsed.disks)
         return
-    layout.check()
-    medium.check(medium.parse_options(spec.medium.options), workspace, disks=disks)
+    parsed.layout.check()
+    parsed.medium.check(parsed.medium_options, workspace, disks=parsed.disks)
 
 
 def _check_spec(spec: StackSpec) -> None:
@@ -118,7 +114,7 @@ def _check_spec(spec: StackSpec) -> None:
     try:
         driver.check_mkfs_options(spec.mkfs_options)
         driver.check_mount_options(spec.mount_options)
-        commands.check(spec)
+        parsed_stack(spec).check_together()
     except ValueError as error:
         raise UsageError(str(error), where=spec.name) from error
 
@@ -131,31 +127,27 @@ def build(
     ``slot`` names the images to use; ``make`` False: they carry the file system already; ``keep``: a later
     trial wants it again.
     """
-    medium = MEDIA.get(spec.medium.type)
-    options = medium.parse_options(spec.medium.options)
+    parsed = parsed_stack(spec)
+    medium, layout = parsed.medium, parsed.layout
     if not medium.formatted:
-        return _on_directory(spec, workspace, medium.provide(options, workspace, slot, undo))
-    layout = LAYOUTS.get(spec.layout)
-    layout_options = layout.parse_options(spec.layout_options)
+        return _on_directory(spec, workspace, medium.provide(parsed.medium_options, workspace, slot, undo))
     driver = FILESYSTEMS.get(spec.filesystem or "")
     check_supported(driver, where=spec.name)
-    disks = layout.disks(layout_options)
-    slots = [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
     provided = [
         medium.provide(each, workspace, name, undo)
         if workspace.attached is None
         else workspace.attached[name]
-        for each, name in zip(medium.each(options, disks), slots, strict=True)
+        for each, name in zip(parsed.each_medium_options(), parsed.slots(slot), strict=True)
     ]
     parts = [device for device in provided if isinstance(device, StackDevice)]
-    device = layout.assemble(layout_options, parts, workspace, undo, make=make, keep=keep)
-    plan = commands.layout_plan(spec, [str(part.path) for part in parts], workspace.campaign)
+    device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
+    plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     if make:
-        argv = commands.mkfs_argv(spec, plan, str(device.path), discard=device.discard)
+        argv = parsed.mkfs_argv(plan, str(device.path), discard=device.discard)
         workspace.run("mkfs", argv, failure=MkfsError)
     told = {
         "geometry": spec.geometry.value,
-        "mkfs_told_of_stripes": commands.geometry_options(spec, plan) or None,
+        "mkfs_told_of_stripes": parsed.geometry_options(plan) or None,
     }
     device = replace(device, facts={**device.facts, **told})
     return _mounted(spec, workspace, device, parts, driver, plan, undo)
@@ -184,7 +176,7 @@ def _mounted(
     plan: LayoutPlan,
     undo: ExitStack,
 ) -> Stack:
-    target = workspace.runtime / "mnt"
+    target = mount_point(workspace.runtime)
     entry = workspace.journal.will_create("mount", str(target))
     undo.callback(_leave, target, workspace, entry)
     target.mkdir(mode=0o700, exist_ok=True)

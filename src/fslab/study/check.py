@@ -12,12 +12,12 @@ from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
 from fslab.stopping import Until
-from fslab.storage import commands
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.study import claims, machines, matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
@@ -25,7 +25,7 @@ from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import format_duration, format_size
-from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import parsed
 
 Parts = tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, StudyWorkload]]
 
@@ -169,8 +169,7 @@ def _check_time(draft: Draft, workloads: dict[str, StudyWorkload], root: Node, m
         if limit_s is None:  # then the limit follows what is expected
             continue
         for spec in matrix.workload_specs(name, workload):
-            entry = WORKLOADS.get(spec.tool)
-            expected_s = entry.expected_s(entry.parse_parameters(spec.parameters))
+            expected_s = parsed(spec).expected_s()
             if expected_s > limit_s:
                 node = root.at(("workloads", name))
                 what = f"'{spec.name}' takes about {format_duration(expected_s)} and would be ended after "
@@ -196,14 +195,12 @@ class _Use:
 
     @property
     def planned(self) -> MediumPlan:
-        medium = MEDIA.get(self.stack.medium.type)
-        return medium.plan(medium.parse_options(self.stack.medium.options), Path())
+        return parsed_stack(self.stack).medium_plan(Path())
 
     @property
     def disks(self) -> int:
         """How many devices its layout takes."""
-        layout = LAYOUTS.get(self.stack.layout)
-        return layout.disks(layout.parse_options(self.stack.layout_options))
+        return parsed_stack(self.stack).disks
 
     def check(self, workloads: dict[str, StudyWorkload]) -> None:
         """Layout, file system and geometry go together; all of it fits on the medium."""
@@ -223,7 +220,7 @@ class _Use:
                 "layout", f"needs disks of at least {least}, and those of medium '{medium}' have {room}"
             )
             return
-        size_bytes = layout.usable_bytes(layout.parse_options(self.stack.layout_options), planned.size_bytes)
+        size_bytes = parsed_stack(self.stack).usable_bytes(planned.size_bytes)
         if self.stack.filesystem is not None:
             self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
         for name, workload in workloads.items():
@@ -232,7 +229,7 @@ class _Use:
 
     def _check_together(self) -> None:
         try:
-            commands.check(self.stack)
+            parsed_stack(self.stack).check_together()
         except ValueError as error:
             geometry = str(error).startswith("geometry")
             self._add("geometry" if geometry else "layout", brief(str(error)))
@@ -250,8 +247,7 @@ class _Use:
             self._add("filesystem", f"{needed}, {self._room(size_bytes)}")
 
     def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int) -> None:
-        entry = WORKLOADS.get(spec.tool)
-        needed_bytes = entry.space_bytes(entry.parse_parameters(spec.parameters))
+        needed_bytes = parsed(spec).space_bytes()
         if needed_bytes > size_bytes:
             node = self.root.at(("workloads", name))
             what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"

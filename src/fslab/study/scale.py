@@ -29,7 +29,7 @@ from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY as WORKLOADS
-from fslab.workloads import Workload
+from fslab.workloads import Workload, parsed
 
 # A volume below it is another question: logs, allocation groups and reservations are then the smallest there are.
 LEAST_VOLUME_BYTES = 1 << 30
@@ -182,9 +182,8 @@ class _Scaler:
         needed = 0
         for name in names:
             if (workload := self.draft.workloads.get(name)) is not None:
-                entry = WORKLOADS.get(workload.tool)
                 for spec in matrix.workload_specs(name, workload):
-                    needed = max(needed, entry.space_bytes(entry.parse_parameters(spec.parameters)))
+                    needed = max(needed, parsed(spec).space_bytes())
         return int(_OWN_SHARE * needed) + _OWN_BYTES
 
 

@@ -6,9 +6,11 @@ A workload never starts a process and never touches a disk: it says which comman
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -182,13 +184,66 @@ class Workload(ABC, Generic[P]):
         return self.Parameters.model_validate(dict(raw))
 
 
-def traits_of(spec: WorkloadSpec) -> Traits:
-    """What a cell's workload does; nothing is known of one that this program does not know, or no longer takes."""
-    try:
-        tool = REGISTRY.get(spec.tool)
-        return tool.traits(tool.parse_parameters(spec.parameters))
-    except (FslabError, ValidationError):
-        return Traits()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParsedWorkload(Generic[P]):
+    """The workload of a cell with its parameters parsed: whoever asks what it does asks this."""
+
+    tool: Workload[P]
+    parameters: P
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return self.tool.metrics(self.parameters)
+
+    def headline(self) -> tuple[str, ...]:
+        return self.tool.headline(self.parameters)
+
+    def commands(self, job: Job) -> Commands:
+        return self.tool.commands(self.parameters, job)
+
+    def own_commands(self, job: Job) -> tuple[tuple[str, ...], ...]:
+        return self.tool.own_commands(self.parameters, job)
+
+    def read(self, output: ToolOutput) -> Reading:
+        return self.tool.read(self.parameters, output)
+
+    def tools(self) -> tuple[Tool, ...]:
+        return self.tool.tools_of(self.parameters)
+
+    def traits(self) -> Traits:
+        return self.tool.traits(self.parameters)
+
+    def needs(self) -> Needs:
+        return self.tool.needs(self.parameters)
+
+    def space_bytes(self) -> int:
+        return self.tool.space_bytes(self.parameters)
+
+    def expected_s(self) -> float:
+        return self.tool.expected_s(self.parameters)
 
 
 REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload)
+
+
+def parsed(spec: WorkloadSpec) -> ParsedWorkload[Any]:
+    """The workload of a cell. The one place where parameters of a cell are parsed, each once."""
+    return _parsed(REGISTRY.get(spec.tool), json.dumps(spec.parameters))
+
+
+def parsed_if_known(spec: WorkloadSpec) -> ParsedWorkload[Any] | None:
+    """None for a workload that this program does not know, or whose parameters it no longer takes."""
+    try:
+        return parsed(spec)
+    except (FslabError, ValidationError):
+        return None
+
+
+def traits_of(spec: WorkloadSpec) -> Traits:
+    """What a cell's workload does; nothing is known of one that this program does not know, or no longer takes."""
+    known = parsed_if_known(spec)
+    return known.traits() if known else Traits()
+
+
+@lru_cache(maxsize=4096)
+def _parsed(tool: Workload[Any], parameters: str) -> ParsedWorkload[Any]:
+    return ParsedWorkload(tool=tool, parameters=tool.parse_parameters(json.loads(parameters)))

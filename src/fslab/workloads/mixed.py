@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
@@ -18,18 +19,27 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fslab import scaling
 from fslab.abilities import Needs
-from fslab.cell import Scalar
+from fslab.cell import Scalar, WorkloadSpec
 from fslab.errors import nearest
 from fslab.record import Metric
 from fslab.system.parallel import RESULT
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
-from fslab.workloads import REGISTRY, Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads import (
+    REGISTRY,
+    Commands,
+    Job,
+    Parameters,
+    ParsedWorkload,
+    Reading,
+    ToolOutput,
+    Workload,
+    parsed,
+)
 from fslab.workloads._mixed_reading import STREAMS, combined, output_of
 from fslab.workloads._traits import Traits
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
-Part = tuple[Workload[Any], Any]
 
 
 class MixedParameters(Parameters):
@@ -50,13 +60,13 @@ class MixedParameters(Parameters):
         None, description="run time of each part that has one and does not say its own"
     )
 
-    @property
-    def parts(self) -> dict[str, Part]:
+    @cached_property
+    def parts(self) -> dict[str, ParsedWorkload[Any]]:
         """The workload of each part with its parameters."""
         found = {}
         for name, raw in _parts(self.model_extra or {}, self.runtime).items():
-            tool = REGISTRY.get(str(raw.pop("tool")))
-            found[name] = (tool, tool.parse_parameters(raw))
+            tool = str(raw.pop("tool"))
+            found[name] = parsed(WorkloadSpec(name=name, tool=tool, parameters=raw))
         return found
 
     @model_validator(mode="wrap")
@@ -81,19 +91,19 @@ class Mixed(Workload[MixedParameters]):
         """Those of the parts, with the part's name before, and how long they ran together."""
         found = [
             metric.model_copy(update={"name": f"{name}_{metric.name}"})
-            for name, (tool, own) in parameters.parts.items()
-            for metric in tool.metrics(own)
+            for name, part in parameters.parts.items()
+            for metric in part.metrics()
         ]
         first = self.headline(parameters)
         found.append(Metric(name="overlap", unit=Unit.PERCENT, better=Direction.NEITHER))
         return tuple(sorted(found, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: MixedParameters) -> tuple[str, ...]:
-        return tuple(f"{name}_{tool.headline(own)[0]}" for name, (tool, own) in parameters.parts.items())
+        return tuple(f"{name}_{part.headline()[0]}" for name, part in parameters.parts.items())
 
     def commands(self, parameters: MixedParameters, job: Job) -> Commands:
         """Each part's commands in its directory; the runs together."""
-        made = {name: tool.commands(own, _job(job, name)) for name, (tool, own) in parameters.parts.items()}
+        made = {name: part.commands(_job(job, name)) for name, part in parameters.parts.items()}
         directories = [str(place / name) for name in made for place in (job.directory, job.scratch)]
         lines = [
             word
@@ -113,26 +123,21 @@ class Mixed(Workload[MixedParameters]):
 
     def own_commands(self, parameters: MixedParameters, job: Job) -> tuple[tuple[str, ...], ...]:
         return tuple(
-            argv
-            for name, (tool, own) in parameters.parts.items()
-            for argv in tool.own_commands(own, _job(job, name))
+            argv for name, part in parameters.parts.items() for argv in part.own_commands(_job(job, name))
         )
 
     def read(self, parameters: MixedParameters, output: ToolOutput) -> Reading:
         """The parts' figures, and together what they moved."""
         seconds: Mapping[str, float] = json.loads(output.files.get(RESULT, "{}"))
-        read = {
-            name: tool.read(own, output_of(name, output, seconds))
-            for name, (tool, own) in parameters.parts.items()
-        }
+        read = {name: part.read(output_of(name, output, seconds)) for name, part in parameters.parts.items()}
         return combined(read, seconds)
 
     def tools_of(self, parameters: MixedParameters) -> tuple[Tool, ...]:
-        return tuple(dict.fromkeys(t for tool, own in parameters.parts.values() for t in tool.tools_of(own)))
+        return tuple(dict.fromkeys(t for part in parameters.parts.values() for t in part.tools()))
 
     def needs(self, parameters: MixedParameters) -> Needs:
         """What any part needs."""
-        needs = [tool.needs(own) for tool, own in parameters.parts.values()]
+        needs = [part.needs() for part in parameters.parts.values()]
         return Needs(
             abilities=frozenset().union(*(each.abilities for each in needs)),
             largest_file_bytes=max(each.largest_file_bytes for each in needs),
@@ -142,14 +147,14 @@ class Mixed(Workload[MixedParameters]):
         """What each part scales of what the study writes."""
         return {
             f"parts.{name}.{key}": change
-            for name, (tool, own) in parameters.parts.items()
-            for key, change in tool.scaled(own, factor).items()
+            for name, part in parameters.parts.items()
+            for key, change in part.tool.scaled(part.parameters, factor).items()
             if f"parts.{name}.{key}" in (parameters.model_extra or {})
         }
 
     def traits(self, parameters: MixedParameters) -> Traits:
         """Of all parts together, where each of them tells; they work at once."""
-        every = [tool.traits(own) for tool, own in parameters.parts.values()]
+        every = [part.traits() for part in parameters.parts.values()]
         return Traits(
             reads=_any(each.reads for each in every),
             writes=_any(each.writes for each in every),
@@ -159,11 +164,11 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def space_bytes(self, parameters: MixedParameters) -> int:
-        return sum(tool.space_bytes(own) for tool, own in parameters.parts.values())
+        return sum(part.space_bytes() for part in parameters.parts.values())
 
     def expected_s(self, parameters: MixedParameters) -> float:
         """One part is prepared after the other; as a bound, so do they run."""
-        return sum(tool.expected_s(own) for tool, own in parameters.parts.values())
+        return sum(part.expected_s() for part in parameters.parts.values())
 
 
 def _any(values: Iterable[bool | None]) -> bool | None:
@@ -205,7 +210,7 @@ def _mistakes(keys: Mapping[str, Scalar], runtime: str | None) -> Iterator[InitE
             yield _mistake((f"parts.{name}.tool",), f"no workload '{tool}': {nearest(tool, known)}")
             continue
         try:
-            REGISTRY.get(tool).parse_parameters(raw)
+            parsed(WorkloadSpec(name="part", tool=tool, parameters=raw))
         except ValidationError as error:
             for found in error.errors():
                 key = ".".join(str(step) for step in found["loc"])

@@ -16,7 +16,7 @@ from fslab.errors import FslabError
 from fslab.record import TrialRecord
 from fslab.report.figures.rate import Course
 from fslab.report.figures.shares import KINDS
-from fslab.workloads import REGISTRY, Reading, ToolOutput
+from fslab.workloads import Reading, ToolOutput, parsed
 
 STREAMS = ("stdout", "stderr")
 
@@ -39,8 +39,7 @@ def read_again(trial: TrialRecord) -> Reading | None:
         duration_s=trial.duration_s,
     )  # fmt: skip
     try:
-        tool = REGISTRY.get(trial.cell.workload.tool)
-        return tool.read(tool.parse_parameters(trial.cell.workload.parameters), output)
+        return parsed(trial.cell.workload).read(output)
     except (FslabError, ValidationError, ValueError, LookupError, TypeError):
         return None
 

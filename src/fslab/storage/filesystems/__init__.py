@@ -117,7 +117,7 @@ class FileSystem(ABC):
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """The mount command line. Pure."""
-        return ["mount", "-t", self.mount_type, "-o", options or "defaults", device, target]
+        return ["mount", "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
         """Grow it, mounted at ``target``, to the size that its device has now; None: there is no such command."""

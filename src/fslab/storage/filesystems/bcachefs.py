@@ -45,4 +45,4 @@ class Bcachefs(FileSystem):
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """``mount -i``: mount.bcachefs(8) would search all disks and may ask for a passphrase."""
-        return ["mount", "-i", "-t", self.mount_type, "-o", options or "defaults", device, target]
+        return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]

@@ -33,4 +33,4 @@ class Exfat(FileSystem):
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """``mount -i``: a helper of that name would mount it by FUSE."""
-        return ["mount", "-i", "-t", self.mount_type, "-o", options or "defaults", device, target]
+        return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]

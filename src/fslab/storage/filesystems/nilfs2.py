@@ -43,7 +43,7 @@ class Nilfs2(FileSystem):
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """``mount -i``: without mount.nilfs2(8), which would start the cleaner."""
-        return ["mount", "-i", "-t", self.mount_type, "-o", options or "defaults", device, target]
+        return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """``nilfs-resize`` works on mounted file systems."""

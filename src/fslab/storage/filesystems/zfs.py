@@ -36,7 +36,7 @@ class Zfs(FileSystem):
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """``mount -t zfs`` takes the pool's name for the device."""
-        return ["mount", "-t", self.mount_type, "-o", options or "defaults", pool(device), target]
+        return ["mount", "-t", self.mount_type, "-o", options, pool(device), target]
 
 
 def pool(device: str) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fslab.cell import Geometry, MediumSpec, StackSpec
-from fslab.storage import commands
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.parsed_stack import parsed_stack
 
 
 def spec(filesystem: str, layout: str = "md-raid5", geometry: str = "default", **more: Any) -> StackSpec:
@@ -22,8 +22,8 @@ def told(filesystem: str, geometry: str, mkfs_options: str = "", **layout_option
     """What mkfs is told of the stripes of a RAID 5 over 4 disks with chunks of 64 KiB."""
     wanted = {"disks": 4, "chunk": "64k", **layout_options}
     made = spec(filesystem, geometry=geometry, mkfs_options=mkfs_options, layout_options=wanted)
-    commands.check(made)
-    return commands.geometry_options(made, commands.layout_plan(made, ["/a", "/b", "/c", "/d"], "c"))
+    parsed_stack(made).check_together()
+    return parsed_stack(made).geometry_options(parsed_stack(made).layout_plan(["/a", "/b", "/c", "/d"], "c"))
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS.names())
@@ -48,8 +48,8 @@ def test_none_keeps_mkfs_from_asking_the_device() -> None:
 
 def test_geometry_stands_before_the_study_s_own_options() -> None:
     made = spec("ext4", geometry="none", mkfs_options="-E packed_meta_blocks=1 -b 2048")
-    plan = commands.layout_plan(made, ["/a", "/b", "/c"], "c")
-    assert commands.mkfs_argv(made, plan, "/dev/md9", discard=False) == [
+    plan = parsed_stack(made).layout_plan(["/a", "/b", "/c"], "c")
+    assert parsed_stack(made).mkfs_argv(plan, "/dev/md9", discard=False) == [
         "mkfs.ext4", "-F", "-q", "-E",
         "lazy_itable_init=0,lazy_journal_init=0,nodiscard,stride=0,stripe_width=0,packed_meta_blocks=1",
         "-b", "2048", "/dev/md9",
@@ -58,11 +58,11 @@ def test_geometry_stands_before_the_study_s_own_options() -> None:
 
 def test_btrfs_over_its_own_devices() -> None:
     made = spec("btrfs", "btrfs-raid0", mkfs_options="-n 32k", mount_options="noatime,compress=zstd")
-    plan = commands.layout_plan(made, ["/dev/a", "/dev/b"], "c")
-    assert commands.mkfs_argv(made, plan, plan.device, discard=False) == [
+    plan = parsed_stack(made).layout_plan(["/dev/a", "/dev/b"], "c")
+    assert parsed_stack(made).mkfs_argv(plan, plan.device, discard=False) == [
         "mkfs.btrfs", "-f", "-q", "-K", "-d", "raid0", "-m", "raid1", "-n", "32k", "/dev/a", "/dev/b",
     ]  # fmt: skip
-    assert commands.mount_argv(made, plan, plan.device, "/m") == [
+    assert parsed_stack(made).mount_argv(plan, plan.device, "/m") == [
         "mount", "-t", "btrfs", "-o", "noatime,compress=zstd,device=/dev/b", "/dev/a", "/m",
     ]  # fmt: skip
 
@@ -86,9 +86,13 @@ def test_btrfs_over_its_own_devices() -> None:
 )
 def test_what_does_not_go_together_is_refused(wrong: StackSpec, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        commands.check(wrong)
+        parsed_stack(wrong).check_together()
 
 
 def test_other_words_are_not_taken_for_stripes() -> None:
-    commands.check(spec("xfs", geometry="none", mkfs_options="-d agcount=8 -i sparse=0 -L sunny"))
-    commands.check(spec("ext4", geometry="aligned", mkfs_options="-E resize=10g -O sparse_super2"))
+    parsed_stack(
+        spec("xfs", geometry="none", mkfs_options="-d agcount=8 -i sparse=0 -L sunny")
+    ).check_together()
+    parsed_stack(
+        spec("ext4", geometry="aligned", mkfs_options="-E resize=10g -O sparse_super2")
+    ).check_together()

@@ -1,0 +1,138 @@
+"""A stack with its options parsed: its disks, what is run to make and mount it, what its parts refuse of each other.
+
+Pure. The plan prints these command lines, ``stack.py`` runs them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fslab.cell import Geometry, StackSpec
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.filesystems import FileSystem
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.layouts import Layout, LayoutOptions, LayoutPlan
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import Medium, MediumOptions, MediumPlan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParsedStack:
+    """``filesystem`` is None on a medium with a file system of its own."""
+
+    spec: StackSpec
+    medium: Medium[Any]
+    medium_options: MediumOptions
+    layout: Layout[Any]
+    layout_options: LayoutOptions
+    filesystem: FileSystem | None
+
+    @property
+    def disks(self) -> int:
+        return self.layout.disks(self.layout_options)
+
+    def slots(self, slot: str) -> list[str]:
+        """The slots of its devices: one for each."""
+        return disk_slots(slot, self.disks)
+
+    def usable_bytes(self, disk_bytes: int) -> int:
+        return self.layout.usable_bytes(self.layout_options, disk_bytes)
+
+    def medium_plan(self, images: Path) -> MediumPlan:
+        """What one device of its medium would mean."""
+        return self.medium.plan(self.medium_options, images)
+
+    def each_medium_options(self) -> Sequence[MediumOptions]:
+        """The options of each of its disks."""
+        options: Sequence[MediumOptions] = self.medium.each(self.medium_options, self.disks)
+        return options
+
+    def layout_plan(self, devices: Sequence[str], campaign: str) -> LayoutPlan:
+        """What its layout does with ``devices``."""
+        return self.layout.plan(self.layout_options, devices, campaign)
+
+    def mkfs_argv(self, plan: LayoutPlan, device: str, *, discard: bool) -> list[str]:
+        """The mkfs command line: the layout's options, the geometry's, then the study's, and every device.
+
+        ``device`` is where the layout's device turned out to be.
+        """
+        words = (plan.mkfs_options, self.geometry_options(plan), self.spec.mkfs_options)
+        options = " ".join(word for word in words if word)
+        return [*self._driver.mkfs_argv(options, device, discard=discard), *plan.members]
+
+    def mount_argv(self, plan: LayoutPlan, device: str, target: str) -> list[str]:
+        options = ",".join(word for word in (self.spec.mount_options, plan.mount_options) if word)
+        return self._driver.mount_argv(options or "defaults", device, target)
+
+    def geometry_options(self, plan: LayoutPlan) -> str:
+        """What mkfs is told of stripes, as on its command line; empty: nothing."""
+        match self.spec.geometry:
+            case Geometry.DEFAULT:
+                return ""
+            case Geometry.NONE:
+                return self._driver.no_stripe_options
+            case Geometry.ALIGNED:
+                if plan.stripe is None or not self._driver.stripe_options:
+                    return ""
+                return self._driver.aligned_options(plan.stripe, self.spec.mkfs_options)
+
+    def check_together(self) -> None:
+        """ValueError where layout, file system, geometry and mkfs options do not go together."""
+        if self.filesystem is None:
+            return
+        if self.layout.filesystems is not None and self.filesystem.name not in self.layout.filesystems:
+            only = ", ".join(sorted(self.layout.filesystems))
+            what = f"layout '{self.layout.name}' is made by the file system itself"
+            raise ValueError(f"{what}: {only}, not {self.filesystem.name}")
+        self.layout.check_mkfs_options(self.spec.mkfs_options)
+        plan = self.layout_plan([f"disk{index}" for index in range(self.disks)], "CAMPAIGN")
+        if self.spec.geometry is Geometry.DEFAULT:
+            return
+        self._check_told_twice(self.filesystem)
+        if self.spec.geometry is Geometry.ALIGNED and plan.stripe is None:
+            raise ValueError(
+                f"geometry 'aligned': layout '{self.layout.name}' has no stripe that mkfs could be told of"
+            )
+        self.geometry_options(plan)
+
+    @property
+    def _driver(self) -> FileSystem:
+        return self.filesystem or FILESYSTEMS.get("")
+
+    def _check_told_twice(self, driver: FileSystem) -> None:
+        for name in driver.stripe_options:
+            # At the beginning of a word, of a list's item, or right after its flag: -Estride=16
+            if re.search(rf"(?:^|[\s,]|-\w){re.escape(name)}(?![\w-])", self.spec.mkfs_options):
+                raise ValueError(
+                    f"geometry '{self.spec.geometry}': the mkfs options '{self.spec.mkfs_options}' say '{name}' "
+                    "themselves; leave one of the two out"
+                )
+
+
+def disk_slots(slot: str, disks: int) -> list[str]:
+    """The slots of so many disks."""
+    return [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
+
+
+def parsed_stack(spec: StackSpec) -> ParsedStack:
+    """The one place where options of a stack's medium and layout are parsed, each once."""
+    medium, layout = MEDIA.get(spec.medium.type), LAYOUTS.get(spec.layout)
+    return ParsedStack(
+        spec=spec,
+        medium=medium,
+        medium_options=_options(medium, json.dumps(spec.medium.options)),
+        layout=layout,
+        layout_options=_options(layout, json.dumps(spec.layout_options)),
+        filesystem=FILESYSTEMS.get(spec.filesystem) if spec.filesystem is not None else None,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _options(entry: Medium[Any] | Layout[Any], options: str) -> Any:
+    return entry.parse_options(json.loads(options))
