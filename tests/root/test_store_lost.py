@@ -1,22 +1,17 @@
-"""A database that goes away under a campaign: waited for, and in the end an error that says how to go on.
-
-PostgreSQL is a cluster of the test's own in a temporary directory, run by an unprivileged user.
-"""
+"""A database that goes away under a campaign: waited for, and in the end an error that says how to go on."""
 
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import sqlite3
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import postgresql
+from tests.postgresql import Cluster
 
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import launch, unstored_trial
@@ -29,50 +24,14 @@ from fslab.store.store import Store
 from fslab.study import load
 from fslab.system import mounts, proc
 
-BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-
-
-class Cluster:
-    """One PostgreSQL server, started and stopped at will."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.user = pwd.getpwnam("postgres")
-        os.chown(directory, self.user.pw_uid, self.user.pw_gid)
-        self._run("initdb", "-D", str(directory / "data"), "-A", "trust", "-U", "fslab", "--no-sync")
-        self.url = f"postgresql+psycopg://fslab@/postgres?host={directory}"
-
-    def start(self) -> None:
-        """Listening on a socket of its own directory alone."""
-        options = f"-c listen_addresses= -c unix_socket_directories={self.directory} -c fsync=off"
-        self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-l", str(self.directory / "log"), "-o", options,
-                  "start")  # fmt: skip
-
-    def stop(self) -> None:
-        """At once, as a crash would."""
-        self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-m", "immediate", "stop", check=False)
-
-    def _run(self, program: str, *words: str, check: bool = True) -> None:
-        done = subprocess.run(
-            [str(BINARIES[-1] / program), *words], user=self.user.pw_uid, group=self.user.pw_gid, extra_groups=[],
-            cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            check=False, timeout=120, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
-        )  # fmt: skip
-        assert not check or done.returncode == 0, done.stderr
-
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    if not BINARIES:
-        pytest.skip("needs PostgreSQL's server: apt-get install postgresql")
-    pytest.importorskip("psycopg", reason="needs the extra 'postgresql'")
-    with tempfile.TemporaryDirectory(prefix="fslab-pg-") as name:
-        made = Cluster(Path(name))
-        made.start()
-        try:
-            yield made
-        finally:
-            made.stop()
+    programs = postgresql.binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL's server is not installed: make test-packages")
+    with postgresql.running(programs) as made:
+        yield made
 
 
 class Noting(progress.Quiet):

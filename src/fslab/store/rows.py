@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from math import isfinite
 from typing import Any
 
@@ -23,9 +23,31 @@ RAW_LIMIT_BYTES = 256 << 20
 
 
 def plain(model: BaseModel) -> Row:
-    """The model as JSON values; what is not a number (NaN, infinity) becomes null, as JSON has neither."""
-    dumped: Row = json.loads(model.model_dump_json())
+    """The model as JSON values that every database takes."""
+    dumped: Row = _storable(model.model_dump())
     return dumped
+
+
+def _storable(value: Any) -> Any:
+    """What is not a number (NaN, infinity) becomes null, as JSON has neither; of texts see :func:`text`."""
+    match value:
+        case str():
+            return text(value)
+        case float() if not isfinite(value):
+            return None
+        case Mapping():
+            return {text(str(key)): _storable(each) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_storable(each) for each in value]
+        case datetime():
+            return value.isoformat()
+    return value
+
+
+def text(said: str) -> str:
+    """A text as UTF-8 without NUL, which PostgreSQL has not: what a tool or a file name has beside that is written as
+    ``\\udcff`` or ``\\x00``."""
+    return said.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def campaign_row(campaign: Campaign) -> Row:
@@ -80,7 +102,7 @@ def trial_row(record: TrialRecord, cell: int) -> Row:
         "version": record.version,
         "status": record.status.value,
         "failure": record.failure,
-        "error": record.error,
+        "error": None if record.error is None else text(record.error),
         "started": record.started,
         "duration_s": record.duration_s,
         "provenance": plain(record.provenance),

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from fslab.cell import Cell
 from fslab.errors import StoreError, nearest
 from fslab.record import TrialRecord
-from fslab.store import queries
+from fslab.store import queries, rows
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.database import WRITING, believed, open_engine, place_of, store_url, translated
 from fslab.store.retry import Patience
@@ -106,7 +106,7 @@ class Store:
         """Keep a note with a campaign instead of the one it has; its id."""
         with self._writing() as connection:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
-            queries.update_words(connection, found, {"note": note})
+            queries.update_words(connection, found, {"note": None if note is None else rows.text(note)})
             return found
 
     def delete_campaign(self, campaign_id: str) -> None:

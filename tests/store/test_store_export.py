@@ -7,7 +7,6 @@ import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -134,44 +133,41 @@ def test_columns_do_not_depend_on_the_trials() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Any:
-    with Store.open(str(tmp_path / "store.sqlite")) as opened:
-        opened.create_campaign(
-            Campaign(
-                id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(CELL,), trials=2,
-                created=STARTED,
-            )
-        )  # fmt: skip
-        opened.add_trial(SOUND)
-        opened.add_trial(FAILED)
-        yield opened
+def filled(store: Store) -> Store:
+    store.create_campaign(
+        Campaign(
+            id="c1", study_id="s", study_title="S", study_source="", seed=1, cells=(CELL,), trials=2,
+            created=STARTED,
+        )
+    )  # fmt: skip
+    store.add_trial(SOUND)
+    store.add_trial(FAILED)
+    return store
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_file_is_what_is_rendered(store: Store, tmp_path: Path, form: Format) -> None:
+def test_file_is_what_is_rendered(filled: Store, tmp_path: Path, form: Format) -> None:
     out = tmp_path / "out"
     out.write_text("older")
-    export(store, "c1", form, out)
+    export(filled, "c1", form, out)
     assert out.read_bytes() == render([SOUND, FAILED], form)
-    assert {entry.name for entry in tmp_path.iterdir()} <= {
-        "out", "store.sqlite", "store.sqlite-wal", "store.sqlite-shm",
-    }  # fmt: skip
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"out", "new directory"}
 
 
-def test_standard_output_is_the_default(store: Store, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    export(store, "c1", Format.CSV, None)
+def test_standard_output_is_the_default(filled: Store, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    export(filled, "c1", Format.CSV, None)
     assert capsysbinary.readouterr().out == render([SOUND, FAILED], Format.CSV)
 
 
-def test_parquet_is_not_written_to_a_terminal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_is_not_written_to_a_terminal(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     with pytest.raises(UsageError, match="not for terminals"):
-        export(store, "c1", Format.PARQUET, None)
+        export(filled, "c1", Format.PARQUET, None)
 
 
-def test_place_that_cannot_be_written_is_named(store: Store, tmp_path: Path) -> None:
+def test_place_that_cannot_be_written_is_named(filled: Store, tmp_path: Path) -> None:
     with pytest.raises(FslabError, match="cannot be written: No such file or directory") as caught:
-        export(store, "c1", Format.JSON, tmp_path / "missing" / "out.json")
+        export(filled, "c1", Format.JSON, tmp_path / "missing" / "out.json")
     assert caught.value.where == str(tmp_path / "missing" / "out.json")
 
 

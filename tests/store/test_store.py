@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from math import inf, nan
-from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import DBAPIError
+from tests.store.sql import sql
 
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -77,22 +76,6 @@ def trial(block: int = 0, of: Cell = CELLS[0], in_campaign: str = "c1", **more: 
     return TrialRecord(**{**fields, **more})
 
 
-def sql(path: Path, statement: str) -> list[Any]:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        return connection.execute(statement).fetchall()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "new directory" / "store.sqlite"
-
-
-@pytest.fixture
-def store(path: Path) -> Any:
-    with Store.open(str(path)) as opened:
-        yield opened
-
-
 def test_campaign_comes_back_as_it_was(store: Store) -> None:
     store.create_campaign(campaign())
     assert store.campaign("c1") == campaign()
@@ -110,22 +93,20 @@ def test_trial_comes_back_as_it_was(store: Store) -> None:
     assert list(store.trials("c1")[0].metrics) == ["write_iops", "p99", "errors"]
 
 
-def test_trial_is_there_after_reopening(store: Store, path: Path) -> None:
+def test_trial_is_there_after_reopening(store: Store, url: str) -> None:
     store.create_campaign(campaign())
     store.add_trial(trial())
     store.close()
-    with Store.open(str(path)) as again:
+    with Store.open(url) as again:
         assert again.trials("c1") == [trial()]
 
 
-def test_unknown_is_null_and_zero_is_zero(store: Store, path: Path) -> None:
+def test_unknown_is_null_and_zero_is_zero(store: Store, url: str) -> None:
     store.create_campaign(campaign())
     unknown = {name: Value(value=value, unit=Unit.COUNT) for name, value in (("nan", nan), ("inf", inf))}
     store.add_trial(trial(probes=unknown))
-    rows = sqlite3.connect(path).execute(
-        "SELECT name, value FROM metrics UNION SELECT name, value FROM probes"
-    )
-    assert dict(rows.fetchall()) == {
+    rows = sql(url, "SELECT name, value FROM metrics UNION SELECT name, value FROM probes")
+    assert dict(rows) == {
         "write_iops": 61700.25, "p99": None, "errors": 0.0, "nan": None, "inf": None,
     }  # fmt: skip
 
@@ -180,10 +161,36 @@ def test_trial_is_stored_whole_or_not_at_all(store: Store, monkeypatch: pytest.M
     assert store.trials("c1") == [trial()]
 
 
+def test_no_text_is_too_strange_to_be_kept(store: Store) -> None:
+    """A tool's last words, a name in the file system, a note: they need be neither UTF-8 nor free of NUL."""
+    strange = "end\0of \udcff\ud800 \U0001f4be \u2028\x7f"
+    warning = ValidityWarning(
+        kind="k", severity=Severity.NOTE, message=strange, hint=strange, data={"said": strange}
+    )
+    store.create_campaign(campaign(note=strange, study_source=strange, settings={"set": [strange]}))
+    store.add_trial(
+        trial(
+            status=Status.FAILED,
+            failure="crashed",
+            error=strange,
+            validity=(warning,),
+            raw={"stderr": strange},
+            provenance=Provenance(machine={"model": strange}, tools={strange: strange}),
+        )
+    )
+    store.note_campaign("c1", strange)
+    assert len(store.campaigns()) == 1
+    (found,) = store.trials("c1", raw=True)
+    assert found.raw == {"stderr": strange}
+    assert found.error is not None
+    assert found.error.startswith("end")
+    assert "\U0001f4be" in found.error
+
+
 RAW = {"fio.json": "{}\n" * 10_000, "stderr": "", "odd": "\udcff\0ü"}
 
 
-def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, path: Path) -> None:
+def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, url: str) -> None:
     store.create_campaign(campaign())
     store.add_trial(trial(raw=RAW))
     store.add_trial(trial(1))
@@ -191,9 +198,7 @@ def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, path: 
     assert store.raw("c1", CELLS[0].id, 1) == {}
     assert [record.raw for record in store.trials("c1")] == [{}, {}]
     assert [record.raw for record in store.trials("c1", raw=True)] == [RAW, {}]
-    (size,) = (
-        sqlite3.connect(path).execute("SELECT length(zlib) FROM raw_output WHERE name='fio.json'").fetchone()
-    )
+    ((size,),) = sql(url, "SELECT length(zlib) FROM raw_output WHERE name='fio.json'")
     assert size < 1000
     with pytest.raises(StoreError, match="no trial 2"):
         store.raw("c1", CELLS[0].id, 2)
@@ -201,13 +206,13 @@ def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, path: 
 
 @pytest.mark.parametrize("table", schema.IMMUTABLE)
 @pytest.mark.parametrize("change", ["UPDATE {} SET {} = {}", "DELETE FROM {}"])
-def test_database_refuses_to_change_a_trial(store: Store, path: Path, table: str, change: str) -> None:
+def test_database_refuses_to_change_a_trial(store: Store, url: str, table: str, change: str) -> None:
     store.create_campaign(campaign())
     store.add_trial(trial(raw=RAW))
     store.add_traced(trial(status=Status.TRACED))
     key = schema.metadata.tables[table].columns.keys()[0]
-    with pytest.raises(sqlite3.IntegrityError, match="trials are immutable"):
-        sql(path, change.format(table, key, key))
+    with pytest.raises(DBAPIError, match="trials are immutable"):
+        sql(url, change.format(table, key, key))
 
 
 def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:

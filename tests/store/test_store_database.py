@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 import threading
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import inspect
+from tests.store.sql import sql
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import StoreError
@@ -45,24 +43,14 @@ def trial(in_campaign: str, block: int) -> TrialRecord:
     return TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0)
 
 
-def sql(path: Path, statement: str) -> list[Any]:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        return connection.execute(statement).fetchall()
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "new directory" / "store.sqlite"
+    """Of a store in a file, for what only SQLite has."""
+    return tmp_path / "another directory" / "store.sqlite"
 
 
-@pytest.fixture
-def store(path: Path) -> Any:
-    with Store.open(str(path)) as opened:
-        yield opened
-
-
-def test_sqlite_keeps_what_was_committed(store: Store, path: Path) -> None:
-    with store._reader.connect() as connection:
+def test_sqlite_keeps_what_was_committed(path: Path) -> None:
+    with Store.open(str(path)) as opened, opened._reader.connect() as connection:
         pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -71,14 +59,13 @@ def test_sqlite_keeps_what_was_committed(store: Store, path: Path) -> None:
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
 
 
-def test_many_openers_make_one_store(path: Path) -> None:
-    path.parent.mkdir()
+def test_many_openers_make_one_store(empty: str) -> None:
     barrier, failures = threading.Barrier(8), []
 
     def work(index: int) -> None:
         try:
             barrier.wait()
-            with Store.open(str(path)) as opened:
+            with Store.open(empty) as opened:
                 opened.create_campaign(campaign(f"c{index}"))
                 for block in range(5):
                     opened.add_trial(trial(f"c{index}", block))
@@ -91,43 +78,43 @@ def test_many_openers_make_one_store(path: Path) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    with Store.open(str(path)) as opened:
+    with Store.open(empty) as opened:
         assert sorted(known.id for known in opened.campaigns()) == [f"c{index}" for index in range(8)]
         assert all(len(opened.finished(f"c{index}")) == 5 for index in range(8))
 
 
-def test_reader_is_not_disturbed_by_a_writer(store: Store, path: Path) -> None:
+def test_reader_is_not_disturbed_by_a_writer(store: Store, url: str) -> None:
     store.create_campaign(campaign("c1"))
-    with Store.open(str(path)) as other, store._writing():
+    with Store.open(url) as other, store._writing():
         assert other.campaign().id == "c1"
 
 
 def test_opening_a_current_store_needs_no_alembic(
-    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.close()
     monkeypatch.setitem(sys.modules, "fslab.store.migrations", None)  # importing it would fail
-    with Store.open(str(path)) as again:
+    with Store.open(url) as again:
         assert again.campaigns() == []
     with pytest.raises(ImportError):
-        Store.open(str(path.with_name("new.sqlite")))
+        Store.open(str(tmp_path / "new.sqlite"))
 
 
-def test_store_of_a_newer_fslab_is_refused_and_left_alone(store: Store, path: Path) -> None:
+def test_store_of_a_newer_fslab_is_refused_and_left_alone(store: Store, url: str) -> None:
     store.close()
-    sql(path, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
+    sql(url, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(StoreError, match=r"newer fslab .schema 9999; this one knows 0003") as caught:
-        Store.open(str(path))
-    assert caught.value.where == str(path)
-    assert sql(path, f"SELECT * FROM {schema.VERSION_TABLE}") == [("9999",)]
+        Store.open(url)
+    assert caught.value.where == database.place_of(database.store_url(url))
+    assert sql(url, f"SELECT * FROM {schema.VERSION_TABLE}") == [("9999",)]
 
 
 def test_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "mail.sqlite"
-    sql(other, "CREATE TABLE mail (id)")
+    sql(f"sqlite:///{other}", "CREATE TABLE mail (id)")
     with pytest.raises(StoreError, match="another program"):
         Store.open(str(other))
-    assert sql(other, "SELECT name FROM sqlite_master") == [("mail",)]
+    assert sql(f"sqlite:///{other}", "SELECT name FROM sqlite_master") == [("mail",)]
 
 
 def test_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:

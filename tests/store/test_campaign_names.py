@@ -1,0 +1,123 @@
+"""Names, notes and deletion of campaigns: the words are the user's own, and nothing else of a campaign changes."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy.exc import DBAPIError
+from tests.store.sql import sql
+from tests.store.test_store import CELLS, campaign, trial
+from typer.testing import CliRunner
+
+from fslab.cli import app
+from fslab.errors import StoreError, UsageError
+from fslab.store.campaign import Campaign
+from fslab.store.database import open_engine, store_url
+from fslab.store.store import Store
+
+TABLES = (
+    "campaigns",
+    "cells",
+    "trials",
+    "metrics",
+    "probes",
+    "warnings",
+    "raw_output",
+    "traced",
+    "deletions",
+)
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    store.create_campaign(called("c1", "before", "with the old cable"))
+    store.create_campaign(campaign("c2"))
+    for name in ("c1", "c2"):
+        store.add_trial(trial(in_campaign=name, raw={"stdout": "x"}))
+        store.add_traced(trial(in_campaign=name))
+    return store
+
+
+def called(campaign_id: str, name: str, note: str | None = None) -> Campaign:
+    return campaign(campaign_id).model_copy(update={"name": name, "note": note})
+
+
+def counts(url: str) -> dict[str, int]:
+    return {table: sql(url, f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}
+
+
+def test_a_name_stands_for_the_id(filled: Store) -> None:
+    assert filled.campaign("before") == called("c1", "before", "with the old cable")
+    assert filled.name_campaign("c2", "after") == "c2"
+    assert filled.campaign("after").id == "c2"
+    filled.name_campaign("before", None)
+    with pytest.raises(StoreError, match="no campaign 'before'"):
+        filled.campaign("before")
+
+
+@pytest.mark.parametrize("name", ["last", "last~1", "2026", "a b", "-x", "../x", "a" * 129, ""])
+def test_what_could_be_taken_for_something_else_is_no_name(filled: Store, name: str) -> None:
+    with pytest.raises(StoreError, match="is not a name"):
+        filled.name_campaign("c2", name)
+
+
+def test_a_name_is_taken_once(filled: Store) -> None:
+    with pytest.raises(StoreError, match="'c1' is called 'before' already"):
+        filled.name_campaign("c2", "before")
+    with pytest.raises(StoreError, match="already"):
+        filled.create_campaign(called("c3", "before"))
+    assert filled.name_campaign("c1", "before") == "c1"
+
+
+def test_a_deleted_campaign_is_gone_and_the_others_are_whole(filled: Store, url: str) -> None:
+    both = counts(url)
+    filled.delete_campaign("c1")
+    left = counts(url)
+    assert left == {table: number // 2 for table, number in both.items()}
+    assert [known.id for known in filled.campaigns()] == ["c2"]
+    assert filled.trials("c2") == [trial(in_campaign="c2")]
+    with pytest.raises(StoreError, match="no campaign 'c1'"):
+        filled.delete_campaign("c1")
+
+
+def test_a_single_trial_can_still_not_be_deleted(filled: Store, url: str) -> None:
+    filled.delete_campaign("c1")
+    with pytest.raises(DBAPIError, match="immutable"):
+        sql(url, "DELETE FROM trials")
+
+
+def test_a_store_of_an_earlier_version_gets_names(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from alembic import command
+
+    upgrade = command.upgrade
+    monkeypatch.setattr(command, "upgrade", lambda config, revision: upgrade(config, "0002"))
+    open_engine(store_url(empty), create=True).dispose()
+    monkeypatch.undo()
+    with pytest.raises(DBAPIError, match="name"):
+        sql(empty, "SELECT campaigns.name FROM campaigns")
+    with Store.open(empty) as opened:
+        opened.create_campaign(called("c1", "x"))
+        opened.add_trial(trial(of=CELLS[0]))
+        opened.delete_campaign("c1")
+        assert opened.campaigns() == []
+
+
+def test_the_verbs(filled: Store, url: str) -> None:
+    def run(*words: str) -> str:
+        found = CliRunner().invoke(app, [*words, "--store", url])
+        if found.exception is not None:
+            raise found.exception
+        return found.output
+
+    assert "c2 is called 'after'" in run("name", "c2", "after")
+    assert "with the old cable" in run("note", "before")
+    run("note", "after", "[new] cable")
+    assert "[new] cable" in run("note", "after")
+    assert "after" in run("results", "--list")
+    with pytest.raises(UsageError, match="nothing was deleted"):
+        run("delete", "after")
+    for vague in ("last", "c"):
+        with pytest.raises((UsageError, StoreError)):
+            run("delete", vague, "--yes")
+    assert len(filled.campaigns()) == 2
+    run("delete", "after", "--yes")
+    assert [known.id for known in filled.campaigns()] == ["c1"]
