@@ -5,6 +5,7 @@
 #   make test-repeat N=20   the fast ones again and again, in random order, also under load
 #   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
 #   make packages   install every program that any study can use; make run installs only what its study needs
+#   make docs       this documentation as a site in target/docs, offline
 #   make bench      fslab against its peers, side by side
 #   make wheel      wheels for x86-64 and aarch64           make wheel-test   install one without Rust and try it
 #
@@ -19,7 +20,7 @@ export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 
-.PHONY: run test test-all test-repeat lint format bench screenshot packages build-packages test-packages setup wheel wheel-test
+.PHONY: run test test-all test-repeat lint format bench docs screenshot packages build-packages test-packages setup wheel wheel-test
 
 run: setup
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
@@ -53,6 +54,10 @@ format: setup
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	cargo fmt --all
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	@echo "target/docs/index.html"
 
 # The first screen of the last campaign's report, as the README shows it.
 screenshot: setup test-packages

@@ -88,7 +88,8 @@ class StackSpec(Frozen):
     """Medium + layout + file system + mkfs options + mount options, on a machine.
 
     ``filesystem`` is None only on a ``directory`` medium, where the one that is there is used.
-    ``mkfs_options`` is written as on a command line, ``mount_options`` as for ``mount -o``.
+    ``mkfs_options`` is written as on a command line, ``mount_options`` as for ``mount -o``. ``plugins`` are the
+    packages that parts of it come from, with their versions; empty where all is built in.
     """
 
     name: Shown
@@ -100,6 +101,7 @@ class StackSpec(Frozen):
     mount_options: str = "defaults"
     geometry: Geometry = Geometry.DEFAULT
     machine: MachineSpec = MachineSpec()
+    plugins: dict[str, str] = {}
 
     @property
     def content(self) -> StackSpec:
@@ -114,11 +116,12 @@ class StackSpec(Frozen):
 
 
 class WorkloadSpec(Frozen):
-    """A named workload: the tool (a registered workload) and its parameters, fully expanded."""
+    """A named workload: the tool (a registered workload) and its parameters, fully expanded; ``plugins`` as above."""
 
     name: Shown
     tool: str
     parameters: dict[str, Scalar] = {}
+    plugins: dict[str, str] = {}
 
 
 class Cell(Frozen):

@@ -56,6 +56,13 @@ class UsageError(FslabError):
     exit_code = 2
 
 
+class PluginError(FslabError):
+    """A plug-in cannot be loaded, is unsafe to load, or has a name that is taken."""
+
+    exit_code = 4
+    failure = FailureClass.UNSUPPORTED
+
+
 class StudyError(FslabError):
     """A study file with mistakes: all of them, each with its line."""
 

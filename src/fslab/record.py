@@ -76,13 +76,15 @@ class Command(Frozen):
 
 class Provenance(Frozen):
     """Where a figure comes from: exact commands, versions, machine, geometry of the device, and the lines that
-    probes read (mount options in effect, programs that ran beside it), by name."""
+    probes read (mount options in effect, programs that ran beside it), by name. ``plugins``: all packages of which
+    code took part, with their versions."""
 
     commands: tuple[Command, ...] = ()
     tools: dict[str, str | None] = {}
     machine: dict[str, Any] = {}
     device: dict[str, Any] = {}
     observed: dict[str, tuple[str, ...]] = {}
+    plugins: dict[str, str] = {}
 
 
 class TrialRecord(Frozen):

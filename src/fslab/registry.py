@@ -1,19 +1,28 @@
 """Finds, lists and looks up registered files: one file system, layout, medium, workload or probe per file.
 
 A file's name is its identifier (``lvm_stripe.py`` is ``lvm-stripe``) and it defines exactly one concrete
-subclass of its package's contract. Listing names imports nothing. No table anywhere mentions a file.
+subclass of its package's contract. Other packages add entries by entry points (``fslab.plugins``). Listing names
+imports nothing. No table anywhere mentions a file.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 import pkgutil
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
-from typing import Generic, Protocol, TypeVar
+from types import ModuleType
+from typing import Generic, Protocol, TypeGuard, TypeVar
 
-from fslab.errors import UsageError, nearest
+from fslab import plugins
+from fslab.errors import PluginError, UsageError, nearest
+from fslab.plugins import Plugin
+
+logger = logging.getLogger(__name__)
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Named(Protocol):
@@ -26,17 +35,19 @@ T = TypeVar("T", bound=Named)
 
 
 class Registry(Generic[T]):
-    """The registered files of one package.
+    """The registered files of one package, and the plug-ins of its group.
 
     ``kind`` is the word used in messages ("file system"), ``package`` the dotted package whose modules
-    are the entries, ``contract`` the base class each of them implements.
+    are the entries, ``contract`` the base class each of them implements, ``group`` the entry points' group.
     """
 
-    def __init__(self, kind: str, package: str, contract: type[T]) -> None:
+    def __init__(self, kind: str, package: str, contract: type[T], *, group: str | None = None) -> None:
         self.kind = kind
         self.package = package
         self.contract = contract
+        self.group = group
         self._loaded: dict[str, T] = {}
+        self._warned: set[str] = set()
 
     @cached_property
     def _modules(self) -> dict[str, str]:
@@ -50,33 +61,96 @@ class Registry(Generic[T]):
             modules[name] = f"{self.package}.{module.name}"
         return modules
 
+    @cached_property
+    def _plugins(self) -> tuple[dict[str, Plugin], tuple[PluginError, ...]]:
+        """Those that can be used, by name, and why the others cannot: a name may be given once only."""
+        found = plugins.of_group(self.group) if self.group else ()
+        usable: dict[str, Plugin] = {}
+        refused = []
+        for plugin in found:
+            rivals = [str(each) for each in found if each.name == plugin.name and each is not plugin]
+            if not _NAME.fullmatch(plugin.name):
+                refused.append(plugin.error("needs a name of small letters, digits and '-'"))
+            elif plugin.name in self._modules:
+                refused.append(plugin.error(f"has the name of a built-in {self.kind}: not used"))
+            elif rivals:
+                refused.append(plugin.error(f"has the name of one of {', '.join(rivals)}: neither is used"))
+            else:
+                usable[plugin.name] = plugin
+        return usable, tuple(refused)
+
     def names(self) -> tuple[str, ...]:
         """All identifiers, sorted, without importing any entry."""
-        return tuple(sorted(self._modules))
+        return tuple(sorted({*self._modules, *self._plugins[0]}))
+
+    def plugin(self, name: str) -> Plugin | None:
+        """The plug-in that an entry comes from; None: it is built in, or there is none."""
+        return self._plugins[0].get(name)
+
+    def versions(self, names: Iterable[str | None]) -> dict[str, str]:
+        """The packages that these entries come from and their versions; nothing of built-in ones."""
+        found = [plugin for name in names if name is not None and (plugin := self.plugin(name))]
+        return {plugin.distribution: plugin.version for plugin in found}
 
     def get(self, name: str) -> T:
         """The entry called ``name``; UsageError with the nearest known name if there is none."""
         if name not in self._loaded:
-            if name not in self._modules:
-                raise UsageError(f"no {self.kind} '{name}'", hint=nearest(name, self._modules))
+            if name not in self.names():
+                raise UsageError(f"no {self.kind} '{name}'", hint=nearest(name, self.names()))
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        return ((name, self.get(name)) for name in self.names())
+        """Every entry; a plug-in that cannot be loaded is left out and said once (``require`` raises instead)."""
+        for name in self.names():
+            try:
+                yield name, self.get(name)
+            except PluginError as error:
+                if name not in self._warned:
+                    self._warned.add(name)
+                    logger.warning("%s", error)
+
+    def problems(self) -> tuple[PluginError, ...]:
+        """Why plug-ins of this group are not used: refused names, and what cannot be loaded."""
+        usable, refused = self._plugins
+        failed = []
+        for name in usable:
+            try:
+                self.get(name)
+            except PluginError as error:
+                failed.append(error)
+        return (*refused, *failed)
+
+    def require(self) -> None:
+        """PluginError unless every plug-in of this group can be used."""
+        for error in self.problems():
+            raise error
 
     def _load(self, name: str) -> T:
-        module = import_module(self._modules[name])
+        plugin = self.plugin(name)
+        if plugin is None:
+            entry = self._class_in(import_module(self._modules[name]))()
+        else:
+            found = plugin.load()
+            try:
+                entry = (self._class_in(found) if isinstance(found, ModuleType) else self._checked(found))()
+            except Exception as error:
+                raise plugin.error(f"is no {self.kind}: {error}") from error
+        entry.name = name
+        return entry
+
+    def _class_in(self, module: ModuleType) -> type[T]:
         classes = [
-            item
-            for item in vars(module).values()
-            if inspect.isclass(item)
-            and issubclass(item, self.contract)
-            and item.__module__ == module.__name__
-            and not inspect.isabstract(item)
+            item for item in vars(module).values() if self._fits(item) and item.__module__ == module.__name__
         ]
         if len(classes) != 1:
             raise RuntimeError(f"{module.__name__} must define exactly one {self.kind}, found {len(classes)}")
-        entry = classes[0]()
-        entry.name = name
-        return entry
+        return classes[0]
+
+    def _checked(self, item: object) -> type[T]:
+        if not self._fits(item):
+            raise RuntimeError(f"{item!r} is no concrete subclass of {self.contract.__name__}")
+        return item
+
+    def _fits(self, item: object) -> TypeGuard[type[T]]:
+        return inspect.isclass(item) and issubclass(item, self.contract) and not inspect.isabstract(item)

@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 WORDS = {
     "errors",
     "units",
+    "plugins",
     "registry",
     "cell",
     "names",
@@ -26,7 +27,8 @@ WORDS = {
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
-    "registry": {"errors"},
+    "plugins": {"errors"},
+    "registry": {"errors", "plugins"},
     "cell": {"names"},
     "names": set(),
     "texts": set(),

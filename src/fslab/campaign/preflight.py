@@ -15,10 +15,13 @@ from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
 from fslab.machine import capabilities, tuning
 from fslab.machine.kinds import REGISTRY
+from fslab.plan import plugged
+from fslab.probes import REGISTRY as PROBES
 from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths
+from fslab.validity.trial import REGISTRY as TRIAL_RULES
 
 
 class RefusingJournal:
@@ -47,6 +50,7 @@ def check(
         wipe=wipe,
         tell=tell,
     )
+    _check_plugins(cells)
     _check_wipe(cells, wipe)
     for cell in {str(cell.tuning): cell for cell in cells}.values():
         tuning.check(cell.tuning)
@@ -58,6 +62,14 @@ def check(
     _check_programs(measured)
     resources.check(measured, workspace)
     return reasons
+
+
+def _check_plugins(cells: Sequence[Cell]) -> None:
+    """PluginError where a trial would run with other plug-ins than planned, or without one that watches or judges."""
+    for cell in cells:
+        plugged.check(cell)
+    PROBES.require()
+    TRIAL_RULES.require()
 
 
 def _check_programs(cells: Sequence[Cell]) -> None:

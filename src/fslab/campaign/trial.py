@@ -18,7 +18,7 @@ from typing import Any
 
 from fslab import workloads
 from fslab.campaign import tool_output
-from fslab.campaign.programs import programs_of
+from fslab.campaign.programs import plugins_of, programs_of
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
 from fslab.errors import (
@@ -31,7 +31,7 @@ from fslab.errors import (
     UnsafeError,
 )
 from fslab.machine import tuning
-from fslab.plan import possible
+from fslab.plan import plugged, possible
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, capability_checks, stack, tool_scratch
@@ -99,6 +99,7 @@ def run_trial(
             machine=dict(machine),
             device=state.device,
             observed=state.observed,
+            plugins=plugins_of(cell),
         ),
         raw=state.raw,
     )
@@ -112,6 +113,7 @@ def _measure(
     state: TrialState,
     machine: Mapping[str, Any],
 ) -> None:
+    plugged.check(cell)  # in a guest, others may be installed than on the host
     workload = workloads.parsed(cell.workload)
     possible.check(cell)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))

@@ -17,21 +17,46 @@ class Kind(StrEnum):
     FILESYSTEMS = "filesystems"
     LAYOUTS = "layouts"
     MEDIA = "media"
+    MACHINES = "machines"
     WORKLOADS = "workloads"
     PROBES = "probes"
     FEATURES = "features"
+    MECHANISMS = "mechanisms"
+    VALIDITY_RULES = "validity-rules"
+    CAMPAIGN_RULES = "campaign-rules"
+
+
+# What studies name; the rest is listed when it is asked for.
+USED_BY_STUDIES = (
+    Kind.STUDIES, Kind.FILESYSTEMS, Kind.LAYOUTS, Kind.MEDIA, Kind.WORKLOADS, Kind.PROBES, Kind.FEATURES,
+)  # fmt: skip
+BUILT_IN = "fslab"
 
 
 def listing(
-    kind: Annotated[Kind | None, typer.Argument(help="List only these; default: everything.")] = None,
+    kind: Annotated[
+        Kind | None, typer.Argument(help="List only these; default: everything that studies use.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what studies can use. `docs/study-file.md` (or: fslab schema --markdown) has every key."""
-    kinds = [kind] if kind else list(Kind)
+    """List what studies can use, and the plug-ins that add to it.
+
+    `docs/study-file.md` (or: fslab schema --markdown) has every key. After an entry of a plug-in stands the package
+    that it comes from. FSLAB_PLUGINS=off leaves plug-ins out.
+    """
+    kinds = [kind] if kind else list(USED_BY_STUDIES)
     entries = {each.value: _entries(each) for each in kinds}
     if as_json:
         print_json(entries)
-        return
+    else:
+        _show(entries)
+    for each in kinds:
+        for problem in _registry(each).problems() if each is not Kind.STUDIES else ():
+            console(stderr=True).print(str(problem), markup=False, soft_wrap=True)
+
+
+def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     screen = console()
@@ -40,32 +65,37 @@ def listing(
             title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False
         )
         for row in rows:
-            table.add_row(f"  {row['name']}", f"[dim]{row['summary']}[/dim]")
+            plugin = "" if row["from"] == BUILT_IN else f" \\[{escape(row['from'])}]"
+            table.add_row(f"  {row['name']}", f"[dim]{escape(row['summary'])}[/dim]{plugin}")
         screen.print(table)
 
 
 def _entries(kind: Kind) -> list[dict[str, Any]]:
     if kind is Kind.STUDIES:
         return _studies()
-    from fslab.features import REGISTRY as FEATURES
-    from fslab.probes import REGISTRY as PROBES
-    from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-    from fslab.storage.layouts import REGISTRY as LAYOUTS
-    from fslab.storage.media import REGISTRY as MEDIA
-    from fslab.workloads import REGISTRY as WORKLOADS
+    registry = _registry(kind)
+    return [
+        {"name": name, "summary": entry.summary, "from": str(registry.plugin(name) or BUILT_IN)}
+        for name, entry in registry
+    ]
 
-    registry: Any = {
-        Kind.FILESYSTEMS: FILESYSTEMS,
-        Kind.LAYOUTS: LAYOUTS,
-        Kind.MEDIA: MEDIA,
-        Kind.WORKLOADS: WORKLOADS,
-        Kind.PROBES: PROBES,
-        Kind.FEATURES: FEATURES,
-    }[kind]
-    return [{"name": name, "summary": entry.summary} for name, entry in registry]
+
+def _registry(kind: Kind) -> Any:
+    from importlib import import_module
+
+    package = {
+        Kind.FILESYSTEMS: "storage.filesystems",
+        Kind.LAYOUTS: "storage.layouts",
+        Kind.MEDIA: "storage.media",
+        Kind.MACHINES: "machine.kinds",
+        Kind.MECHANISMS: "explain.mechanisms",
+        Kind.VALIDITY_RULES: "validity.trial",
+        Kind.CAMPAIGN_RULES: "validity.campaign",
+    }.get(kind, kind.value)
+    return import_module(f"fslab.{package}").REGISTRY
 
 
 def _studies() -> list[dict[str, Any]]:
     from fslab.study import load, shipped
 
-    return [{"name": name, "summary": load.load(name).title} for name in shipped.ids()]
+    return [{"name": name, "summary": load.load(name).title, "from": BUILT_IN} for name in shipped.ids()]

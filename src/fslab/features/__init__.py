@@ -152,7 +152,7 @@ class Feature(ABC):
         """Try it. An OSError means unknown: what means "no" is caught where it is tried."""
 
 
-REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature)
+REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature, group="fslab.features")
 
 
 def in_order() -> list[Feature]:

@@ -94,4 +94,4 @@ class Probe(ABC):
         """What the difference between the snapshots means. Pure."""
 
 
-REGISTRY: Registry[Probe] = Registry("probe", __name__, Probe)
+REGISTRY: Registry[Probe] = Registry("probe", __name__, Probe, group="fslab.probes")

@@ -1,4 +1,4 @@
-"""``docs/study-file.md``: every key of a study file, made from the models and the registries.
+"""``docs/study-file.md``, the reference: every key of a study file, made from the models and the registries.
 
 Run as ``python -m fslab.study.document > docs/study-file.md``; a test keeps the file current.
 """
@@ -19,41 +19,38 @@ from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import VFS_OPTIONS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.study import shipped
 from fslab.study.fields import adapter_of, keys_of
 from fslab.study.model import StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.workloads import REGISTRY as WORKLOADS
 
 HEAD = """\
-# The study file
+# Study file
 
 <!-- Made by: python -m fslab.study.document > docs/study-file.md — do not edit. -->
 
-A study says what is compared (**stacks**: medium ▸ layout ▸ file system ▸ options) under which load
-(**workloads**). Every stack runs every workload; each pair is a **cell**, repeated `trials` times.
-It is a YAML file:
+Every key of a study file, with its type, unit, default and meaning. To learn how to write one, see the
+[tutorial](tutorial.md).
 
-```yaml
-{example}```
+## Syntax
 
-- **A list is a matrix axis**: `filesystem: [ext4, xfs]` with `bs: [4k, 64k]` makes four cells. Results are
-  called by what varies: `ext4`, `random-write[bs=4k]`.
-- **`extends`** takes over another workload's keys; the keys written beside it win. YAML anchors and `<<`
-  work everywhere.
+- A study file is YAML. **A list is a matrix axis**: `filesystem: [ext4, xfs]` with `bs: [4k, 64k]` makes four
+  cells. Results are called by what varies: `ext4`, `random-write[bs=4k]`.
+- **`extends`** copies another workload's keys; the keys written beside it replace them. YAML anchors and `<<` work
+  everywhere.
 - **Names** of media, stacks and workloads are letters, digits, `_`, `+` and `-`.
-- **Sizes** are written alike everywhere, for media, tools and options: a number of bytes, with `k`, `m`, `g` or `t`
-  in powers of 1024 (`4096`, `4k`, `1.5g`); `4K`, `4kb`, `4KB` and `4KiB` mean the same as `4k`. mkfs and mount options
-  are passed on as they are written. **Durations** are `700ms`, `30s`, `10m`, `1h30m`.
+- **Sizes** are a number of bytes, with `k`, `m`, `g` or `t` in powers of 1024 (`4096`, `4k`, `1.5g`); `4K`, `4kb`,
+  `4KB` and `4KiB` mean the same as `4k`. mkfs and mount options are passed on as they are written. **Durations**
+  are `700ms`, `30s`, `10m`, `1h30m`.
 - **`--set KEY=VALUE`** changes a key for one run: `--set trials=10`, `--set media.memory.size=2g`,
-  `--set workloads.random-write.bs=[4k,64k]`. The value is read as YAML; the name of an entry must be there.
-- All mistakes are reported at once, each with its line. `fslab plan FILE` shows what a study means and
-  touches nothing.
+  `--set workloads.random-write.bs=[4k,64k]`. The value is read as YAML; the name of an entry must exist.
+- All mistakes are reported at once, each with its line. `fslab plan FILE` shows what a study means and changes
+  nothing.
 - `fslab schema` prints a JSON Schema for completion in an editor.
 """
 
 FRESH = """\
 `fresh` says how long one made file system is used: `trial` makes it anew for each trial; `cell` keeps it for
-all trials of a cell, `campaign` for all cells of a stack (it ages, which can be the question). `cache: cold`
+all trials of a cell, `campaign` for all cells of a stack (it ages, which can be what you measure). `cache: cold`
 flushes, drops the page cache and mounts again before the measured run; `warm` reads every file once
 into it.
 """
@@ -61,7 +58,7 @@ into it.
 
 def markdown() -> str:
     parts = [
-        HEAD.format(example=shipped.text("quick")),
+        HEAD,
         "## Top level\n",
         _table(keys_of(StudyFile, described=True)),
         FRESH,

@@ -222,7 +222,7 @@ class ParsedWorkload(Generic[P]):
         return self.tool.expected_s(self.parameters)
 
 
-REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload)
+REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload, group="fslab.workloads")
 
 
 def parsed(spec: WorkloadSpec) -> ParsedWorkload[Any]:

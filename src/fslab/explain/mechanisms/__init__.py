@@ -71,4 +71,4 @@ def writes(evidence: Evidence) -> bool:
     return evidence.traits.writes is not False
 
 
-REGISTRY: Registry[Mechanism] = Registry("mechanism", __name__, Mechanism)
+REGISTRY: Registry[Mechanism] = Registry("mechanism", __name__, Mechanism, group="fslab.mechanisms")

@@ -96,4 +96,4 @@ def option(name: str, value: object) -> str:
     return f'{name}="{text}"' if any(each.isspace() for each in text) else f"{name}={text}"
 
 
-REGISTRY: Registry[Machine] = Registry("machine", __name__, Machine)
+REGISTRY: Registry[Machine] = Registry("machine", __name__, Machine, group="fslab.machines")

@@ -211,4 +211,4 @@ def _check_value(name: str, value: str | None, form: str) -> None:
         raise ValueError(f"mount option '{name}' cannot be '{value}': {nearest(value, words)}")
 
 
-REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem)
+REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem, group="fslab.filesystems")

@@ -132,4 +132,4 @@ def volume_name(campaign: str) -> str:
     return f"fslab-{campaign}"
 
 
-REGISTRY: Registry[Layout[Any]] = Registry("layout", __name__, Layout)
+REGISTRY: Registry[Layout[Any]] = Registry("layout", __name__, Layout, group="fslab.layouts")

@@ -106,4 +106,4 @@ class Medium(ABC, Generic[O]):
         return self.Options.model_validate(dict(raw))
 
 
-REGISTRY: Registry[Medium[Any]] = Registry("medium", __name__, Medium)
+REGISTRY: Registry[Medium[Any]] = Registry("medium", __name__, Medium, group="fslab.media")

@@ -46,7 +46,7 @@ class CampaignRule(Rule):
         """What the values give reason for. Pure."""
 
 
-REGISTRY: Registry[CampaignRule] = Registry("rule", __name__, CampaignRule)
+REGISTRY: Registry[CampaignRule] = Registry("rule", __name__, CampaignRule, group="fslab.campaign_rules")
 
 
 def judge(campaign: tuple[Series, ...]) -> tuple[CampaignFinding, ...]:

@@ -25,7 +25,7 @@ class TrialRule(Rule):
         """The warnings that the facts give reason for, as a rule one or none. Pure."""
 
 
-REGISTRY: Registry[TrialRule] = Registry("rule", __name__, TrialRule)
+REGISTRY: Registry[TrialRule] = Registry("rule", __name__, TrialRule, group="fslab.validity_rules")
 
 
 def judge(facts: TrialFacts) -> tuple[ValidityWarning, ...]:

@@ -1,0 +1,47 @@
+"""Pages of the site that are made when it is built: every command's help, and files that lie outside ``docs``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+
+ROOT = Path(__file__).parents[1]
+# A link from docs/ to a text of the source tree: it becomes a page of the site.
+OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+\.md)")
+
+
+def on_files(files: Any, *, config: Any) -> Any:
+    """Add the made pages."""
+    from mkdocs.structure.files import File
+
+    linked = {"CHANGELOG.md"}
+    for page in (ROOT / "docs").glob("*.md"):
+        linked |= set(OUTSIDE.findall(page.read_text()))
+    for path in sorted(linked):
+        files.append(File.generated(config, path, content=(ROOT / path).read_text()))
+    files.append(File.generated(config, "commands.md", content=commands()))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links to the source tree lead to the pages made of it."""
+    return OUTSIDE.sub(r"](\1", markdown)
+
+
+def commands() -> str:
+    """``fslab --help`` of every command, as one page."""
+    from fslab.cli import app
+
+    group: Any = typer.main.get_command(app)
+    parts = ["# Commands\n", _help(group, "fslab")]
+    for name, command in group.commands.items():
+        parts += [f"## fslab {name}\n", _help(command, f"fslab {name}")]
+    return "\n".join(parts)
+
+
+def _help(command: Any, path: str) -> str:
+    with command.make_context(path, [], resilient_parsing=True, terminal_width=100) as context:
+        return f"```text\n{command.get_help(context)}\n```\n"

@@ -1,0 +1,47 @@
+"""Which plug-ins a stack and a workload come from. Versions belong to a cell: another version is another cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fslab.cell import Cell, StackSpec, WorkloadSpec
+from fslab.errors import PluginError
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.workloads import REGISTRY as WORKLOADS
+
+
+def stack(spec: StackSpec) -> StackSpec:
+    """The stack with the packages of its medium, layout, file system and machine, and their versions."""
+    found = {
+        **MACHINES.versions([spec.machine.type]),
+        **MEDIA.versions([spec.medium.type]),
+        **LAYOUTS.versions([spec.layout]),
+        **FILESYSTEMS.versions([spec.filesystem]),
+    }
+    return spec.model_copy(update={"plugins": found})
+
+
+def workload(spec: WorkloadSpec) -> WorkloadSpec:
+    """The workload with the packages of its tool and of the tools that its parameters name (``parts.a.tool``)."""
+    parts = [str(value) for key, value in spec.parameters.items() if key.endswith(".tool")]
+    return spec.model_copy(update={"plugins": WORKLOADS.versions([spec.tool, *parts])})
+
+
+def check(cell: Cell) -> None:
+    """PluginError unless the plug-ins that are installed are those that the cell was planned with."""
+    planned = {**cell.stack.plugins, **cell.workload.plugins}
+    found = {**stack(cell.stack).plugins, **workload(cell.workload).plugins}
+    if planned != found:
+        raise PluginError(
+            f"planned with {_shown(planned)}; installed: {_shown(found)}",
+            where=f"{cell.workload.name} on {cell.stack.name}",
+            hint="install the same version, or start a new campaign",
+        )
+
+
+def _shown(versions: Mapping[str, str]) -> str:
+    named = [f"{name} {version}" for name, version in sorted(versions.items())]
+    return f"plug-in {', '.join(named)}" if named else "no plug-in"

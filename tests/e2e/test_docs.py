@@ -1,0 +1,79 @@
+"""The site builds without a network, refers to nothing outside, and every link in the texts leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from fslab.cli import app
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("Tutorial", "How-to", "Reference", "Explanation")
+MADE = {"commands.md"}  # when the site is built
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+class Fetched(HTMLParser):
+    """What a browser would fetch by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in {"script", "img", "iframe", "source"} and values.get("src"):
+            self.found.append(str(values["src"]))
+        if tag == "link" and values.get("rel") not in {"canonical", "next", "prev"}:
+            self.found.append(str(values.get("href")))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "no_proxy": "*", "FSLAB_PLUGINS": "off"}
+    if os.geteuid() == 0:  # in a network namespace without interfaces
+        argv = ["unshare", "--net", *argv]
+    done = subprocess.run(
+        argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:
+    home = (site / "index.html").read_text()
+    for part in PARTS:
+        assert part in home
+    commands = (site / "commands.html").read_text()
+    for command in app.registered_commands:
+        assert f"fslab {command.name}" in commands
+    assert "ext4" in (site / "study-file.html").read_text()
+
+
+def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 15
+    for page in pages:
+        parser = Fetched()
+        parser.feed(page.read_text())
+        assert parser.found
+        assert not [link for link in parser.found if re.match(r"(https?:)?//", link)], page
+    for sheet in site.rglob("*.css"):
+        assert "fonts.googleapis" not in sheet.read_text()
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files(path: Path) -> None:
+    text = re.sub(r"^( {4}|```).*", "", path.read_text(), flags=re.MULTILINE)
+    for target in LINK.findall(text):
+        if target not in MADE and not target.startswith(("http://", "https://", "#", "mailto:")):
+            assert (path.parent / target.partition("#")[0]).exists(), target

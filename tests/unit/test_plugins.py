@@ -1,0 +1,191 @@
+"""Plug-ins: found by metadata alone, refused where unsafe or ambiguous, and never able to break the rest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fslab import plugins
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.errors import PluginError, UsageError
+from fslab.plan import plugged
+from fslab.registry import Registry
+
+GROUP = "fslab.animals"
+HORSE = (
+    "from tests_plugins_contract import Animal\nclass Horse(Animal):\n    def says(self): return 'neigh'\n"
+)
+
+
+class Animal(ABC):
+    name: str
+
+    @abstractmethod
+    def says(self) -> str: ...
+
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a package of one module with one entry point into a directory on ``sys.path``."""
+    site, modules = tmp_path / "site", []
+    site.mkdir()
+    zoo = tmp_path / "built_in" / "plugzoo"
+    zoo.mkdir(parents=True)
+    (zoo / "__init__.py").write_text("")
+    (zoo / "cow.py").write_text(HORSE.replace("Horse", "Cow"))
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(zoo.parent)
+    monkeypatch.setitem(sys.modules, "tests_plugins_contract", sys.modules[__name__])
+
+    def make(name: str = "horse", text: str = HORSE, package: str = "stable", version: str = "1.0") -> Path:
+        info = site / f"{package}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {package}\n")
+        module = site / f"{package}.py"
+        module.write_text(text)
+        modules.append(package)
+        plugins._installed.cache_clear()
+        return module
+
+    yield make
+    plugins._installed.cache_clear()
+    for name in [*modules, "plugzoo", "plugzoo.cow"]:
+        sys.modules.pop(name, None)
+
+
+def registry() -> Registry[Animal]:
+    return Registry("animal", "plugzoo", Animal, group=GROUP)
+
+
+def test_a_plugin_stands_beside_what_is_built_in(install: Install) -> None:
+    install()
+    animals = registry()
+    assert animals.names() == ("cow", "horse")
+    assert (animals.get("horse").name, animals.get("horse").says()) == ("horse", "neigh")
+    assert str(animals.plugin("horse")) == "stable 1.0"
+    assert animals.plugin("cow") is None
+    assert animals.versions(["cow", "horse", None]) == {"stable": "1.0"}
+    assert animals.problems() == ()
+
+
+def test_names_are_known_without_running_its_code(install: Install) -> None:
+    install(text="raise SystemExit('run')")
+    assert registry().names() == ("cow", "horse")
+    assert "stable" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("raise SystemExit('gone')", "SystemExit: gone"),
+        ("import nothing_of_this_name", "No module named 'nothing_of_this_name'"),
+        ("x =", "invalid syntax"),
+        ("", "exactly one animal, found 0"),
+        (HORSE.replace("says", "sings"), "exactly one animal, found 0"),
+        (HORSE + "    def __init__(self): raise KeyError('tail')", "tail"),
+    ],
+)
+def test_a_broken_plugin_says_what_is_wrong_and_breaks_nothing_else(
+    install: Install, text: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(text=text)
+    animals = registry()
+    with pytest.raises(
+        PluginError, match=f"(?s)stable 1.0: plug-in 'horse'.*{why}.*uninstall or replace stable"
+    ):
+        animals.get("horse")
+    assert [name for name, _ in animals] == ["cow"]
+    assert [name for name, _ in animals] == ["cow"]
+    assert [record.message.count("stable 1.0") for record in caplog.records] == [1], "said once"
+    with pytest.raises(PluginError, match=why):
+        animals.require()
+
+
+def test_a_builtin_name_cannot_be_taken(install: Install) -> None:
+    install(name="cow")
+    animals = registry()
+    assert animals.get("cow").__class__.__module__ == "plugzoo.cow"
+    assert animals.plugin("cow") is None
+    with pytest.raises(PluginError, match="has the name of a built-in animal"):
+        animals.require()
+
+
+def test_of_two_plugins_with_one_name_neither_is_used(install: Install) -> None:
+    install()
+    install(package="paddock")
+    animals = registry()
+    assert animals.names() == ("cow",)
+    found = [str(error) for error in animals.problems()]
+    assert len(found) == 2
+    assert "has the name of one of paddock 1.0" in "".join(found)
+    with pytest.raises(UsageError, match="no animal 'horse'"):
+        animals.get("horse")
+
+
+def test_a_name_that_studies_cannot_write_is_refused(install: Install) -> None:
+    install(name="../Horse")
+    assert registry().names() == ("cow",)
+    assert "small letters" in str(registry().problems()[0])
+
+
+@pytest.mark.parametrize("place", ["module", "directory"])
+def test_what_others_can_write_is_not_loaded(install: Install, place: str) -> None:
+    module = install()
+    unsafe = module if place == "module" else module.parent
+    unsafe.chmod(unsafe.stat().st_mode | 0o002)
+    with pytest.raises(PluginError, match=f"(?s){unsafe}: plug-in not loaded: other users can write"):
+        registry().get("horse")
+    assert "stable" not in sys.modules
+    unsafe.chmod(unsafe.stat().st_mode & ~0o002)
+    assert registry().get("horse").says() == "neigh"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")
+def test_what_belongs_to_somebody_else_is_not_loaded(install: Install) -> None:
+    module = install()
+    os.chown(module, 65534, 65534)
+    with pytest.raises(PluginError, match="it belongs to user 65534"):
+        registry().get("horse")
+
+
+def test_a_package_is_checked_with_all_its_files(install: Install) -> None:
+    module = install()
+    package = module.with_suffix("")
+    package.mkdir()
+    module.rename(package / "__init__.py")
+    (package / "deep").mkdir()
+    helper = package / "deep" / "helper.py"
+    helper.write_text("")
+    helper.chmod(0o666)
+    with pytest.raises(PluginError, match=r"helper\.py: plug-in not loaded"):
+        registry().get("horse")
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", "0"])
+def test_plugins_can_be_switched_off(install: Install, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    install()
+    monkeypatch.setenv("FSLAB_PLUGINS", value)
+    assert registry().names() == ("cow",)
+
+
+def test_a_cell_is_another_one_with_another_version() -> None:
+    def cell(plugins: dict[str, str]) -> Cell:
+        stack = StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), plugins=plugins)
+        return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="dd"))
+
+    plain, first, second = cell({}), cell({"stable": "1.0"}), cell({"stable": "1.1"})
+    assert len({each.id for each in (plain, first, second)}) == 3
+    assert len({each.content_id for each in (plain, first, second)}) == 3
+    assert "plugins" not in plain.model_dump_json(exclude_defaults=True), "built-in cells keep their ids"
+    plugged.check(plain)
+    with pytest.raises(PluginError, match=r"planned with plug-in stable 1.0; installed: no plug-in"):
+        plugged.check(first)
