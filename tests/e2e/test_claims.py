@@ -56,7 +56,7 @@ def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None
 def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "larger.yaml").write_text(STUDY)
     ran = fslab("run", "larger.yaml", "--until-decided", "--max-trials", "8")
-    assert "0 of 2 claims open" in ran.stderr
+    assert "claims: 2 of 2 decided" in ran.stderr
     document = json.loads(fslab("claims", "last", "--json").stdout)
     assert [one["measured"]["verdict"] for one in document["claims"]] == ["replicated", "reversed"]
     (finding,) = document["claims"][0]["measured"]["findings"]

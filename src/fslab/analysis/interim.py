@@ -47,12 +47,38 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimsProgress:
+    """How far the claims of a study are, by id, and which ``cells`` get trials next for them.
+
+    ``open`` ones are measured on or wait for others; ``given_up`` ones take longer than the time that is left;
+    ``at_limit`` ones no number of trials decides; ``untestable`` is how many nothing is known of. ``left_s``: of the
+    budget; None without one. ``tentative``: verdicts that hold only if trials are independent; ``firming``: the next
+    trials are for these, because no open claim needs any.
+    """
+
+    decided: tuple[str, ...] = ()
+    tentative: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
+    at_limit: tuple[str, ...] = ()
+    untestable: int = 0
+    cells: frozenset[str] = frozenset()
+    firming: bool = False
+    needed_s: float = 0.0
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class InterimResult:
-    """What is known after ``blocks`` blocks. ``spent`` are ids of cells that get no more trials: they failed."""
+    """What is known after ``blocks`` blocks. ``spent`` are ids of cells that get no more trials: they failed.
+
+    ``claims`` where trials are repeated for these.
+    """
 
     blocks: int
     questions: tuple[Question, ...]
     spent: frozenset[str] = frozenset()
+    claims: ClaimsProgress | None = None
 
     @property
     def open(self) -> tuple[Question, ...]:
@@ -61,23 +87,35 @@ class InterimResult:
     @property
     def needing(self) -> frozenset[str]:
         """Ids of the cells that need more trials. One whose partner gets none any more would get them for nothing."""
+        if self.claims is not None:
+            return self.claims.cells - self.spent
         possible = (question.cells for question in self.open if self.spent.isdisjoint(question.cells))
         return frozenset(cell for cells in possible for cell in cells)
 
 
+# Trials, cells that get no more of them, seconds left → the questions of claims and how far these are.
+Ask = Callable[
+    [Sequence[TrialRecord], frozenset[str], float | None], tuple[tuple[Question, ...], ClaimsProgress]
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InterimAnalysis:
-    """Looks again and again; remembers nothing. ``ask``: other questions than those of the table."""
+    """Looks again and again; remembers nothing. ``ask``: claims, instead of the questions of the table."""
 
     cells: Sequence[Cell]
     stopping: StoppingRule
-    ask: Callable[[Sequence[TrialRecord]], Iterator[Question]] | None = None
+    ask: Ask | None = None
 
-    def look(self, trials: Sequence[TrialRecord], blocks: int) -> InterimResult:
-        """What the trials of the first ``blocks`` blocks say."""
+    def look(self, trials: Sequence[TrialRecord], blocks: int, left_s: float | None = None) -> InterimResult:
+        """What the trials of the first ``blocks`` blocks say; ``left_s`` is what is left of a budget."""
         counted = [trial for trial in trials if trial.key.block < blocks]
-        asked = self.ask(counted) if self.ask else questions(self.cells, counted, self.stopping)
-        return InterimResult(blocks=blocks, questions=tuple(asked), spent=exhausted_cells(counted))
+        spent = exhausted_cells(counted)
+        if self.ask is not None:
+            asked, progress = self.ask(counted, spent, left_s)
+            return InterimResult(blocks=blocks, questions=asked, spent=spent, claims=progress)
+        asked = tuple(questions(self.cells, counted, self.stopping))
+        return InterimResult(blocks=blocks, questions=asked, spent=spent)
 
 
 def questions(

@@ -134,6 +134,7 @@ def _run_trials(
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
+        budget_s=campaign.settings.get("budget_s"),
     )  # fmt: skip
     run = _CampaignRun(
         campaign=campaign,
@@ -149,6 +150,10 @@ def _run_trials(
     )
     done = sum(cell not in without for cell, _ in run.finished)
     passed = schedule.catch_up(history.records)
+    # What a resumed campaign was given before counts no more: it has the time that it is given now.
+    schedule.budget_s = (
+        None if budget_s is None else budget_s + sum(one.duration_s for one in history.records)
+    )
     observer.campaign_started(campaign, done=done, total=len(schedule.trials), stored=history.records)
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))

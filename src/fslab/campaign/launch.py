@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import liveness, preflight
+from fslab.campaign import claims_budget, liveness, preflight
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
+from fslab.claims.pending import cells_of
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import choose, facts
 from fslab.plan.expand import expand
@@ -47,6 +48,9 @@ def of_study(
 ) -> Campaign:
     """A campaign of a study that was read from ``path``; not stored. UnsupportedError where no machine can build it."""
     directory = {"directory": str(Path(path).absolute().parent)}  # of the files that the study names
+    cells, machine = expand(study, choose.resolved), facts.gather()
+    limit_s = budget_s or study.limit_s
+    about = claimed_cells(study, cells, machine.get("memory_bytes"))
     return Campaign(
         id=campaigns.new_id(),
         study_id=study.id,
@@ -54,21 +58,29 @@ def of_study(
         study_source=study.text,
         settings={
             "set": list(study.overrides),
-            "budget_s": budget_s or study.limit_s,
+            "budget_s": limit_s,
             "scale": study.scale,
             **({"files": study.files, **directory} if study.files else {}),
-            "stopping": study.stopping.model_dump(mode="json"),
+            "stopping": claims_budget.spread_over_budget(study.stopping, about, limit_s).model_dump(
+                mode="json"
+            ),
             "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
             liveness.USER: os.geteuid(),
         },
         seed=study.seed,
-        cells=expand(study, choose.resolved),
+        cells=cells,
         trials=study.trials,
-        machine=facts.gather(),
+        machine=machine,
         created=datetime.now(UTC),
         name=name,
         note=note,
     )
+
+
+def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None) -> list[Cell]:
+    """The cells that claims are about, where trials are for claims; none else."""
+    wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
+    return [cell for cell in cells if cell.id in wanted]
 
 
 def unfinished(store: Store, wanted: str | None) -> Campaign:

@@ -184,7 +184,10 @@ class Evaluator:
     def _compare(self, a: Mapping[int, float], b: Mapping[int, float], coverage: float) -> RatioEstimate:
         if self.looks is None:
             return compare_blocks(a, b, coverage=coverage)
-        return compare_at_look(a, b, looks=dataclasses.replace(self.looks, coverage=coverage))
+        # A comparison whose cells were left out of some blocks has looked at fewer of them.
+        common = len(a.keys() & b.keys())
+        looks = dataclasses.replace(self.looks, coverage=coverage)
+        return compare_at_look(a, b, looks=looks, blocks=common or None)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
         """From intervals of all pairs at once (Bonferroni): the largest distance is at least the largest that is

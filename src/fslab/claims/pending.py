@@ -1,69 +1,141 @@
-"""Claims as questions that trials are repeated for: what is open of each, and which cells can tell. Pure."""
+"""Claims as questions that trials are repeated for: what is open of each, and which cells get the next trials. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from fslab.analysis.interim import Question
+from fslab.analysis.interim import Ask, ClaimsProgress, Question
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
+from fslab.claims.effort import Effort, effort_of
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding, Why
 from fslab.claims.multiplicity import Asked, answers
 from fslab.claims.parts import Part
+from fslab.claims.pursue import Candidate, Pursuit, pursue
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import TrialRecord
+from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stopping import StoppingRule
 
-Questions = Callable[[Sequence[TrialRecord]], Iterator[Question]]
+Answered = Mapping[str, tuple[Asked, ClaimAnswer]]
 
 
 def questions_of(
     claims: Sequence[Claim], cells: Sequence[Cell], stopping: StoppingRule, memory_bytes: int | None
-) -> Questions:
-    """What is to be asked of the trials there are: every part of every claim, at each look.
+) -> Ask:
+    """What is to be asked of the trials there are, at each look: every part of every claim.
 
-    A part is settled when it has a verdict, when its claim has one that no part can change, or when all of its interval
-    is nearer to its limit than the margin of interest. Before 20 blocks a verdict must hold also were each trial like
-    the one before.
+    Trials go to the open claims that give the most verdicts for the time (``pursue``). When no open claim can be
+    decided any more, what is left goes to verdicts that hold only if trials are independent, up to the 20 blocks that
+    can tell.
     """
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
-    asked = [asked_of(claim, scope) for claim in claims]
+    asked = {claim.id or "": asked_of(claim, scope) for claim in claims}
 
-    def ask(trials: Sequence[TrialRecord]) -> Iterator[Question]:
-        judge = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping))
-        for claim, what, answer in zip(claims, asked, answers(asked, judge), strict=True):
-            yield from _of_claim(claim, what, answer, judge)
+    def ask(
+        trials: Sequence[TrialRecord], spent: frozenset[str], left_s: float | None
+    ) -> tuple[tuple[Question, ...], ClaimsProgress]:
+        evaluator = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping))
+        found = dict(zip(asked, answers([*asked.values()], evaluator), strict=True))
+        answered = {name: (asked[name], answer) for name, answer in found.items()}
+        questions = tuple(
+            question for name, pair in answered.items() for question in _questions(name, *pair, evaluator)
+        )
+        full = {cell for cell, own in evaluator.trials.by_cell.items() if len(own) >= stopping.most}
+        return questions, _progress(answered, evaluator.trials, spent | full, left_s)
 
     return ask
 
 
-def _of_claim(claim: Claim, asked: Asked, answer: ClaimAnswer, judge: Evaluator) -> Iterator[Question]:
-    over = any(finding.verdict in FAILED and _is_settled(finding) for finding in answer.findings)
+def cells_of(claims: Sequence[Claim], cells: Sequence[Cell], memory_bytes: int | None) -> frozenset[str]:
+    """Ids of the cells that any claim is about."""
+    scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
+    parts = (part for claim in claims for part in asked_of(claim, scope).parts)
+    return frozenset(figure.cell.id for part in parts for figure in part.figures)
+
+
+def _progress(
+    answered: Answered, trials: Trials, spent: frozenset[str], left_s: float | None
+) -> ClaimsProgress:
+    verdicts = {name: answer.verdict for name, (_, answer) in answered.items()}
+    still_open = [name for name, verdict in verdicts.items() if verdict is ClaimVerdict.OPEN]
+    at_limit = tuple(name for name in still_open if answered[name][1].reason is Why.AT_LIMIT)
+    decided = [name for name in verdicts if verdicts[name] not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}]
+    fragile = [name for name in decided if _is_tentative(answered[name][1])]
+    plan = _plan(answered, [name for name in still_open if name not in at_limit], trials, spent, left_s)
+    firmer = plan if plan.cells else _plan(answered, fragile, trials, spent, left_s)
+    return ClaimsProgress(
+        decided=tuple(decided), tentative=tuple(fragile), open=(*plan.pursued, *plan.waiting),
+        given_up=tuple(plan.given_up), at_limit=at_limit,
+        untestable=sum(verdict is ClaimVerdict.UNKNOWN for verdict in verdicts.values()),
+        cells=frozenset(firmer.cells), firming=firmer is not plan, needed_s=firmer.seconds, left_s=left_s,
+    )  # fmt: skip
+
+
+def _plan(
+    answered: Answered, names: Sequence[str], trials: Trials, spent: frozenset[str], left_s: float | None
+) -> Pursuit:
+    candidates, lost = [], []
+    for name in names:
+        effort = _effort(*answered[name], trials)
+        if effort is None or not spent.isdisjoint(effort.blocks):
+            lost.append(name)
+        else:
+            blocks = min((finding.blocks or 0 for finding in answered[name][1].findings), default=0)
+            candidates.append(Candidate(claim=name, effort=effort, blocks=blocks))
+    found = pursue(candidates, trials.cost_s, left_s)
+    found.given_up += lost
+    return found
+
+
+def _effort(asked: Asked, answer: ClaimAnswer, trials: Trials) -> Effort | None:
+    """To a verdict; of a tentative one, to as many blocks as can tell whether trials are independent."""
+    if answer.verdict is ClaimVerdict.OPEN:
+        return effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin)
+    blocks = {
+        figure.cell.id: INDEPENDENCE_LEAST - (finding.blocks or 0)
+        for part, finding in zip(asked.parts, answer.findings, strict=True)
+        if finding.rests_on_independence
+        for figure in part.figures
+    }
+    return Effort(blocks=blocks, seconds=sum(trials.cost_s(cell) * more for cell, more in blocks.items()))
+
+
+def _is_tentative(answer: ClaimAnswer) -> bool:
+    """Whether the verdict would be gone if trials resembled the ones before them."""
+    of_verdict = [
+        one for one in answer.findings if one.verdict not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}
+    ]
+    failing = [one for one in of_verdict if one.verdict is not ClaimVerdict.REPLICATED]
+    if failing:
+        return all(one.rests_on_independence for one in failing)
+    return any(one.rests_on_independence for one in of_verdict)
+
+
+def _questions(name: str, asked: Asked, answer: ClaimAnswer, evaluator: Evaluator) -> Iterator[Question]:
+    over = answer.verdict is not ClaimVerdict.OPEN
     for part, finding in zip(asked.parts, answer.findings, strict=True):
-        yield _question(claim, part, finding, judge, settled=over or _is_settled(finding))
+        settled = over or finding.at_limit or finding.verdict is not ClaimVerdict.OPEN
+        yield _question(name, part, finding, evaluator, settled=settled)
 
 
-def _is_settled(finding: PartFinding) -> bool:
-    return finding.at_limit or (
-        finding.verdict is not ClaimVerdict.OPEN and not finding.rests_on_independence
-    )
-
-
-def _question(claim: Claim, part: Part, finding: PartFinding, judge: Evaluator, *, settled: bool) -> Question:
+def _question(
+    name: str, part: Part, finding: PartFinding, evaluator: Evaluator, *, settled: bool
+) -> Question:
     return Question(
-        workload=f"claim {claim.id}" + (f" ({part.where})" if part.where else ""),
+        workload=f"claim {name}" + (f" ({part.where})" if part.where else ""),
         metric=part.figures[0].metric.name,
         a=part.over,
         b=part.under,
         cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
-        estimate=judge.estimate(part, finding.coverage or 1 - judge.error),
+        estimate=evaluator.estimate(part, finding.coverage or 1 - evaluator.error),
         settled=settled,
         further=finding.further,
-        claim=claim.id,
+        claim=name,
         bound=part.bounds.shown,
         unit=finding.unit,
     )

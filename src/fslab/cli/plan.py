@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fslab.cell import Cell
+    from fslab.cli.plan_claims import Forecast
     from fslab.plan.model import Plan
 
 
@@ -50,6 +51,7 @@ def plan(
     no file. Stand-ins are in capitals: /dev/loopN, CAMPAIGN.
     """
     from fslab.campaign import preflight
+    from fslab.cli import plan_claims
     from fslab.machine import choose
     from fslab.plan.plan import make_plan
     from fslab.study import load
@@ -60,24 +62,30 @@ def plan(
         *scale_setting(scale),
         *machine_settings(on, kernel, modules, guest_memory),
     ]
+    loaded = load.load(study, settings)
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     made = make_plan(
-        load.load(study, settings), images=paths.images(), runtime=paths.runtime() / "CAMPAIGN",
-        place=choose.resolved, memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        loaded, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN",
+        place=choose.resolved, memory_bytes=memory_bytes,
     )  # fmt: skip
     impossible, refused = preflight.foresee(made.cells, paths.images())
     made = made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
+    claims = plan_claims.forecast(loaded, made, memory_bytes)
     if as_json:
-        print_json(made.model_dump(mode="json"))
+        print_json({**made.model_dump(mode="json"), "claims": claims and claims.model_dump(mode="json")})
     else:
-        _show(made, console(), commands=commands)
+        _show(made, console(), commands=commands, claims=claims)
 
 
-def _show(made: Plan, screen: Console, *, commands: bool) -> None:
+def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | None) -> None:
+    from fslab.cli import plan_claims
     from fslab.units import format_size
 
     screen.print(f"[bold]{made.study}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, order drawn from seed {made.seed}", soft_wrap=True)
     screen.print(_expected(made), soft_wrap=True)
+    for line in plan_claims.lines(claims, made.budget_s) if claims else ():
+        screen.print(line, soft_wrap=True, markup=False)
     for place, needed in made.space.items():
         screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
     if made.devices:
@@ -136,7 +144,7 @@ def _trials(made: Plan) -> str:
     until = {
         Until.DECIDED: f"until it is decided which stacks are better, or that they differ by less than {share}",
         Until.PRECISE: f"until each ratio is known to within {share}",
-        Until.CLAIMS: f"until each claim is decided, or known to be within {share} of its limit",
+        Until.CLAIMS: "until each claim is decided, as far as the budget reaches",
     }
     return (
         f"{cells} cells × {least} to {most} trials = {cells * least} to {cells * most} trials, "

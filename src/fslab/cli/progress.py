@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from fslab.analysis.interim import InterimResult
+from fslab.analysis.interim import ClaimsProgress, InterimResult
 from fslab.campaign.observer import Observer
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
@@ -36,8 +36,11 @@ def result_of(record: TrialRecord) -> str:
 
 def look_lines(look: InterimResult) -> Iterator[str]:
     """``after 8 trials each: 2 of 3 comparisons settled``, then each open one with its interval as it is now."""
-    settled = len(look.questions) - len(look.open)
-    yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled{_claims(look)}"
+    if look.claims is not None:
+        yield claims_line(look.claims)
+    else:
+        settled = len(look.questions) - len(look.open)
+        yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled"
     for question in look.open[:OPEN_SHOWN]:
         ratio, interval = question.estimate.ratio, question.estimate.interval
         told = "no ratio yet"
@@ -72,11 +75,21 @@ def _figure(unit: Unit | None, *values: float) -> str:
     return " ".join(("{} ×", "({}–{})")).format(*ratio_text(*values))
 
 
-def _claims(look: InterimResult) -> str:
-    """``, 2 of 9 claims open``, where trials are repeated for claims."""
-    claims = {question.claim for question in look.questions if question.claim is not None}
-    unsettled = {question.claim for question in look.open}
-    return f", {len(unsettled)} of {len(claims)} claims open" if claims else ""
+def claims_line(claims: ClaimsProgress) -> str:
+    """``claims: 12 of 28 decided, 9 open, 3 beyond the budget, 2 at the limit, 2 not testable; 14 min 20 s left``."""
+    counts = (
+        (len(claims.open), "open"),
+        (len(claims.given_up), "given up (more than the time left)"),
+        (len(claims.at_limit), "at the limit"),
+        (claims.untestable, "not testable here"),
+    )
+    total = len(claims.decided) + sum(count for count, _ in counts)
+    told = [f"claims: {len(claims.decided)} of {total} decided"]
+    told += [f"{count} {what}" for count, what in counts if count]
+    line = ", ".join(told)
+    if claims.firming:
+        line += f"; {len(claims.tentative)} of them only if trials are independent, which more trials show"
+    return line + (f"; {format_duration(claims.left_s)} left" if claims.left_s is not None else "")
 
 
 class Quiet(Observer):

@@ -70,7 +70,7 @@ def run(
     Each cell (stack × workload) is repeated as often as the study says; with --precision, as often as needed: the
     remaining trials go to comparisons that are still open, and interim looks keep the 95 % of the intervals.
 
-    With --until-decided they go to the claims of the study that are open; see: fslab claims.
+    A study with claims spends its trials where claims are open, within its budget; see: fslab claims.
 
     Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one
     in flight: --resume finishes the rest. Invalid trials are replaced, at most as many as were asked for. Whatever is
@@ -91,7 +91,7 @@ def run(
     )
     settings = [*(settings or []), *changes]
     if until_decided:
-        settings += run_options.until_decided(run_options.named(study), settings, precision, until)
+        settings += run_options.until_decided(until)
     settings += [*scale_setting(scale), *machine_settings(on, kernel, modules, guest_memory)]
     run_options.check_resume(settings, resume=resume, dry_run=dry_run, name=name, note=note)
     if dry_run:
@@ -127,11 +127,14 @@ def _created(
     note: str | None,
 ) -> tuple[Campaign, float | None]:
     """A new campaign, stored, and its budget in seconds."""
-    from fslab.campaign import launch
+    from fslab.campaign import claims_budget, launch
     from fslab.study import load
 
     loaded = load.load(study, settings)
     campaign = launch.of_study(loaded, study, budget_s=limit_s, name=name, note=note)
+    about = launch.claimed_cells(loaded, campaign.cells, campaign.machine.get("memory_bytes"))
+    if said := claims_budget.too_small(about, limit_s or loaded.limit_s):
+        _tell(said)
     launch.create(campaign, store, terms)
     return campaign, limit_s or loaded.limit_s
 

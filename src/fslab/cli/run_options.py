@@ -48,8 +48,8 @@ UntilDecidedOption = Annotated[
     bool,
     typer.Option(
         "--until-decided",
-        help="Repeat until each claim of the study holds or is contradicted: trials go where claims are open. With "
-        "--precision (default: 5%), what is nearer than that to a claim's limit is left open.",
+        help="Repeat until each claim of the study is decided, without the study's own budget. A study with claims "
+        "does so anyway within its budget, unless --trials says how many.",
     ),
 ]
 ResumeOption = Annotated[
@@ -83,14 +83,11 @@ def repeats(
     return [f"{key}={value}" for key, value in given.items() if value is not None]
 
 
-def until_decided(study: str, settings: list[str], precision: str | None, until: str | None) -> list[str]:
-    """What --until-decided means as settings of the study; its own precision is kept."""
-    from fslab.study import load
-
+def until_decided(until: str | None) -> list[str]:
+    """What --until-decided means as settings of the study."""
     if until is not None:
         raise UsageError("is what --until-decided decides", where="--until", hint="leave one of them out")
-    known = precision or load.load(study, settings).precision
-    return ["until=claims", *([] if known else ["precision=5%"])]
+    return ["until=claims"]
 
 
 def named(study: str | None) -> str:

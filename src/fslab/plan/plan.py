@@ -77,8 +77,14 @@ def make_plan(
     )
 
 
+def trial_s(cell: Cell) -> float:
+    """How long a trial of a cell takes, roughly."""
+    guest = MACHINES.get(cell.stack.machine.type).guest
+    return parsed(cell.workload).expected_s() + OVERHEAD_S + (GUEST_OVERHEAD_S if guest else 0.0)
+
+
 def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:
-    measured_s = sum(parsed(cell.workload).expected_s() + OVERHEAD_S for cell in cells)
     guests = [cell.stack.machine for cell in cells if MACHINES.get(cell.stack.machine.type).guest]
-    measured_s += GUEST_OVERHEAD_S * len(guests)
-    return trials * measured_s + GUEST_BOOT_S * len(set(guests)) + image_bytes / IMAGE_BYTES_PER_S
+    return (
+        trials * sum(map(trial_s, cells)) + GUEST_BOOT_S * len(set(guests)) + image_bytes / IMAGE_BYTES_PER_S
+    )

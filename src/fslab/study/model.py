@@ -188,7 +188,7 @@ class StudyFile(Written):
         Until.DECIDED,
         description="with `precision`, what is repeated for: `decided`: which of two stacks is better, or that they "
         "differ by less than `precision`; `precise`: each ratio to within `precision`; "
-        "`claims`: whether each claim holds",
+        "`claims`: whether each claim holds, which a study with claims does by default",
     )
     max_trials: int = Field(
         40,
@@ -263,7 +263,19 @@ class Study(StudyFile):
     scaled: tuple[Scaled, ...] = Field((), repr=False)
 
     @property
+    def for_claims(self) -> bool:
+        """Whether trials go where claims are open: what a study with claims does unless another goal is asked for."""
+        asked = {override.partition("=")[0].strip() for override in self.overrides}
+        other = {"until", "precision"} & self.model_fields_set or "trials" in asked
+        return self.until is Until.CLAIMS or bool(self.claims and not other)
+
+    @property
     def stopping(self) -> StoppingRule:
+        if self.for_claims:
+            margin = self.precision or self.margin
+            return StoppingRule(
+                trials=self.trials, precision=margin, until=Until.CLAIMS, max_trials=self.max_trials
+            )
         return StoppingRule(
             trials=self.trials, precision=self.precision, until=self.until, max_trials=self.max_trials
         )

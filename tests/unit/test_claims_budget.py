@@ -1,0 +1,63 @@
+"""What a budget pays for, and what a study with claims does by default."""
+
+from __future__ import annotations
+
+from tests.unit.claimed import cell
+
+from fslab.campaign.claims_budget import blocks_of, spread_over_budget, too_small
+from fslab.plan.plan import trial_s
+from fslab.stopping import StoppingRule, Until
+from fslab.study import load
+
+CELLS = [cell(name) for name in ("ext4", "xfs", "btrfs", "f2fs")]
+BLOCK_S = sum(map(trial_s, CELLS))
+RULE = StoppingRule(trials=4, precision=0.1, until=Until.CLAIMS, max_trials=40)
+STUDY = """\
+title: t
+media: {m: {type: ram, size: 300m}}
+stacks: {fs: {medium: m, filesystem: [ext4, xfs]}}
+workloads: {w: {tool: fio, rw: randwrite, size: 16m, runtime: 1s}}
+budget: 5m
+claims:
+  - {says: s, that: xfs > ext4}
+  - {says: s, that: ext4 ~ xfs within 5%, margin: 3%}
+"""
+
+
+def test_the_error_is_spent_over_the_blocks_that_the_budget_reaches() -> None:
+    assert blocks_of(CELLS, 8 * BLOCK_S) == 8
+    assert spread_over_budget(RULE, CELLS, 8 * BLOCK_S).planned_most == 20
+    assert spread_over_budget(RULE, CELLS, 100 * BLOCK_S).planned_most == 40  # no more than there are
+    assert spread_over_budget(RULE, CELLS, 1.0).planned_most == 6
+    assert spread_over_budget(RULE, CELLS, None) is RULE
+    other = StoppingRule(trials=4, precision=0.1)
+    assert spread_over_budget(other, CELLS, 100.0) is other
+
+
+def test_a_budget_for_fewer_than_three_blocks_is_told() -> None:
+    assert too_small(CELLS, 3 * BLOCK_S) is None
+    assert too_small(CELLS, None) is None
+    said = too_small(CELLS, 2.5 * BLOCK_S)
+    assert said is not None
+    assert "pays for 2.5 trials of each of the 4 cells that claims are about; 3 are the fewest" in said
+
+
+def test_a_study_with_claims_repeats_until_they_are_decided_unless_told_otherwise() -> None:
+    def of(*overrides: str) -> StoppingRule:
+        return load.load_text(STUDY, "s.yaml", overrides).stopping
+
+    assert (of().until, of().precision) == (Until.CLAIMS, 0.1)
+    assert of("margin=5%").precision == 0.05
+    assert of("trials=7") == StoppingRule(trials=7)
+    assert of("precision=5%").until is Until.DECIDED
+    assert load.load_text(STUDY.split("claims:")[0], "s.yaml").stopping.precision is None
+
+
+def test_only_a_goal_that_is_asked_for_lifts_the_budget() -> None:
+    assert load.load_text(STUDY, "s.yaml").limit_s == 300
+    assert load.load_text(STUDY, "s.yaml", ["until=claims"]).limit_s is None
+
+
+def test_a_claim_has_the_margin_of_its_study_or_its_own() -> None:
+    assert [claim.margin for claim in load.load_text(STUDY, "s.yaml").claims] == [0.1, 0.03]
+    assert [claim.margin for claim in load.load_text(STUDY, "s.yaml", ["margin=20%"]).claims] == [0.2, 0.03]

@@ -1,0 +1,54 @@
+"""Where the time that is left goes, with costs and efforts that can be added up by hand."""
+
+from __future__ import annotations
+
+from fslab.claims.effort import Effort
+from fslab.claims.pursue import Candidate, pursue
+
+COST = {"a": 1.0, "b": 1.0, "c": 10.0}
+
+
+def candidate(claim: str, blocks: dict[str, int], seen: int = 40) -> Candidate:
+    seconds = sum(COST[cell] * more for cell, more in blocks.items())
+    return Candidate(claim=claim, effort=Effort(blocks=blocks, seconds=seconds), blocks=seen)
+
+
+def cost(cell: str) -> float:
+    return COST[cell]
+
+
+def test_the_cheapest_are_taken_until_the_time_is_full() -> None:
+    """10 s and 30 s fit into 45 s; 40 s do not fit beside them, but would alone: that claim waits."""
+    claims = [
+        candidate("dear", {"c": 4}),
+        candidate("cheap", {"a": 10}),
+        candidate("next", {"b": 10, "a": 20}),
+    ]
+    found = pursue(claims, cost, 45.0)
+    assert (found.pursued, found.waiting, found.given_up) == (["cheap", "next"], ["dear"], [])
+    assert found.cells == {"a", "b"}
+    assert found.seconds == 30.0  # ten of the twenty trials of a are paid for
+
+
+def test_without_a_limit_all_are_taken() -> None:
+    found = pursue([candidate("dear", {"c": 400}), candidate("cheap", {"a": 1})], cost, None)
+    assert set(found.pursued) == {"dear", "cheap"}
+
+
+def test_what_takes_more_than_is_left_alone_is_given_up() -> None:
+    claims = [candidate("dear", {"c": 10}), candidate("cheap", {"a": 10})]
+    assert pursue(claims, cost, 50.0).given_up == ["dear"]
+
+
+def test_a_forecast_from_few_blocks_gives_up_late() -> None:
+    """100 s with 50 s left: from 40 blocks that is too much (60 s), from 4 blocks not (150 s)."""
+    cheap = candidate("cheap", {"a": 10})
+    assert pursue([candidate("dear", {"c": 10}, seen=4), cheap], cost, 50.0).waiting == ["dear"]
+    assert pursue([candidate("dear", {"c": 10}, seen=40), cheap], cost, 50.0).given_up == ["dear"]
+
+
+def test_time_that_nobody_needs_goes_to_the_likeliest_of_those_given_up() -> None:
+    claims = [candidate("hopeless", {"c": 100}), candidate("nearly", {"c": 10})]
+    found = pursue(claims, cost, 50.0)
+    assert (found.pursued, found.given_up, found.cells) == (["nearly"], ["hopeless"], {"c"})
+    assert pursue([candidate("hopeless", {"c": 100})], cost, 50.0).pursued == []
