@@ -150,7 +150,7 @@ fn a_signal_ends_it_quickly() {
             "small-files",
             directory.path().to_str().unwrap(),
             "--files",
-            "300000",
+            "5000000",
             "--size",
             "0",
             "--json",

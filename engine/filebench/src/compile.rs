@@ -80,6 +80,8 @@ struct Compiler {
     loading: usize,
     /// How many commands were gone through, loops unrolled.
     executed: usize,
+    /// How many bytes all texts came to.
+    text_bytes: usize,
 }
 
 /// Compiles a workload.

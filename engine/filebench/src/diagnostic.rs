@@ -61,15 +61,24 @@ pub struct Diagnostics {
     pub found: Vec<Diagnostic>,
 }
 
+/// How many mistakes are told.
+const MOST: usize = 100;
+/// How many characters a message or a hint may have.
+const LONGEST: usize = 1000;
+/// How many characters of a line are shown.
+const WIDEST: usize = 240;
+
 impl Diagnostics {
     /// Whether there is no mistake.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Adds one, unless the very same was found before.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
-        if !self.found.contains(&diagnostic) {
+    /// Adds one, unless the very same was found before, or so many were that nobody reads one more.
+    pub fn push(&mut self, mut diagnostic: Diagnostic) {
+        shorten(&mut diagnostic.message);
+        diagnostic.hint.iter_mut().for_each(shorten);
+        if self.found.len() < MOST && !self.found.contains(&diagnostic) {
             self.found.push(diagnostic);
         }
     }
@@ -101,10 +110,23 @@ impl Diagnostics {
             write!(formatter, " ({hint})")?;
         }
         let shown = source.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        let shown: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let room = shown.chars().count().saturating_sub(column - 1).max(1);
+        // Of a long line what stands around the mistake.
+        let before = column.saturating_sub(1);
+        let left = before.saturating_sub(WIDEST / 2);
+        let shown = shown.chars().skip(left).take(WIDEST);
+        let shown: String = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let before = before - left;
+        let room = shown.chars().count().saturating_sub(before).max(1);
         let carets = "^".repeat(length.clamp(1, room));
-        write!(formatter, "\n    {shown}\n    {}{carets}", " ".repeat(column.saturating_sub(1)))
+        write!(formatter, "\n    {shown}\n    {}{carets}", " ".repeat(before))
+    }
+}
+
+/// Cuts off what is longer than anyone reads: a word of the file may be as long as the file.
+fn shorten(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push('…');
     }
 }
 

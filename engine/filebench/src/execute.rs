@@ -7,6 +7,7 @@ use super::fileset::{Created, Fileset, Planned, WORK_DIRECTORY, plan, remove_tre
 use super::program::{FilesetSpec, Model, Program, Step, Timing};
 use super::report::{Measured, Report, Result as RunResult};
 use super::runtime::{Events, Running, Start, pause};
+use super::schedule::{Due, Schedule};
 use fslab_engine::document::Warning;
 use fslab_engine::error::{Context, Error, Result};
 use fslab_engine::measure::clock::{now_ns, seconds};
@@ -214,23 +215,22 @@ impl<'a> Execution<'a> {
             self.clear();
         }
         let begin = if self.running.is_some() { self.cleared } else { now_ns() };
-        let end = timing.seconds.unwrap_or(f64::INFINITY);
-        let mut next = timing.period.unwrap_or(f64::INFINITY);
-        loop {
-            let passed = seconds(now_ns() - begin);
-            if passed >= end || self.running.as_ref().is_none_or(Running::is_done) {
-                break;
+        let mut schedule = Schedule::new(timing);
+        let in_time = loop {
+            if self.running.as_ref().is_none_or(Running::is_done) {
+                break schedule.has_time(seconds(now_ns() - begin));
             }
-            if passed >= next {
-                self.snapshot(None);
-                if timing.fresh {
-                    self.clear();
+            match schedule.at(seconds(now_ns() - begin)) {
+                Due::End => break false,
+                Due::Period => {
+                    self.snapshot(None);
+                    if timing.fresh {
+                        self.clear();
+                    }
                 }
-                next += timing.period.unwrap_or(f64::INFINITY);
+                Due::In(wait) => self.sleep(wait.min(0.05))?,
             }
-            self.sleep((end.min(next) - seconds(now_ns() - begin)).clamp(0.0, 0.05))?;
-        }
-        let in_time = seconds(now_ns() - begin) < end;
+        };
         self.conclude(if in_time { "done" } else { "time" })
     }
 

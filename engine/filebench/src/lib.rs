@@ -17,9 +17,11 @@ pub mod random;
 mod report;
 mod runtime;
 mod scan;
+mod schedule;
 mod words;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -142,11 +144,20 @@ fn described(program: &Program) -> Value {
     })
 }
 
+/// How long a workload file may be.
+const LONGEST: u64 = 16 << 20;
+
 /// Reads a workload file.
 ///
 /// # Errors
-/// If it cannot be read, or is no text.
+/// If it cannot be read, is no text, or is longer than 16 MiB.
 pub fn read(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| opened(path, &error))?;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| opened(path, &error))?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| opened(path, &error))?;
+    if bytes.len() as u64 > LONGEST {
+        let path = path.display();
+        return Err(Error::Invalid(format!("{path} is longer than {} MiB: no workload file", LONGEST >> 20)));
+    }
     String::from_utf8(bytes).map_err(|_| rustix::io::Errno::ILSEQ).context("read", || path)
 }

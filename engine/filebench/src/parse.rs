@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: [&str; 27] = [
 pub(crate) fn parse(source: Source, mistakes: &mut Diagnostics) -> Vec<At<Command>> {
     let tokens = scan(&source.text, mistakes.sources.len(), mistakes);
     mistakes.sources.push(source);
-    let mut parser = Parser { tokens, at: 0, depth: 0, mistakes };
+    let mut parser = Parser { tokens, at: 0, depth: 0, operators: 0, mistakes };
     let mut commands = Vec::new();
     while parser.kind() != &Kind::End {
         let before = parser.at;
@@ -64,11 +64,15 @@ type Parsed<T> = Result<T, Failed>;
 
 /// How deep expressions and loops may be nested.
 const DEEPEST: usize = 64;
+/// How many operators an expression may have.
+const MOST_OPERATORS: usize = 1000;
 
 struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
+    /// How many operators the expression under way has.
+    operators: usize,
     mistakes: &'a mut Diagnostics,
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
@@ -28,6 +28,20 @@ pub fn succeed(arguments: &[&str]) -> Value {
     let (document, status) = run(arguments);
     assert_eq!(status, Some(0), "{arguments:?}: {document:#}");
     document
+}
+
+/// Waits until a process has a handler of its own for a signal: before, the signal would just end it.
+pub fn listening(child: &mut Child, signal: libc::c_int) {
+    let status = format!("/proc/{}/status", child.id());
+    loop {
+        let text = fs::read_to_string(&status).unwrap();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+        if u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1 {
+            return;
+        }
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
 }
 
 pub fn document(output: &Output) -> (Value, Option<i32>) {

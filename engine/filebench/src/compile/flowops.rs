@@ -14,8 +14,8 @@ use crate::random::Number;
 const DEEPEST: usize = 32;
 /// How many descriptors a thread may number.
 const MOST_DESCRIPTORS: f64 = 1024.0;
-/// How many flowops a thread may have, those within composite ones included.
-const MOST_FLOWOPS: usize = 100_000;
+/// How many flowops all threads may have, those within composite ones included.
+const MOST_FLOWOPS: usize = 20_000;
 
 impl Compiler {
     pub(super) fn flowop(
@@ -45,10 +45,11 @@ impl Compiler {
                 return None;
             }
         };
-        if building.count >= MOST_FLOWOPS {
-            self.mistake(used.kind.span, "the thread has too many flowops");
+        if building.total >= MOST_FLOWOPS {
+            self.mistake(used.kind.span, format!("there are more than {MOST_FLOWOPS} flowops"));
             return None;
         }
+        building.total += 1;
         let local = building.count;
         building.count += 1;
         // Composite flowops are not measured: what is within them is.
@@ -82,7 +83,10 @@ impl Compiler {
         depth: usize,
     ) -> Option<Vec<Flowop>> {
         if depth == DEEPEST {
-            self.mistake(used.kind.span, format!("'{}' contains itself", definition.name));
+            self.mistake(
+                used.kind.span,
+                format!("'{}' contains itself, or is nested more than {DEEPEST} deep", definition.name),
+            );
             return None;
         }
         for attribute in &used.attributes {

@@ -23,6 +23,8 @@ pub(super) struct Building {
     /// The number of the thread under way, and how many flowops it has so far.
     pub(super) thread: usize,
     pub(super) count: usize,
+    /// How many flowops all threads have so far.
+    pub(super) total: usize,
 }
 
 /// A target that is bound once all threads are known.
@@ -44,6 +46,7 @@ impl Compiler {
             pending: Vec::new(),
             thread: 0,
             count: 0,
+            total: 0,
         };
         let mut threads = Vec::new();
         for process in self.processes.clone() {

@@ -18,6 +18,10 @@ const DEFAULT_PERIOD: f64 = 10.0;
 const MOST_STEPS: usize = 10_000;
 const MOST_COMMANDS: usize = 1_000_000;
 const DEEPEST_LOAD: usize = 4;
+/// How many filesets, processes and composite flowops may be defined, of each.
+const MOST_DEFINITIONS: usize = 10_000;
+/// How many periods of a run may be measured each on its own.
+const MOST_PERIODS: f64 = 10_000.0;
 
 impl Compiler {
     pub(super) fn commands(&mut self, commands: &[At<Command>]) {
@@ -25,6 +29,9 @@ impl Compiler {
             self.executed += 1;
             if self.steps.len() > MOST_STEPS || self.executed > MOST_COMMANDS {
                 return self.mistake(command.span, "there are too many steps");
+            }
+            if self.files.len().max(self.processes.len()).max(self.composites.len()) > MOST_DEFINITIONS {
+                return self.mistake(command.span, "there are too many definitions");
             }
             if matches!(command.it, Command::Quit) && self.mistakes.is_empty() {
                 // What follows is never reached; definitions before it count.
@@ -130,7 +137,7 @@ impl Compiler {
                 let text = "the language is described in docs/filebench.md of fslab";
                 self.steps.push(Step::Say(text.to_owned()));
             }
-            Command::List(entity) => self.list(*entity),
+            Command::List(entity) => self.list(span, *entity),
             _ => {}
         }
     }
@@ -213,6 +220,10 @@ impl Compiler {
         let asked = self.context.seconds.or(written).filter(|seconds| *seconds > 0.0);
         let endless = self.mode == crate::ast::QuitMode::Timeout;
         let seconds = asked.or(endless.then_some(DEFAULT_SECONDS));
+        let length = period.map(|period| seconds.unwrap_or(DEFAULT_SECONDS) / period.abs());
+        if length.is_some_and(|periods| periods > MOST_PERIODS) {
+            self.mistake(span, format!("the run would have more than {MOST_PERIODS} periods"));
+        }
         let (fresh, period) = (period.is_some_and(|period| period < 0.0), period.map(f64::abs));
         self.steps.push(Step::Run(Timing { seconds, period, fresh }));
         (self.ran, self.running, self.filesets) = (true, false, None);
@@ -281,12 +292,16 @@ impl Compiler {
         self.loading -= 1;
     }
 
-    fn list(&mut self, entity: Entity) {
+    fn list(&mut self, span: Span, entity: Entity) {
         let names: Vec<String> = if entity == Entity::Flowops {
             crate::program::FLOWOPS.iter().map(|&name| name.to_owned()).collect()
         } else {
             self.all_filesets().into_iter().flatten().map(|one| one.name).collect()
         };
-        self.steps.push(Step::Say(names.join(" ")));
+        let text = names.join(" ");
+        self.text_bytes += text.len();
+        if !self.is_too_much_text(span) {
+            self.steps.push(Step::Say(text));
+        }
     }
 }

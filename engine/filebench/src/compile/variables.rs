@@ -7,6 +7,9 @@ use crate::diagnostic::{Span, nearest};
 use crate::parse::shown;
 use crate::random::Number;
 
+/// How many bytes all texts together may come to.
+const MOST_TEXT: usize = 64 << 20;
+
 impl Compiler {
     /// The value of an expression; `None` if there is a mistake in it, which is noted.
     pub(super) fn evaluate(&mut self, value: &At<Value>, scope: &Scope) -> Option<Evaluated> {
@@ -14,7 +17,10 @@ impl Compiler {
             Value::Integer(number) => Some(Evaluated::Integer(*number)),
             Value::Float(number) => Some(Evaluated::Float(*number)),
             Value::Boolean(yes) => Some(Evaluated::Boolean(*yes)),
-            Value::Text(pieces) => Some(Evaluated::Text(self.text_of(pieces, scope))),
+            Value::Text(pieces) => {
+                let text = self.text_of(pieces, scope);
+                (!self.is_too_much_text(value.span)).then_some(Evaluated::Text(text))
+            }
             Value::Variable(name) => self.look_up(name, value.span, scope),
             Value::Binary(left, operator, right) => {
                 let (left, right) = (self.evaluate(left, scope), self.evaluate(right, scope));
@@ -33,6 +39,9 @@ impl Compiler {
     pub(super) fn text_of(&mut self, pieces: &[Piece], scope: &Scope) -> String {
         let mut text = String::new();
         for piece in pieces {
+            if self.text_bytes + text.len() > MOST_TEXT {
+                break;
+            }
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
                 Piece::Variable(name) => match self.known(name, scope) {
@@ -41,7 +50,17 @@ impl Compiler {
                 },
             }
         }
+        self.text_bytes += text.len();
         text
+    }
+
+    /// Whether texts have become too long, which is a mistake: a text may hold itself twice, again and again.
+    pub(super) fn is_too_much_text(&mut self, span: Span) -> bool {
+        let too_much = self.text_bytes > MOST_TEXT;
+        if too_much {
+            self.mistake(span, "texts add up to more than 64 MiB");
+        }
+        too_much
     }
 
     fn look_up(&mut self, name: &Name, span: Span, scope: &Scope) -> Option<Evaluated> {
@@ -83,8 +102,11 @@ impl Compiler {
     fn internal(&mut self, name: &str) -> Option<Evaluated> {
         match name {
             "rate" | "eventgen.rate" => {
-                let rate = self.rate.clone()?;
-                self.evaluate(&rate, &Scope::new())
+                // Taken out meanwhile: a rate that names itself is not set.
+                let rate = self.rate.take()?;
+                let value = self.evaluate(&rate, &Scope::new());
+                self.rate = Some(rate);
+                value
             }
             "scriptname" | "script" => {
                 self.mistakes.sources.first().map(|source| Evaluated::Text(source.name.clone()))
@@ -120,7 +142,7 @@ impl Compiler {
                 Operator::Remainder => left.checked_rem(*right),
             };
             if result.is_none() {
-                let divided = matches!(operator, Operator::Divide | Operator::Remainder);
+                let divided = matches!(operator, Operator::Divide | Operator::Remainder) && *right == 0;
                 self.mistake(span, if divided { "division by zero" } else { "the result is too large" });
             }
             return result.map(Evaluated::Integer);

@@ -1,6 +1,6 @@
 //! Values: numbers, words, texts, variables, expressions of them, random variables and their tables.
 
-use super::{Parsed, Parser};
+use super::{MOST_OPERATORS, Parsed, Parser};
 use crate::ast::{At, Attribute, Name, Operator, Piece, Value};
 use crate::diagnostic::Diagnostic;
 use crate::scan::{Kind, Token};
@@ -9,7 +9,10 @@ use crate::words;
 impl Parser<'_> {
     /// A value, which may be an expression.
     pub(super) fn value(&mut self) -> Parsed<At<Value>> {
-        self.nested(Self::sum)
+        let around = std::mem::take(&mut self.operators);
+        let value = self.nested(Self::sum);
+        self.operators = around;
+        value
     }
 
     fn sum(&mut self) -> Parsed<At<Value>> {
@@ -20,7 +23,7 @@ impl Parser<'_> {
                 Some('-') => Operator::Minus,
                 _ => return Ok(left),
             };
-            self.pass_operator();
+            self.pass_operator()?;
             let right = self.product()?;
             left = combined(left, operator, right);
         }
@@ -35,7 +38,7 @@ impl Parser<'_> {
                 Some('%') => Operator::Remainder,
                 _ => return Ok(left),
             };
-            self.pass_operator();
+            self.pass_operator()?;
             let right = self.operand()?;
             left = combined(left, operator, right);
         }
@@ -53,7 +56,14 @@ impl Parser<'_> {
     }
 
     /// Passes the operator, and leaves what stuck to it.
-    fn pass_operator(&mut self) {
+    fn pass_operator(&mut self) -> Parsed<()> {
+        self.operators += 1;
+        if self.operators > MOST_OPERATORS {
+            return self.fail(Diagnostic::new(
+                self.span(),
+                format!("more than {MOST_OPERATORS} operators in a value"),
+            ));
+        }
         let at = self.at;
         let Token { kind, span, .. } = &mut self.tokens[at];
         let rest = match kind {
@@ -76,6 +86,7 @@ impl Parser<'_> {
                 span.length = span.length.saturating_sub(1).max(1);
             }
         }
+        Ok(())
     }
 
     fn operand(&mut self) -> Parsed<At<Value>> {
@@ -87,7 +98,7 @@ impl Parser<'_> {
             Kind::Variable(name) => Value::Variable(name),
             Kind::Symbol('(') => {
                 self.advance();
-                let inner = self.value()?;
+                let inner = self.nested(Self::sum)?;
                 self.symbol(')')?;
                 return Ok(inner);
             }

@@ -27,7 +27,7 @@ use fslab_engine::measure::clock::now_ns;
 use fslab_engine::measure::cpu::CpuTime;
 use fslab_engine::measure::phase::{NOTHING, Phase};
 use fslab_engine::measure::{Detail, Measure};
-use fslab_engine::stop;
+use fslab_engine::{memory, stop};
 use limits::Totals;
 pub(crate) use limits::{Events, pause};
 pub(crate) use stats::{POWERS, Statistics, Total};
@@ -147,6 +147,16 @@ fn gates_of(model: &Model) -> HashMap<(usize, usize), Vec<Gate>> {
     gates
 }
 
+/// How many bytes threads note of their flowops.
+fn notes_of(model: &Model) -> u64 {
+    let of = |thread: &ThreadSpec| {
+        let one = model.flowops.len().saturating_mul(Statistics::BYTES)
+            + thread.count.saturating_mul(Worker::BYTES);
+        (one as u64).saturating_mul(thread.instances as u64)
+    };
+    model.threads.iter().map(of).fold(0, u64::saturating_add)
+}
+
 /// All of the memory that threads ask for, unless that is more than half of what is free.
 fn memory_share(model: &Model) -> f64 {
     let asked = model.memory() as f64;
@@ -159,6 +169,7 @@ fn memory_share(model: &Model) -> f64 {
 impl Running {
     /// Starts all threads; they begin their work together.
     pub(crate) fn start(start: Start) -> Result<Self> {
+        memory::need("what threads note of their flowops", notes_of(&start.model))?;
         let shared = Arc::new(Shared::new(start));
         let own = Arc::clone(&shared);
         let (go, started) = mpsc::channel();

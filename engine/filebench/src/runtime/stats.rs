@@ -89,6 +89,9 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
+    /// What a thread notes of one flowop, once it has done it a few times.
+    pub(super) const BYTES: usize = size_of::<Note>() + NOTED * size_of::<u64>();
+
     pub(crate) fn new(flowops: &[FlowopInfo], threads: usize, histogram: bool) -> Self {
         let notes = || Own(Mutex::new(flowops.iter().map(|_| Note::default()).collect()));
         Self {

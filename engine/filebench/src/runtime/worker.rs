@@ -70,6 +70,9 @@ pub(super) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
+    /// What a thread remembers of one flowop.
+    pub(super) const BYTES: usize = size_of::<Done>() + size_of::<Constants>();
+
     /// A thread that is ready: its memory is there and filled.
     pub(super) fn new(shared: &'a Shared, index: usize, place: (usize, usize)) -> Result<Self> {
         let spec = &shared.model.threads[place.0];
