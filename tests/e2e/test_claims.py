@@ -62,3 +62,7 @@ def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path:
     (finding,) = document["claims"][0]["measured"]["findings"]
     assert finding["low"] > 1
     assert fslab("claims", "larger.yaml").stdout == fslab("claims").stdout
+    fslab("replicate", "larger.yaml", "--write", "pages")
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "larger.md", "larger.html"}
+    assert "reversed" in (tmp_path / "pages" / "larger.md").read_text()
+    assert "measured: " in fslab("results", "--cost").stdout

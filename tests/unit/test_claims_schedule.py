@@ -13,7 +13,7 @@ from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
-from fslab.record import TrialRecord
+from fslab.record import Status, TrialRecord
 from fslab.stopping import StoppingRule, Until
 
 NAMES = ("ext4", "xfs", "btrfs")
@@ -76,6 +76,24 @@ def test_what_a_resumed_campaign_plans_is_the_same() -> None:
         again.catch_up(records[:stored])
         assert again.trials == whole.trials[: len(again.trials)]
         assert len(again.trials) > stored
+
+
+def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:
+    """All but the first trial of xfs are invalid: nothing is known of the ratio, and that is no reason to give up."""
+    of = claim("xfs > ext4", on="w")
+    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(of,), budget_s=100.0)
+    records = [record(each, block, value) for block, each in schedule.trials]
+    broken = [
+        one.model_copy(update={"status": Status.INVALID})
+        if one.cell.stack.name == "xfs" and one.key.block
+        else one
+        for one in records
+    ]
+    look = schedule.look(broken)
+    assert look is not None
+    assert look.claims is not None
+    assert (look.claims.open, look.claims.given_up) == (("1",), ())
+    assert len(schedule.trials) > len(records)
 
 
 def test_a_claim_beyond_the_budget_is_given_up_and_its_time_goes_to_others() -> None:

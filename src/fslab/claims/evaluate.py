@@ -87,7 +87,11 @@ class Evaluator:
         if estimate.interval is None:
             if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
                 return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
-            return _finding(part, estimate, ClaimVerdict.OPEN, self._few(part, estimate.needed))
+            found = self._common(part)
+            said = _few(found, estimate.needed, alone=len(part.figures) == 1)
+            lacking = max(1, estimate.needed - found)
+            few = _finding(part, estimate, ClaimVerdict.OPEN, said)
+            return few.model_copy(update={"further": lacking, "blocks": found})
         return self._judged(part, estimate, margin)
 
     def _failing(self, part: Part, finding: PartFinding, margin: float, left: int) -> PartFinding:
@@ -144,11 +148,9 @@ class Evaluator:
             return f"measured on unlike machines ({', '.join(sorted(machines))}), not compared"
         return None
 
-    def _few(self, part: Part, needed: int) -> str:
+    def _common(self, part: Part) -> int:
         """In how many blocks all was measured that a part compares: what intervals come from."""
-        found = len(set.intersection(*(set(self.trials.values(figure)) for figure in part.figures)))
-        what = "trial" if len(part.figures) == 1 else "common block"
-        return f"{found} {what}{'s' * (found != 1)}; {needed} are enough"
+        return len(set.intersection(*(set(self.trials.values(figure)) for figure in part.figures)))
 
     def _unfit(self, part: Part) -> str:
         """Which figure cannot be a part of a ratio."""
@@ -257,6 +259,11 @@ def rests_on_independence(
     if wide is None or verdict is ClaimVerdict.OPEN:
         return False
     return verdicts.of_interval(bounds, wide.low, wide.high, margin) is not verdict
+
+
+def _few(found: int, needed: int, *, alone: bool) -> str:
+    what = "trial" if alone else "common block"
+    return f"{found} {what}{'s' * (found != 1)}; {needed} are enough"
 
 
 def _alone(part: Part) -> bool:

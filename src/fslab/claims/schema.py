@@ -87,6 +87,11 @@ class Published(Frozen):
     reference: Label | None = Field(
         None, description="file system whose figures are 1 in the tables; default: the first of each table"
     )
+    conditions: Names = Field(
+        {},
+        description="what it was measured on, to stand beside this machine: kernel, processors, memory, medium, "
+        "machine, amounts",
+    )
     memory: Size | None = Field(
         None, description="memory of the machine that it was measured on, for claims `for size < memory`"
     )

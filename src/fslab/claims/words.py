@@ -66,7 +66,7 @@ def finding_words(finding: PartFinding) -> str:
         said += f", {'needs' if finding.verdict is ClaimVerdict.OPEN else 'not'} {finding.bound}"
     if finding.verdict is ClaimVerdict.DIFFERS and finding.direction is ClaimVerdict.REPLICATED:
         said += ", though in the same direction"
-    if finding.further is not None and finding.further < MANY:
+    if finding.further is not None and finding.further < MANY and finding.low is not None:
         said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
     if finding.rests_on_independence:
         said += f", only if trials are independent ({INDEPENDENCE_LEAST} blocks can show it)"

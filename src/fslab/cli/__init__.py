@@ -23,6 +23,7 @@ from fslab.cli import (
     history,
     listing,
     plan,
+    replicate,
     report,
     results,
     run,
@@ -61,6 +62,9 @@ app.command("history", short_help="A study over time: levels and their changes."
 app.command("claims", short_help="Check claims against published and measured data.", epilog=claims.EPILOG)(
     claims.claims
 )
+app.command(
+    "replicate", short_help="A publication's claims and what they are here: a page.", epilog=replicate.EPILOG
+)(replicate.replicate)
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
 app.command("features", short_help="What file systems can do, tried on scratch volumes.")(features.features)

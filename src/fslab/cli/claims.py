@@ -103,7 +103,13 @@ def _verdicts(target: str, *, published_only: bool, url: str | None) -> Verdicts
 
 def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
     """What is claimed by the study of a campaign, and what its trials say of that."""
-    return _judge(_of_campaign(campaign), campaign.study_id, campaign, store)
+    return judged_study(campaign, store)[0]
+
+
+def judged_study(campaign: Campaign, store: Store) -> tuple[Verdicts, Study]:
+    """The same, with the study."""
+    study = _of_campaign(campaign)
+    return _judge(study, campaign.study_id, campaign, store), study
 
 
 def _of_campaign(campaign: Campaign) -> Study:

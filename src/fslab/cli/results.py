@@ -33,6 +33,10 @@ def results(
     why: Annotated[
         bool, typer.Option("--why", help="Also say why: what the kernel counted, as fslab explain does.")
     ] = False,
+    cost: Annotated[
+        bool,
+        typer.Option("--cost", help="Say where the campaign's time went instead, by stage of its trials."),
+    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -47,6 +51,8 @@ def results(
     with Store.open(store, create=False) as opened:
         if listing:
             _show_campaigns(opened, as_json=as_json)
+        elif cost:
+            _show_cost(opened.campaign(campaign), opened, as_json=as_json)
         elif as_json:
             document = as_document(opened.campaign(campaign), opened, baseline)
             said = causes.as_document(causes.evidence_of(opened.campaign(campaign), opened)) if why else None
@@ -87,6 +93,31 @@ def as_document(campaign: Campaign, store: Store, baseline: str | None = None) -
     report = build(campaign, trials, baseline=baseline)
     against_best = report if baseline is None else build(campaign, trials)
     return {**report.model_dump(mode="json"), "conclusion": conclude(against_best).model_dump(mode="json")}
+
+
+def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
+    """``run`` is what was measured; the rest is what that took."""
+    from rich.table import Table
+
+    from fslab.analysis.cost import BETWEEN, cost_of
+    from fslab.units import format_duration
+
+    found = cost_of(store.trials(campaign.id))
+    if as_json:
+        print_json({**found.model_dump(mode="json"), "measured": found.measured})
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("stage")
+    table.add_column("time", justify="right")
+    table.add_column("of the trials", justify="right")
+    for stage, seconds in found.stages.items():
+        share = "" if stage == BETWEEN else f"{100 * seconds / found.trials_s:.1f} %"
+        table.add_row(stage, format_duration(seconds), share)
+    console().print(table)
+    if found.measured is not None:
+        console().print(
+            f"measured: {found.measured * 100:.0f} % of {format_duration(found.trials_s)} of trials"
+        )
 
 
 def _state(campaign: Campaign) -> str:

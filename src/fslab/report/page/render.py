@@ -60,6 +60,14 @@ def listing(rows: Sequence[Listed], store: str) -> str:
     )  # fmt: skip
 
 
+def replication(page: object, columns: Sequence[str], signs: Mapping[Any, str]) -> str:
+    """The replication page of a study: ``page`` as ``fslab.claims`` has it, ``signs`` by verdict."""
+    return _environment().get_template("replication.html.j2").render(
+        page=page, columns=columns, signs=signs, css=static("report.css"), light=_css_variables(dark=False),
+        dark=_css_variables(dark=True),
+    )  # fmt: skip
+
+
 def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> str:
     """The file's text; ``kept``: see ``library``."""
     environment = _environment()

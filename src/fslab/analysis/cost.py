@@ -1,0 +1,54 @@
+"""Where a campaign's time went: by stage of its trials, what was measured, and what lay between trials. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from fslab.cell import Frozen
+from fslab.record import TrialRecord
+
+MEASURED = "run"
+BETWEEN = "between trials"
+REST = "rest of the trial"
+
+
+class Cost(Frozen):
+    """Seconds by stage, the dearest first: commands of ``run`` are what was measured.
+
+    ``REST`` are a trial's own steps without a command (mounting, dropping caches, probes, flushing); ``BETWEEN`` is
+    from one trial's end to the next one's start: also waiting for other campaigns, and pauses of a resumed one.
+    """
+
+    stages: dict[str, float]
+    trials_s: float
+    wall_s: float
+
+    @property
+    def measured(self) -> float | None:
+        """The share of the trials' time that was measured; None without trials."""
+        return self.stages.get(MEASURED, 0.0) / self.trials_s if self.trials_s else None
+
+
+def cost_of(records: Sequence[TrialRecord]) -> Cost:
+    """Of all trials, also of those that failed: they took time as well."""
+    stages: dict[str, float] = defaultdict(float)
+    for record in records:
+        known = 0.0
+        for command in record.provenance.commands:
+            stages[command.stage] += command.duration_s or 0.0
+            known += command.duration_s or 0.0
+        stages[REST] += max(0.0, record.duration_s - known)
+    trials_s = sum(record.duration_s for record in records)
+    wall_s = _wall_s(records)
+    if wall_s > trials_s:
+        stages[BETWEEN] = wall_s - trials_s
+    ordered = sorted(stages.items(), key=lambda item: -item[1])
+    return Cost(stages=dict(ordered), trials_s=trials_s, wall_s=max(wall_s, trials_s))
+
+
+def _wall_s(records: Sequence[TrialRecord]) -> float:
+    if not records:
+        return 0.0
+    first = min(record.started for record in records)
+    return max((record.started - first).total_seconds() + record.duration_s for record in records)

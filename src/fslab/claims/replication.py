@@ -1,0 +1,241 @@
+"""The replication page of a study: what a reader of the publication wants to know of each claim. Pure.
+
+Claim, what was printed, whether the publication's own table supports it, what was measured here, the verdict; and the
+conditions that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fslab.analysis.cost import Cost
+from fslab.analysis.usability import has_warnings, is_usable
+from fslab.cell import Frozen
+from fslab.claims.model import (
+    FAILED,
+    ClaimAnswer,
+    ClaimVerdict,
+    EvaluatedClaim,
+    PartFinding,
+    Verdicts,
+    Why,
+)
+from fslab.claims.said import SAID, verdict_words
+from fslab.claims.words import figure_words, finding_words, verdict_of
+from fslab.record import TrialRecord
+from fslab.units import format_duration
+
+COLUMNS = ("claim", "printed", "supported by their table", "here", "verdict")
+SIGNS = {
+    ClaimVerdict.REPLICATED: "✓",
+    ClaimVerdict.PARTLY: "✓",
+    ClaimVerdict.TIE: "=",
+    ClaimVerdict.DIFFERS: "≠",
+    ClaimVerdict.REVERSED: "✗",
+    ClaimVerdict.OPEN: "?",
+    ClaimVerdict.UNKNOWN: "–",
+}
+
+
+class Condition(Frozen):
+    """Something that the publication's machine and this one need not share."""
+
+    name: str
+    theirs: str
+    here: str
+
+
+class ReplicationRow(Frozen):
+    """One claim, in words."""
+
+    id: str
+    says: str
+    printed: str
+    supported: str
+    here: str
+    verdict: ClaimVerdict
+    said: str
+    note: str | None = None
+
+
+class ReplicationPage(Frozen):
+    """Everything that the page shows; ``effort`` is what the campaign took, in words."""
+
+    study: str
+    title: str
+    source: str | None
+    campaign: str
+    measured: str
+    rows: tuple[ReplicationRow, ...]
+    conditions: tuple[Condition, ...]
+    effort: str
+    level: str
+    summary: str
+
+
+def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
+    """A row for each claim that was judged here."""
+    return tuple(_row(claim, claim.measured) for claim in verdicts.claims if claim.measured is not None)
+
+
+def conditions_of(theirs: Mapping[str, str], here: Mapping[str, str]) -> tuple[Condition, ...]:
+    """Those of the publication beside ours, where ours are known and differ in words."""
+    return tuple(
+        Condition(name=name, theirs=value, here=here[name])
+        for name, value in theirs.items()
+        if name in here and here[name] != value
+    )
+
+
+def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
+    finding = _leading(answer)
+    return ReplicationRow(
+        id=claim.id,
+        says=claim.says,
+        printed=_printed(claim.published, finding),
+        supported=SAID.get(claim.published.verdict, "–") if claim.published else "–",
+        here=finding_words(finding) if finding else answer.words,
+        verdict=answer.verdict,
+        said=verdict_words(answer, printed=False),
+        note=claim.note,
+    )
+
+
+def _leading(answer: ClaimAnswer) -> PartFinding | None:
+    """The part that decides: the first that fails as the claim does, or that is nearest to its limit."""
+    if answer.verdict is ClaimVerdict.UNKNOWN:
+        return None
+    wanted = ClaimVerdict.REPLICATED if answer.verdict is ClaimVerdict.PARTLY else answer.verdict
+    alike = [one for one in answer.findings if verdict_of(one) is wanted]
+    return min(alike, key=lambda one: one.margin if one.margin is not None else 0.0, default=None)
+
+
+def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
+    """The printed figure of the same part, in each table that has it."""
+    if published is None or not published.findings:
+        return "–"
+    same = [
+        one
+        for one in published.findings
+        if leading is not None
+        and (one.what, one.where, one.bound) == (leading.what, leading.where, leading.bound)
+    ]
+    known = [one for one in same or published.findings[:1] if one.value is not None]
+    return "; ".join(dict.fromkeys(_figure(one) for one in known)) or "–"
+
+
+def _figure(one: PartFinding) -> str:
+    return f"{one.what} {figure_words(one).removeprefix('is ')}" + (
+        f" (table {one.table})" if one.table else ""
+    )
+
+
+def lines(page: ReplicationPage) -> Iterator[str]:
+    """The page in Markdown, for people and for a paper."""
+    yield from (f"# {_escaped(page.title)}", "")
+    if page.source:
+        yield from (_escaped(page.source), "")
+    yield from (f"{_escaped(page.measured)}. {page.effort}.", "")
+    yield from (f"| | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}")
+    for row in page.rows:
+        fields = (row.id, row.says, row.printed, row.supported, row.here, f"{SIGNS[row.verdict]} {row.said}")
+        yield f"| {' | '.join(map(_escaped, fields))} |"
+    yield ""
+    yield from _conditions(page.conditions)
+    notes = [row for row in page.rows if row.note]
+    if notes:
+        yield from (
+            "How sentences were read:",
+            "",
+            *(f"- {row.id}: {_escaped(row.note or '')}" for row in notes),
+            "",
+        )
+    yield from (f"{_escaped(page.level[0].upper() + page.level[1:])}.", "", f"**{_escaped(page.summary)}**")
+
+
+def _conditions(conditions: Sequence[Condition]) -> Iterator[str]:
+    if conditions:
+        yield from ("Conditions that differ:", "", "| | publication | here |", "|---|---|---|")
+        yield from (
+            f"| {' | '.join(map(_escaped, (one.name, one.theirs, one.here)))} |" for one in conditions
+        )
+        yield ""
+
+
+def _escaped(text: str) -> str:
+    """Text that stays text in a table of Markdown."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in plain)
+
+
+class StudyResult(Frozen):
+    """One row of the table of all studies."""
+
+    study: str
+    claims: int
+    replicated: int
+    contradicted: int
+    noise: int
+    at_limit: int
+    untestable: int
+    minutes: float
+    trials: int
+    with_warnings: int
+    measured: float | None
+
+    @property
+    def decided(self) -> float | None:
+        """The share of the claims that can be tested here which have a verdict."""
+        testable = self.claims - self.untestable
+        return (self.replicated + self.contradicted) / testable if testable else None
+
+
+def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) -> StudyResult:
+    """What a campaign came to, counted."""
+    answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
+    of = [answer.verdict for answer in answers]
+    usable = [record for record in records if is_usable(record)]
+    return StudyResult(
+        study=verdicts.study, claims=len(answers),
+        replicated=of.count(ClaimVerdict.REPLICATED) + of.count(ClaimVerdict.PARTLY),
+        contradicted=sum(verdict in FAILED for verdict in of),
+        noise=sum(answer.reason is Why.NOISE for answer in answers),
+        at_limit=sum(answer.reason is Why.AT_LIMIT for answer in answers),
+        untestable=of.count(ClaimVerdict.UNKNOWN), minutes=cost.wall_s / 60, trials=len(records),
+        with_warnings=len(records) - len(usable) + sum(map(has_warnings, usable)), measured=cost.measured,
+    )  # fmt: skip
+
+
+def effort_words(result: StudyResult) -> str:
+    """``396 trials in 9 min 02 s, 12 of them invalid or with warnings, 82 % of their time measured``."""
+    share = "" if result.measured is None else f", {result.measured * 100:.0f} % of their time measured"
+    return (
+        f"{result.trials} trials in {format_duration(result.minutes * 60)}, {result.with_warnings} of them failed, "
+        f"invalid or with warnings{share}"
+    )
+
+
+_INDEX = (
+    "study", "claims", "replicated", "contradicted", "open: noise", "open: at the limit", "not testable here",
+    "decided of the testable", "minutes", "trials", "failed, invalid or with warnings", "measured",
+)  # fmt: skip
+
+
+def index(pages: Sequence[tuple[ReplicationPage, StudyResult]]) -> Iterator[str]:
+    """The table of all studies, in Markdown."""
+    yield from ("# Replications", "", "Made by `fslab replicate --all --write docs/replications`.", "")
+    yield from (f"| {' | '.join(_INDEX)} |", f"|---|{'--:|' * (len(_INDEX) - 1)}")
+    for page, one in pages:
+        fields = (
+            f"[{page.study}]({page.study}.md)", one.claims, one.replicated, one.contradicted, one.noise, one.at_limit,
+            one.untestable, _percent(one.decided), f"{one.minutes:.0f}", one.trials, one.with_warnings,
+            _percent(one.measured),
+        )  # fmt: skip
+        yield f"| {' | '.join(map(str, fields))} |"
+    yield ""
+    for page, _ in pages:
+        yield f"- {_escaped(page.title)}: {_escaped(page.summary)}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share * 100:.0f} %"

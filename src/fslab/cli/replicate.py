@@ -1,0 +1,168 @@
+"""``fslab replicate``: the replication page of a study, in the terminal or as Markdown and HTML files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from fslab.claims.model import Verdicts
+    from fslab.claims.replication import Condition, ReplicationPage, StudyResult
+    from fslab.record import TrialRecord
+    from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
+    from fslab.study.model import Study
+
+EPILOG = """\b
+Examples:
+  fslab replicate loop-vm                          the last campaign of a study, claim by claim
+  fslab replicate --all --write docs/replications  a page for each study that was run, and the table of all
+
+\b
+Exit codes:
+   0  shown or written, whatever the verdicts are
+   2  no such study, or one without claims
+   7  no campaign of it
+"""
+
+
+def replicate(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STUDY|CAMPAIGN]…",
+            help="Studies (their last campaigns), or campaigns; default: the last one.",
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All shipped studies with claims that were run.")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write STUDY.md and STUDY.html there for each, and README.md with the table of all.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the replication page of a study from its last campaign.
+
+    For each claim: what was printed, whether the publication's own table supports it, what was measured here with its
+    interval, and the verdict; then the conditions that differ, and all verdicts in a sentence.
+    """
+    from fslab.store.store import Store
+
+    if every and studies:
+        raise UsageError("names all studies already", where="--all", hint="leave the others out")
+    with Store.open(store, create=False) as opened:
+        campaigns = _of_all(opened) if every else [_campaign(name, opened) for name in studies or ["last"]]
+        made = [_made(campaign, opened) for campaign in campaigns]
+    if as_json:
+        print_json([page.model_dump(mode="json") for _, page, _ in made])
+    elif write is not None:
+        _write(made, write)
+    else:
+        for verdicts, page, _ in made:
+            _show(verdicts, page)
+
+
+Made = tuple["Verdicts", "ReplicationPage", "StudyResult"]
+
+
+def _of_all(store: Store) -> list[Campaign]:
+    """The last campaign of each shipped study with claims, in the order of the studies."""
+    from fslab.study import load, shipped
+
+    campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
+    found = [campaigns[study] for study in shipped.ids() if study in campaigns and load.load(study).claims]
+    if not found:
+        raise StoreError("no study with claims was run", where=store.path, hint="fslab run loop-vm")
+    return found
+
+
+def _campaign(name: str, store: Store) -> Campaign:
+    stem = Path(name).stem
+    of_study = [campaign for campaign in store.campaigns() if campaign.study_id == stem]
+    return of_study[-1] if of_study else store.campaign(name)
+
+
+def _made(campaign: Campaign, store: Store) -> Made:
+    from fslab.analysis.cost import cost_of
+    from fslab.claims import replication
+    from fslab.claims.said import level_words, summary
+    from fslab.cli.claims import judged_study
+
+    verdicts, study = judged_study(campaign, store)
+    if not verdicts.claims:
+        raise UsageError(f"the study '{study.id}' claims nothing", where=campaign.id)
+    records = store.trials(campaign.id)
+    result = replication.result_of(verdicts, records, cost_of(records))
+    page = replication.ReplicationPage(
+        study=study.id, title=study.title, source=study.source, campaign=campaign.id,
+        measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
+        conditions=_conditions(study, campaign, records), effort=replication.effort_words(result),
+        level=level_words(verdicts), summary=summary(verdicts),
+    )  # fmt: skip
+    return verdicts, page, result
+
+
+def _conditions(study: Study, campaign: Campaign, records: Sequence[TrialRecord]) -> tuple[Condition, ...]:
+    """The publication's own, beside those of the machine and the stacks that the trials ran on."""
+    from fslab.claims.replication import conditions_of
+    from fslab.units import format_size
+
+    facts = {**campaign.machine, **(records[0].provenance.machine if records else {})}
+    media = {
+        f"{cell.stack.medium.type} {cell.stack.medium.options.get('size', '')}".strip()
+        for cell in campaign.cells
+    }
+    kinds = {cell.stack.machine.type for cell in campaign.cells}
+    here = {
+        "kernel": facts.get("kernel"),
+        "processors": None if facts.get("cpus") is None else str(facts["cpus"]),
+        "memory": None if facts.get("memory_bytes") is None else format_size(facts["memory_bytes"]),
+        "medium": ", ".join(sorted(media)),
+        "machine": ", ".join(sorted(kinds)),
+        "amounts": f"{campaign.settings.get('scale', 1):g} of the publication's",
+    }
+    theirs = study.published.conditions if study.published else {}
+    return conditions_of(theirs, {name: value for name, value in here.items() if value})
+
+
+def _show(verdicts: Verdicts, page: ReplicationPage) -> None:
+    from fslab.claims import terminal
+
+    terminal.show(verdicts, console())
+    screen = console()
+    screen.print()
+    for one in page.conditions:
+        screen.print(f"{one.name}: {one.theirs} there, {one.here} here", markup=False, soft_wrap=True)
+    screen.print(f"{page.effort}\n{page.summary}", markup=False, soft_wrap=True)
+
+
+def _write(made: Sequence[Made], directory: Path) -> None:
+    from fslab.claims import replication
+    from fslab.report.page import render
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for _, page, _ in made:
+            text = "\n".join(replication.lines(page))
+            (directory / f"{page.study}.md").write_text(f"{text}\n", encoding="utf-8")
+            (directory / f"{page.study}.html").write_text(
+                render.replication(page, replication.COLUMNS, replication.SIGNS), encoding="utf-8"
+            )
+        index = "\n".join(replication.index([(page, result) for _, page, result in made]))
+        (directory / "README.md").write_text(f"{index}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
+    for _, page, _ in made:
+        typer.echo(f"{directory / page.study}.md, .html: {page.summary}")

@@ -1,0 +1,102 @@
+"""The replication page: what a reader of the publication wants of each claim, with nothing made up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.unit.claimed import cell, noisy, steady, trials
+from tests.unit.test_claims_terminal import made
+
+from fslab.analysis.cost import BETWEEN, REST, cost_of
+from fslab.claims import replication
+from fslab.claims.model import ClaimVerdict
+from fslab.claims.said import summary
+from fslab.record import Command, Provenance
+from fslab.report.page import render
+
+
+def page(**more: object) -> replication.ReplicationPage:
+    verdicts = made()
+    return replication.ReplicationPage.model_validate(
+        {
+            "study": "s", "title": "A | title", "source": "x", "campaign": "c", "measured": "here: campaign c",
+            "rows": replication.rows_of(verdicts), "effort": "8 trials", "level": "at most 5 %",
+            "conditions": replication.conditions_of(
+                {"kernel": "6.17", "memory": "8 GiB", "medium": "disk"}, {"kernel": "6.1", "memory": "8 GiB"}
+            ),
+            "summary": summary(verdicts), **more,
+        }
+    )  # fmt: skip
+
+
+def test_a_row_has_what_was_printed_and_what_is_here_of_the_same_part() -> None:
+    first, second, third = page().rows
+    assert (first.printed, first.supported) == ("xfs / ext4 0.800 (table II)", "contradicted")
+    assert first.here == "xfs / ext4 is 2.00 (1.90–2.11) (w)"
+    assert (first.verdict, first.said) == (ClaimVerdict.REPLICATED, "replicated")
+    assert second.said == "open: at the limit (within 10 % of it)"
+    assert (third.verdict, third.said) == (ClaimVerdict.UNKNOWN, "not testable here")
+    assert (
+        third.here == "not measured here: not possible here: no kernel has it; compared: ext4, xfs, reiser4"
+    )
+
+
+def test_only_conditions_that_are_known_and_differ_are_named() -> None:
+    assert [one.model_dump() for one in page().conditions] == [
+        {"name": "kernel", "theirs": "6.17", "here": "6.1"}
+    ]
+
+
+def test_markdown_has_a_row_for_each_claim_and_ends_with_the_summary() -> None:
+    lines = list(replication.lines(page()))
+    assert lines[0] == "# A \\| title"
+    rows = [line for line in lines if line.startswith(("| 1 |", "| 2 |", "| 3 |"))]
+    assert len(rows) == 3
+    assert {line.count("|") - 2 * line.count("\\|") for line in rows} == {7}
+    assert "| kernel | 6.17 | 6.1 |" in lines
+    assert lines[-1] == f"**{summary(made())}**"
+
+
+def test_the_page_keeps_text_as_text() -> None:
+    text = render.replication(page(title="<b>x</b>"), replication.COLUMNS, replication.SIGNS)
+    assert "<b>x</b>" not in text
+    assert "&lt;b&gt;x&lt;/b&gt;" in text
+    assert summary(made()) in text
+    assert text.count("<tr>") == 1 + 3 + 1 + 1  # heads and rows of both tables
+    assert "src=" not in text
+
+
+def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
+    records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
+    found = replication.result_of(made(), records, cost_of(records))
+    assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
+    assert (found.noise, found.at_limit, found.untestable) == (0, 1, 1)
+    assert found.decided == 0.5
+    assert (found.trials, found.with_warnings) == (8, 1)
+    assert "| [s](s.md) | 3 | 1 | 0 | 0 | 1 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
+        replication.index([(page(), found)])
+    )
+
+
+def test_time_is_told_by_stage() -> None:
+    """Two trials of 3 s, a second apart: 2 s of each are the run, half a second is mkfs."""
+    commands = (
+        Command(stage="mkfs", argv=("mkfs",), duration_s=0.5), Command(stage="run", argv=("fio",), duration_s=2.0),
+        Command(stage="prepare", argv=("cp",)),
+    )  # fmt: skip
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    records = [
+        record.model_copy(
+            update={
+                "duration_s": 3.0, "started": begun + timedelta(seconds=4 * number),
+                "provenance": Provenance(commands=commands),
+            }
+        )
+        for number, record in enumerate(trials(cell("ext4"), [1.0, 2.0]))
+    ]  # fmt: skip
+    found = cost_of(records)
+    assert found.stages == {"run": 4.0, "mkfs": 1.0, REST: 1.0, BETWEEN: 1.0, "prepare": 0.0}
+    assert (found.trials_s, found.wall_s) == (6.0, 7.0)
+    assert found.measured == pytest.approx(2 / 3)
+    assert cost_of([]).measured is None
