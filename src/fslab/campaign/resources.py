@@ -1,7 +1,7 @@
 """Whether all that a campaign needs fits together, before any of it is made: file system by file system, and memory.
 
-Looks only, at sizes that are known: images, what workloads write into directories, the memory of guests. What a
-workload writes to an image beyond that is bound by the image.
+Looks only, at sizes that are known: images, what workloads write into directories, their buffers, the memory of
+guests. What a workload writes to an image beyond that is bound by the image.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 
 from fslab import workloads
 from fslab.cell import Cell
+from fslab.errors import NoSpaceError
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
 from fslab.plan.commands import Paths
 from fslab.plan.space import media_of, space_of
 from fslab.storage import Workspace, images
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import memory
-from fslab.units import parse_size
+from fslab.units import format_size, parse_size
 
 
 @dataclass(kw_only=True, slots=True)
@@ -43,12 +44,28 @@ def check(cells: Sequence[Cell], workspace: Workspace) -> None:
         if memory.holds(need.place):
             in_memory += need.size_bytes
     guests_bytes, ram_bytes = _memory_of_guests(cells), _ram_bytes(cells, workspace)
-    if total := in_memory + guests_bytes + ram_bytes:
+    if total := in_memory + guests_bytes + ram_bytes + _buffers_bytes(cells):
         images.check_memory(total)
     inside = [cell for cell in cells if REGISTRY.get(cell.stack.machine.type).guest]
     filed = [cell for cell in inside if REGISTRY.get(cell.stack.machine.type).memory_file]
     if files_bytes := _ram_bytes(inside, workspace) + _memory_of_guests(filed):
         memory.check_room(files_bytes)
+
+
+def _buffers_bytes(cells: Sequence[Cell]) -> int:
+    """What the tool of the largest trial on the host allocates. NoSpaceError where that of a guest's is more than the
+    guest has."""
+    largest = 0
+    for cell in cells:
+        needed, machine = workloads.parsed(cell.workload).memory_bytes(), cell.stack.machine
+        if not REGISTRY.get(machine.type).guest:
+            largest = max(largest, needed)
+        elif needed > (has := parse_size(machine.memory or DEFAULT_MEMORY)):
+            raise NoSpaceError(
+                f"{cell.workload.name} allocates {format_size(needed)}, and the guest has {format_size(has)}",
+                where=cell.stack.name, hint="choose smaller requests, fewer at once, or more --guest-memory",
+            )  # fmt: skip
+    return largest
 
 
 def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:

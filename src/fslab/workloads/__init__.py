@@ -143,6 +143,11 @@ class Workload(ABC, Generic[P]):
     def space_bytes(self, parameters: P) -> int:
         """How much room the workload needs on the file system under test."""
 
+    def memory_bytes(self, parameters: P) -> int:
+        """What the tool allocates for its requests: a buffer for each that is in flight."""
+        found = self.traits(parameters)
+        return max(found.request_bytes, default=0) * (found.parallel or 1)
+
     @abstractmethod
     def expected_s(self, parameters: P) -> float:
         """A rough duration of prepare and run, for the plan's estimate."""
@@ -217,6 +222,9 @@ class ParsedWorkload(Generic[P]):
 
     def space_bytes(self) -> int:
         return self.tool.space_bytes(self.parameters)
+
+    def memory_bytes(self) -> int:
+        return self.tool.memory_bytes(self.parameters)
 
     def expected_s(self) -> float:
         return self.tool.expected_s(self.parameters)

@@ -14,6 +14,7 @@ from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
+from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
 from fslab.workloads._traits import Traits
 
 JOBS = "jobs.fio"
@@ -99,6 +100,15 @@ class FioFile(Workload[FioFileParameters]):
     def space_bytes(self, parameters: FioFileParameters) -> int:
         """The files of all jobs, also of those that share one."""
         return sum(job.bytes for job in parameters.jobs)
+
+    def memory_bytes(self, parameters: FioFileParameters) -> int:
+        """Of all jobs: fio allocates those of later ones too while earlier ones run."""
+        return sum(
+            largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
+            * job.number("iodepth", 1)
+            * job.number("numjobs", 1)
+            for job in parameters.jobs
+        )
 
     def expected_s(self, parameters: FioFileParameters) -> float:
         """The longest of each phase, and the layout."""

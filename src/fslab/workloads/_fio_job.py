@@ -29,7 +29,7 @@ from fslab.workloads._fio_output import (
     rate_over_time,
     sync_metrics,
 )
-from fslab.workloads._fio_parameters import FioParameters
+from fslab.workloads._fio_parameters import LARGEST_OF, FioParameters, largest_request
 from fslab.workloads._traits import Switchable, Traits
 
 FIO = Tool(program="fio", package="fio")
@@ -158,6 +158,10 @@ class FioJob(Workload[FioParameters]):
 
     def space_bytes(self, parameters: FioParameters) -> int:
         return parameters.total_bytes
+
+    def memory_bytes(self, parameters: FioParameters) -> int:
+        sizes = (parameters.bs, *(parameters.others.get(key) for key in LARGEST_OF))
+        return largest_request(sizes) * parameters.iodepth * parameters.numjobs
 
     def expected_s(self, parameters: FioParameters) -> float:
         """Layout, and the run time or a guess at it."""

@@ -6,6 +6,7 @@ Values are handed to fio as they were written. Nothing here runs fio or touches 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, ClassVar, Self
 
@@ -255,3 +256,23 @@ def _again(found: ErrorDetails) -> InitErrorDetails:
     why = found["msg"].removeprefix("Value error, ")
     kind = PydanticCustomError(found["type"], "{why}", {"why": why})
     return {"type": kind, "loc": found["loc"], "input": found["input"]}
+
+
+DEFAULT_REQUEST_BYTES = 4096
+LARGEST_OF = ("bsrange", "bssplit")
+_SIZE_IN_LIST = re.compile(r"[^,:/-]+")
+
+
+def largest_request(written: Iterable[str | None]) -> int:
+    """The longest request that ``bs`` and its like allow (``4k,64k``, ``4k-1m``, ``4k/60:64k/40``); fio's default where
+    none is given."""
+    sizes = [_size_or_none(each) for text in written if text for each in _SIZE_IN_LIST.findall(text)]
+    return max((size for size in sizes if size is not None), default=DEFAULT_REQUEST_BYTES)
+
+
+def _size_or_none(text: str) -> int | None:
+    """None for what fio has to judge."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        return None

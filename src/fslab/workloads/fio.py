@@ -66,6 +66,9 @@ class Fio(Workload[Any]):
     def space_bytes(self, parameters: Given) -> int:
         return _form(parameters).space_bytes(parameters)
 
+    def memory_bytes(self, parameters: Given) -> int:
+        return _form(parameters).memory_bytes(parameters)
+
     def expected_s(self, parameters: Given) -> float:
         """Layout, and the run time or a guess at it."""
         return _form(parameters).expected_s(parameters)

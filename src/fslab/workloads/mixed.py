@@ -166,6 +166,9 @@ class Mixed(Workload[MixedParameters]):
     def space_bytes(self, parameters: MixedParameters) -> int:
         return sum(part.space_bytes() for part in parameters.parts.values())
 
+    def memory_bytes(self, parameters: MixedParameters) -> int:
+        return sum(part.memory_bytes() for part in parameters.parts.values())
+
     def expected_s(self, parameters: MixedParameters) -> float:
         """One part is prepared after the other; as a bound, so do they run."""
         return sum(part.expected_s() for part in parameters.parts.values())
