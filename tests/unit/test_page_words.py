@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 from datetime import UTC, datetime
 
 import pytest
+from markupsafe import escape
+from rich.console import Console
 
 from fslab.analysis.groups import groups
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Command, Metric, Provenance, Status, TrialRecord, Value
-from fslab.report import paper
+from fslab.report import conclusion_terminal, paper
 from fslab.report.build import build
+from fslab.report.conclusion import conclude
 from fslab.report.figures import palette
 from fslab.report.figures.rate import Course
 from fslab.report.model import Report
-from fslab.report.page import answer, assemble, heat, observed, packing, render, sections, sweeps
+from fslab.report.page import assemble, heat, observed, packing, render, sections, sweeps
 from fslab.report.page.packing import Packer
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Direction, Unit
@@ -68,24 +72,28 @@ def work(name: str, **parameters: Scalar) -> WorkloadSpec:
     return WorkloadSpec(name=name, tool="fio", parameters=parameters)
 
 
-def test_who_is_best_then_the_largest_then_the_least_sure() -> None:
+def test_a_page_concludes_as_a_terminal_does() -> None:
     """random: xfs is 2 × ext4. sync: ext4 takes a quarter of xfs' time. same: nobody is ahead."""
     ext4, xfs = stack("ext4"), stack("xfs")
-    report, _, _ = made([
+    report, campaign, trials = made([
         (ext4, work("random"), 1000), (xfs, work("random"), 2000), (ext4, work("sync"), 100),
         (xfs, work("sync"), 400), (ext4, work("same"), 500), (xfs, work("same"), 500),
     ])  # fmt: skip
-    first, second, third = answer.sentences(report)
-    rest = "no clear winner in 1"
-    assert first == f"Best of 3 metrics: xfs in 1 and ext4 in 1; {rest}."
-    assert second.startswith("For sync (clat mean) the latency or time of xfs is 4.00 × that of ext4 (")
-    assert second.endswith("), the largest difference.")
-    assert " are indistinguishable for same (write iops); a difference above " in third
-
-
-def test_one_figure_is_told_alone() -> None:
-    report, _, _ = made([(stack("ext4"), work("random"), 1000), (stack("xfs"), work("random"), 2000)])
-    assert answer.sentences(report)[0].startswith("For random xfs is 2.00 × ext4 (")
+    source = assemble.CampaignSource(campaign=campaign, trials=trials)
+    part = assemble.part(source, known=lambda work: (CLAT if work.name == "sync" else IOPS,))
+    assert part.conclusion == conclude(report)
+    terminal = io.StringIO()
+    conclusion_terminal.show(report, part.conclusion, Console(width=200, file=terminal, color_system=None))
+    said = terminal.getvalue()
+    html = render.html(assemble.page([source], known=lambda work: (CLAT if work.name == "sync" else IOPS,)))
+    for each in (part.conclusion.sentence, *(warning.what for warning in part.conclusion.warnings)):
+        assert each in said
+        assert escape(each) in html
+    random, sync, same = part.lines
+    assert random.startswith("random: xfs, 2k IOPS, 2.00 × ext4 (")
+    assert sync.startswith("sync: ext4, 100 ns, xfs 4.00 × as long (")
+    assert same.startswith("same: ")
+    assert all(escape(each) in html for each in part.lines)
 
 
 def test_single_trials_get_no_colour() -> None:

@@ -11,17 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.report.conclusion import UNDECIDED, Conclusion, Standing, StandingCertainty
+from fslab.report.conclusion_words import NOISY, behind, margin
 from fslab.report.fit import lines_of, with_hint
 from fslab.report.model import Report
 from fslab.report.words import ratio_text, share_text
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, Unit, format_size, format_value
+from fslab.units import Direction, format_size, format_value
 
 NARROWEST, WIDEST = 20, 110
 TABLE_FROM = 72  # columns; narrower, each metric is a sentence
 MANY = 12  # metrics; more are put together by who is best
 NAMED = 4
-NOISY = 1.0  # as a share: what only a factor above 2 would tell apart
 SIGN = {
     StandingCertainty.BEST: "★",
     StandingCertainty.TIE: "≈",
@@ -71,14 +71,14 @@ def _table(standings: Sequence[Standing]) -> Table:
             Text(_label(each, standings)),
             best,
             _value(each),
-            Text(_behind(each) if _beside(each) else _margin(each)),
+            Text(behind(each) if _beside(each) else margin(each)),
         )
     return table
 
 
 def _beside(one: Standing) -> str:
     """In a table, what a difference of those that tie would have to be, where the last column tells who is behind."""
-    if one.certainty is not StandingCertainty.TIE or one.detectable is None or not _behind(one):
+    if one.certainty is not StandingCertainty.TIE or one.detectable is None or not behind(one):
         return ""
     return f" (> {share_text(one.detectable)})"
 
@@ -87,8 +87,8 @@ def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     for each in standings:
         first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {', '.join(each.labels)} {_value(each)}"
         yield _wrapped(first, width, style=STYLE.get(each.certainty, ""))
-        if margin := _margin(each):
-            yield Text("\n".join(textwrap.wrap(margin, width, initial_indent="  ", subsequent_indent="  ")))
+        if told := margin(each):
+            yield Text("\n".join(textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="  ")))
 
 
 def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
@@ -137,39 +137,6 @@ def _label(one: Standing, among: Sequence[Standing]) -> str:
 
 def _value(one: Standing) -> str:
     return format_value(one.value, one.unit)
-
-
-def _margin(one: Standing) -> str:
-    """``1.93 × ext4 (1.87–1.99)``; of a tie what a difference would have to be, and who is behind."""
-    behind = _behind(one)
-    match one.certainty:
-        case StandingCertainty.BEST:
-            return behind
-        case StandingCertainty.INCONCLUSIVE if behind and (one.detectable or 0.0) > NOISY:
-            return behind  # the sign and the legend say that it is too noisy
-        case StandingCertainty.TIE | StandingCertainty.INCONCLUSIVE:
-            return "; ".join(filter(None, (_limit(one.detectable), behind)))
-        case StandingCertainty.FEW:
-            return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
-        case StandingCertainty.SINGLE:
-            return "no preferred direction" if one.better is Direction.NEITHER else "nothing to compare with"
-
-
-def _limit(detectable: float | None) -> str:
-    if detectable is None:
-        return ""
-    return "far too noisy" if detectable > NOISY else f"> {share_text(detectable)} detectable"
-
-
-def _behind(one: Standing) -> str:
-    found = one.next
-    if found is None or found.ratio is None or found.interval is None:
-        return ""
-    ratio, low, high = ratio_text(found.ratio, found.interval.low, found.interval.high)
-    if one.better is Direction.LOWER:
-        size = "as long" if one.unit in {Unit.NANOSECONDS, Unit.SECONDS} else "as much"
-        return f"{one.next_kind} {ratio} × {size} ({low}–{high})"
-    return f"{ratio} × {one.next_kind} ({low}–{high})"
 
 
 def _legend(report: Report, standings: Sequence[Standing]) -> str:

@@ -16,17 +16,20 @@ from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, me
 from fslab.analysis.usability import is_usable
 from fslab.record import TrialRecord
 from fslab.report.build import build
+from fslab.report.conclusion import Standing, conclude
+from fslab.report.conclusion_words import line
 from fslab.report.figures import Figure, order
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import answer, heat, method, sections, sweeps
+from fslab.report.page import heat, method, sections, sweeps
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.words import listed
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 
+FEW = 3  # metrics that the first screen has room to tell in words
 BRIEF_FROM = 2_000  # trials: from here on a page leaves out what only a few readers want of each of them
 MOMENTS = 2_000  # points in the figure of all trials over time
 
@@ -63,6 +66,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     campaign, trials = source.campaign, source.trials
     together = list(groups(campaign.cells, trials))
     report = build(campaign, trials, known=known, together=together)
+    concluded = conclude(report)
     anchors = _anchors([group.label for group in together], prefix)
     maker = sections.SectionBuilder(report=report, packer=Packer(), brief=len(trials) > BRIEF_FROM)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
@@ -71,9 +75,9 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         status=report.status.value.replace("_", " "),
         asked=_asked(report),
         machine=_machine(report),
-        answer=answer.sentences(report),
-        sure=answer.how_sure(report),
-        beware=tuple(note for note in report.notes if note.severity != "note"),
+        conclusion=concluded,
+        lines=_lines(concluded.standings),
+        sure=_confidence(report),
         heat=heat.rows(report, anchors, {(group.label, stack) for group in together for stack in group.cells}),
         sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together)),
         sections=made,
@@ -84,6 +88,21 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         claims=source.claims,
         left_out=dict(_left_out(source, report)),
     )  # fmt: skip
+
+
+def _lines(standings: Sequence[Standing]) -> tuple[str, ...]:
+    """Each metric in words, where the table below does not tell it more quickly."""
+    return tuple(line(each, standings) for each in standings) if len(standings) <= FEW else ()
+
+
+def _confidence(report: Report) -> str:
+    """How many trials there are, and what the intervals mean."""
+    counts = sorted({len(item.values) for row in report.rows for item in row.summaries if item.values})
+    if not counts:
+        return "No trial is stored yet."
+    trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    share = f"{report.coverage * 100:g} %"
+    return f"{trials} trials of each cell, in random order. {share} of such intervals contain the true ratio."
 
 
 def _too_many(report: Report) -> bool:

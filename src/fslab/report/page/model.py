@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fslab.report.conclusion import Conclusion
 from fslab.report.figures import Figure
-from fslab.report.model import Note, Report, Row
+from fslab.report.model import Report, Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,9 +135,9 @@ class Part:
     status: str
     asked: str
     machine: str
-    answer: tuple[str, ...]
+    conclusion: Conclusion
+    lines: tuple[str, ...]
     sure: str
-    beware: tuple[Note, ...]
     heat: tuple[HeatRow, ...]
     sweeps: tuple[Figure, ...]
     sections: tuple[Section, ...]

@@ -1,0 +1,52 @@
+"""What a conclusion says of one metric in words, alike on a terminal and on a page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fslab.report.conclusion import Standing, StandingCertainty
+from fslab.report.words import ratio_text, share_text
+from fslab.units import Direction, Unit, format_value
+
+NOISY = 1.0  # as a share: what only a factor above 2 would tell apart
+
+
+def line(one: Standing, among: Sequence[Standing]) -> str:
+    """``random: xfs, 2,000 IOPS, 2.00 × ext4 (1.87–2.12)``, with the metric where the workload has several."""
+    alone = sum(other.workload == one.workload for other in among) == 1
+    name = one.workload if alone else f"{one.workload} ({one.metric.replace('_', ' ')})"
+    told = [", ".join(one.labels), format_value(one.value, one.unit), margin(one)]
+    return f"{name}: {', '.join(filter(None, told))}"
+
+
+def margin(one: Standing) -> str:
+    """``1.93 × ext4 (1.87–1.99)``; of a tie what a difference would have to be, and who is behind."""
+    others = behind(one)
+    match one.certainty:
+        case StandingCertainty.BEST:
+            return others
+        case StandingCertainty.INCONCLUSIVE if others and (one.detectable or 0.0) > NOISY:
+            return others  # the sign and the legend say that it is too noisy
+        case StandingCertainty.TIE | StandingCertainty.INCONCLUSIVE:
+            return "; ".join(filter(None, (_limit(one.detectable), others)))
+        case StandingCertainty.FEW:
+            return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
+        case StandingCertainty.SINGLE:
+            return "no preferred direction" if one.better is Direction.NEITHER else "nothing to compare with"
+
+
+def _limit(detectable: float | None) -> str:
+    if detectable is None:
+        return ""
+    return "far too noisy" if detectable > NOISY else f"> {share_text(detectable)} detectable"
+
+
+def behind(one: Standing) -> str:
+    found = one.next
+    if found is None or found.ratio is None or found.interval is None:
+        return ""
+    ratio, low, high = ratio_text(found.ratio, found.interval.low, found.interval.high)
+    if one.better is Direction.LOWER:
+        size = "as long" if one.unit in {Unit.NANOSECONDS, Unit.SECONDS} else "as much"
+        return f"{one.next_kind} {ratio} × {size} ({low}–{high})"
+    return f"{ratio} × {one.next_kind} ({low}–{high})"
