@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fslab import feasibility
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
@@ -243,7 +244,7 @@ class TestStoredCampaigns:
     )
     def test_a_stack_that_no_study_could_have(self, more: dict[str, Any], workspace: Workspace) -> None:
         with pytest.raises(UsageError):
-            stack.check(spec(**more), workspace)
+            feasibility.check_stack(spec(**more), workspace)
 
     def test_a_campaign_named_as_a_path(self) -> None:
         with pytest.raises(FslabError), workspaces.opened("../../tmp/x", frozenset()):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fslab import feasibility
 from fslab.campaign import cleanup as undoing
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
@@ -142,7 +143,7 @@ class TestSeveralDisks:
         paths = disks(3)
         wanted = spec("btrfs-raid1", medium=several(paths), disks=2)
         with workspaces.opened(new_id(), frozenset(paths)) as workspace:
-            stack.check(wanted, workspace)
+            feasibility.check_stack(wanted, workspace)
             for make in (True, False, True):
                 with ExitStack() as undo:
                     up = stack.build(wanted, workspace, undo, slot="m", make=make, keep=True)
@@ -214,7 +215,7 @@ def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(
     if not missing:
         pytest.skip(f"this kernel has {layout}")
     with pytest.raises(UnsupportedError, match=f"this kernel has no {missing[0]}") as caught:
-        stack.check(spec(layout, "ext4"), workspace)
+        feasibility.check_stack(spec(layout, "ext4"), workspace)
     assert caught.value.hint
     with pytest.raises(UnsupportedError), ExitStack() as undo:
         stack.build(spec(layout, "ext4"), workspace, undo, slot="m", make=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import preflight
+from fslab import feasibility
 from fslab.campaign.campaign import new_id
 from fslab.errors import BusyError, UnsafeError
 from fslab.plan.expand import expand
@@ -54,7 +54,7 @@ def test_a_disk_and_its_partition_are_not_two_media(
     for pair in ((disk, first), (second, disk), (disk, stable(parted[0]))):
         text = STUDY.replace("FIRST", pair[0]).replace("SECOND", pair[1])
         with pytest.raises(UnsafeError, match="shares bytes with"):
-            preflight.check(new_id(), expand(load.load_text(text, "s")), frozenset(pair))
+            feasibility.check(new_id(), expand(load.load_text(text, "s")), frozenset(pair))
     guard.check_apart([first, second, stable(loop())])
 
 

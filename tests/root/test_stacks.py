@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fslab import feasibility
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
@@ -186,7 +187,7 @@ def test_a_full_disk_is_noticed_before_and_cleaned_after(
     try:
         full = spec("ext4", "loop", options={"size": SIZE, "path": str(small)})
         with pytest.raises(NoSpaceError):
-            stack.check(full, workspace)
+            feasibility.check_stack(full, workspace)
         with pytest.raises(NoSpaceError), ExitStack() as undo:
             stack.build(full, workspace, undo, slot="m", make=True)
         workspace.exit.close()
@@ -197,9 +198,11 @@ def test_a_full_disk_is_noticed_before_and_cleaned_after(
 
 def test_an_image_directory_that_is_none_is_refused(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a directory"):
-        stack.check(spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path / "none")}), workspace)
+        feasibility.check_stack(
+            spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path / "none")}), workspace
+        )
 
 
 def test_more_memory_than_there_is_is_refused(workspace: Workspace) -> None:
     with pytest.raises(NoSpaceError, match="memory"):
-        stack.check(spec("ext4", "ram", options={"size": "900t"}), workspace)
+        feasibility.check_stack(spec("ext4", "ram", options={"size": "900t"}), workspace)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.root.test_trial import cell, run
 
-from fslab.campaign import cleanup, preflight
+from fslab import feasibility
+from fslab.campaign import cleanup
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine import tuning
 from fslab.storage import Workspace
@@ -92,7 +93,7 @@ def test_what_this_machine_lacks_is_refused_before_anything_is_made() -> None:
     wrong = {"vm.no_such_thing": "1", "transparent_hugepage": "sometimes", "vm.min_free_kbytes": "99999999"}
     for name, value in wrong.items():
         with pytest.raises((UnsupportedError, UsageError), match=name):
-            preflight.check("test-0010", [cell(tuning={name: value})], frozenset())
+            feasibility.check("test-0010", [cell(tuning={name: value})], frozenset())
     if not Path("/run/systemd/system").is_dir():
         with pytest.raises(UnsupportedError, match="no systemd"):
-            preflight.check("test-0010", [cell(tuning={"stop_timers": "fstrim.timer"})], frozenset())
+            feasibility.check("test-0010", [cell(tuning={"stop_timers": "fstrim.timer"})], frozenset())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fslab import feasibility
 from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
-from fslab.storage import capability_checks
 from fslab.system import syscalls
 from fslab.system.syscalls import Fallocate, Rename
 
@@ -57,7 +57,7 @@ def test_no_file_here_is_persistent_memory(tmp_path: Path) -> None:
 
 def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:
     links = Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS, Ability.XATTR}))
-    capability_checks.check(tmp_path, links, "this one")
+    feasibility.check_mounted(tmp_path, links, "this one")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -65,4 +65,4 @@ def test_what_fails_when_tried_is_unsupported_with_the_kernel_s_own_word() -> No
     # proc(5) takes no new files at all: what it answers is not what was foreseen, and is passed on.
     needs = Needs(abilities=frozenset({Ability.DIRECT_WRITES}))
     with pytest.raises(UnsupportedError, match=r"needs direct writes, and proc here answers 'No such file"):
-        capability_checks.check(Path("/proc/self"), needs, "proc")
+        feasibility.check_mounted(Path("/proc/self"), needs, "proc")

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from fslab.cli.doctor_matrix import lines, show
-from fslab.machine.matrix import Lack, MatrixEntry
+from fslab.feasibility import Lack, MatrixEntry
 
 ENTRIES = [
     MatrixEntry(kind="file system", name="ext4", machine="host", lack=Lack.NOTHING),

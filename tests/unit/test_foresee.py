@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fslab.campaign import preflight
+from fslab import feasibility
 from fslab.cell import Cell
 from fslab.errors import FslabError
-from fslab.machine import choose
 from fslab.machine.kinds import Need
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
@@ -30,7 +29,7 @@ def no_f2fs(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, spec: object) -> tuple[Need, ...]:
         return (Need(what="Linux has no f2fs"),) if name == "f2fs" else ()
 
-    monkeypatch.setattr(choose, "missing_filesystem", missing)
+    monkeypatch.setattr(feasibility._machines, "missing_filesystem", missing)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
 
@@ -39,7 +38,7 @@ def cells(size: str) -> tuple[Cell, ...]:
 
 
 def test_a_file_system_that_the_kernel_lacks_is_foreseen(tmp_path: Path) -> None:
-    found, refused = preflight.foresee(cells("64m"), tmp_path)
+    found, refused = feasibility.foresee(cells("64m"), tmp_path)
     (reason,) = found.values()
     assert "Linux has no f2fs" in reason
     assert refused == ()
@@ -48,20 +47,20 @@ def test_a_file_system_that_the_kernel_lacks_is_foreseen(tmp_path: Path) -> None
 
 def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(tmp_path: Path) -> None:
     planned = cells("900t")
-    _, refused = preflight.foresee(planned, tmp_path)
+    _, refused = feasibility.foresee(planned, tmp_path)
     (told,) = refused
     with pytest.raises(FslabError) as stopped:
-        preflight.check("c", planned, frozenset())
+        feasibility.check("c", planned, frozenset())
     assert told.splitlines()[0] == str(stopped.value).splitlines()[0]
 
 
 def test_where_nothing_is_possible_a_run_is_refused(tmp_path: Path) -> None:
     only = tuple(cell for cell in cells("64m") if cell.stack.filesystem == "f2fs")
-    _, refused = preflight.foresee(only, tmp_path)
+    _, refused = feasibility.foresee(only, tmp_path)
     assert ["Linux has no f2fs" in text for text in refused] == [True]
 
 
 def test_root_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    _, refused = preflight.foresee(cells("64m"), tmp_path)
+    _, refused = feasibility.foresee(cells("64m"), tmp_path)
     assert "root is needed: run it with sudo" in refused

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from fslab.campaign import guests
-from fslab.campaign.preflight import RefusingJournal
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError
+from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.record import Provenance, Status, TrialRecord

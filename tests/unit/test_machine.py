@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fslab import feasibility
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import StudyError, UnsupportedError
-from fslab.machine import choose, kinds, modules
+from fslab.machine import kinds, modules
 from fslab.machine.kinds import REGISTRY, Need, _initramfs, _xstate
 from fslab.machine.modules import Kernel
 from fslab.plan.expand import expand
@@ -142,14 +143,14 @@ AUTO = MachineSpec(type=kinds.AUTO, memory="512m")
 
 
 def test_auto_is_the_first_machine_that_can(kernels: dict[str, Kernel]) -> None:
-    assert choose.resolved(stack("ext4", machine=AUTO)).machine == MachineSpec()
-    assert choose.resolved(stack("f2fs", machine=AUTO)).machine == MachineSpec(type="uml", memory="512m")
-    nowhere = choose.resolved(stack("bcachefs", machine=AUTO))
+    assert feasibility.resolved(stack("ext4", machine=AUTO)).machine == MachineSpec()
+    assert feasibility.resolved(stack("f2fs", machine=AUTO)).machine == MachineSpec(type="uml", memory="512m")
+    nowhere = feasibility.resolved(stack("bcachefs", machine=AUTO))
     assert nowhere.machine == MachineSpec(), "its trials say why not, the others' go on"
     reasons = [
         need.what
         for name in ("host", "uml")
-        for need in choose.missing_filesystem("jfs", MachineSpec(type=name))
+        for need in feasibility.missing_filesystem("jfs", MachineSpec(type=name))
     ]
     assert ["Linux 6.18 has no jfs" in reasons[0], "Linux 6.1 has no jfs" in reasons[1]] == [True, True]
 
@@ -158,17 +159,17 @@ def test_auto_knows_what_another_user_cannot_do_on_the_host(
     kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert choose.resolved(stack("ext4", machine=AUTO)).machine.type == "uml"
+    assert feasibility.resolved(stack("ext4", machine=AUTO)).machine.type == "uml"
 
 
 def test_a_guest_is_checked_before_anything_is_made(kernels: dict[str, Kernel]) -> None:
-    choose.check(stack("f2fs", machine=MachineSpec(type="uml")))
+    feasibility._machines.check_machine(stack("f2fs", machine=MachineSpec(type="uml")))
     with pytest.raises(UnsupportedError, match=r"Linux 6\.1 has no raid0"):
-        choose.check(stack("ext4", layout="md-raid0", machine=MachineSpec(type="uml")))
+        feasibility._machines.check_machine(stack("ext4", layout="md-raid0", machine=MachineSpec(type="uml")))
     with pytest.raises(UnsupportedError, match="is not installed"):
-        choose.check(stack("ext4", machine=MachineSpec(type="qemu")))
+        feasibility._machines.check_machine(stack("ext4", machine=MachineSpec(type="qemu")))
     with pytest.raises(UnsupportedError, match="on the host only"):
-        choose.check(stack("ext4", medium="device", machine=MachineSpec(type="uml")))
+        feasibility._machines.check_machine(stack("ext4", medium="device", machine=MachineSpec(type="uml")))
 
 
 STUDY = """

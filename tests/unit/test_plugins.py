@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fslab import plugins
+from fslab import feasibility, plugins
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import PluginError, UsageError
-from fslab.plan import plugged
 from fslab.registry import Registry
 
 GROUP = "fslab.animals"
@@ -186,6 +185,6 @@ def test_a_cell_is_another_one_with_another_version() -> None:
     assert len({each.id for each in (plain, first, second)}) == 3
     assert len({each.content_id for each in (plain, first, second)}) == 3
     assert "plugins" not in plain.model_dump_json(exclude_defaults=True), "built-in cells keep their ids"
-    plugged.check(plain)
+    feasibility.check_plugins(plain)
     with pytest.raises(PluginError, match=r"planned with plug-in stable 1.0; installed: no plug-in"):
-        plugged.check(first)
+        feasibility.check_plugins(first)

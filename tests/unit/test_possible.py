@@ -6,7 +6,7 @@ import pytest
 
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import UnsupportedError
-from fslab.plan.possible import check, why_not
+from fslab.feasibility import check_cell, why_not
 
 
 def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> Cell:
@@ -53,4 +53,4 @@ def test_why_not(
 
 def test_the_error_says_which_workload_on_what() -> None:
     with pytest.raises(UnsupportedError, match="w on s: not possible: it needs symbolic links"):
-        check(cell("vfat", "engine", operation="meta", operations="symlink"))
+        check_cell(cell("vfat", "engine", operation="meta", operations="symlink"))

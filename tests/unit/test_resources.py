@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import resources
+from fslab import feasibility
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import NoSpaceError
 from fslab.storage import Workspace, images
@@ -65,9 +65,9 @@ def free(place: Path) -> int:
 class TestMemory:
     def test_images_in_memory_are_added_up(self, workspace: Workspace) -> None:
         three = {"size": "3g"}
-        resources.check([cell("a", options=three)], workspace)
+        feasibility.check_room([cell("a", options=three)], workspace)
         with pytest.raises(NoSpaceError, match=r"9(\.00)? GiB of memory"):
-            resources.check([cell(name, options=three) for name in ("a", "b", "c")], workspace)
+            feasibility.check_room([cell(name, options=three) for name in ("a", "b", "c")], workspace)
 
     @pytest.mark.parametrize(
         ("tool", "parameters", "needed"),
@@ -90,19 +90,19 @@ class TestMemory:
             update={"workload": work}
         )
         if needed < GIB:
-            resources.check([here, inside], workspace)
+            feasibility.check_room([here, inside], workspace)
             return
         with pytest.raises(NoSpaceError, match=r"16(\.0)? GiB of memory are needed"):
-            resources.check([here], workspace)
+            feasibility.check_room([here], workspace)
         with pytest.raises(NoSpaceError, match="w allocates 16 GiB, and the guest has 1 GiB"):
-            resources.check([inside], workspace)
+            feasibility.check_room([inside], workspace)
 
     def test_guests_count_also_when_no_image_is_in_memory(self, workspace: Workspace, tmp_path: Path) -> None:
         on_disk = {"size": "1m", "path": str(tmp_path)}
         guests = [MachineSpec(type="qemu", memory=memory) for memory in ("3g", "4g")]
-        resources.check([cell("a", "loop", options=on_disk, machine=guests[0])], workspace)
+        feasibility.check_room([cell("a", "loop", options=on_disk, machine=guests[0])], workspace)
         with pytest.raises(NoSpaceError, match=r"7(\.00)? GiB of memory"):
-            resources.check(
+            feasibility.check_room(
                 [cell(f"m{guest.memory}", "loop", options=on_disk, machine=guest) for guest in guests],
                 workspace,
             )
@@ -112,9 +112,9 @@ class TestMemory:
     ) -> None:
         monkeypatch.setattr(images, "check_room", lambda *_: None)
         inside = {"path": "/dev/shm"}
-        resources.check([cell("a", "directory", "3g", options=inside)], workspace)
+        feasibility.check_room([cell("a", "directory", "3g", options=inside)], workspace)
         with pytest.raises(NoSpaceError, match="of memory"):
-            resources.check(
+            feasibility.check_room(
                 [cell("a", "directory", "4g", options=inside), cell("b", options={"size": "3g"})], workspace
             )
 
@@ -126,9 +126,9 @@ class TestMemory:
         monkeypatch.setattr(memory, "available_bytes", lambda: 100 * most)
         share = str(most * 6 // 10)
         guest = MachineSpec(type="uml", memory=share)
-        resources.check([cell("a", options={"size": "1m"}, machine=guest)], workspace)
+        feasibility.check_room([cell("a", options={"size": "1m"}, machine=guest)], workspace)
         with pytest.raises(NoSpaceError, match="of images and guests do not fit"):
-            resources.check(
+            feasibility.check_room(
                 [cell(name, options={"size": str(2 * most)}, machine=guest) for name in ("a", "b")], workspace
             )
 
@@ -143,10 +143,10 @@ class TestDisks:
             cell(f"m{len(place.parts)}", "loop", options={"size": share, "path": str(place)})
             for place in (tmp_path, tmp_path / "other")
         ]
-        needs = resources._needs(cells, workspace)
+        needs = feasibility._room._needs(cells, workspace)
         assert [need.size_bytes for need in needs.values()] == [2 * int(share)]
         with pytest.raises(NoSpaceError, match="are needed and"):
-            resources.check(cells, workspace)
+            feasibility.check_room(cells, workspace)
 
     def test_files_in_a_directory_count_the_largest_beside_the_images(
         self, workspace: Workspace, tmp_path: Path
@@ -157,9 +157,9 @@ class TestDisks:
             cell("a", "directory", "1g", options=here), cell("b", "directory", "3g", options=here),
             cell("c", "loop", options={"size": "2g", "path": str(tmp_path)}),
         ]  # fmt: skip
-        assert [need.size_bytes for need in resources._needs(cells, workspace).values()] == [5 * GIB]
+        assert [need.size_bytes for need in feasibility._room._needs(cells, workspace).values()] == [5 * GIB]
         with pytest.raises(NoSpaceError, match="are needed and"):
-            resources.check([cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace)
+            feasibility.check_room([cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace)
 
 
 def test_a_control_group_has_less_than_the_machine(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from fslab.abilities import Ability
-from fslab.campaign.programs import programs_of
 from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.feasibility import programs_of
 from fslab.plan.expand import expand
 from fslab.study.load import load
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput

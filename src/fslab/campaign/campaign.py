@@ -11,19 +11,21 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
+from typing import Any
 
+from fslab import feasibility
 from fslab.analysis.usability import GIVE_UP_AFTER, is_invalid
-from fslab.campaign import impossible, machine_lock, preflight, unstored_trial
+from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
-from fslab.campaign.impossible import Reasons
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
-from fslab.cell import Cell, TrialKey
-from fslab.errors import InterruptedBySignal, StoreError, StoreLostError, UsageError
+from fslab.cell import Cell, MachineSpec, TrialKey
+from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
+from fslab.feasibility import Reasons
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
-from fslab.record import Status, TrialRecord
+from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -80,7 +82,7 @@ def run_campaign(
     check_same_machine(campaign)
     # None until it is ours: another process may run it, and then what becomes of it is that one's to say.
     status: CampaignStatus | None = None
-    reasons = preflight.check(campaign.id, campaign.cells, wipe, observer.note)
+    reasons = feasibility.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
         with workspaces.opened(campaign.id, wipe) as workspace, store.patient(campaign.id, observer.note):
             status = CampaignStatus.FAILED
@@ -114,7 +116,7 @@ def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reas
     known = store.finished(campaign.id)
     for cell in campaign.cells:
         if cell.id in reasons and (cell.id, 0) not in known:
-            store.add_trial(impossible.record(cell, campaign.id, reasons[cell.id], campaign.machine))
+            store.add_trial(_unsupported(cell, campaign.id, reasons[cell.id], campaign.machine))
     for text in dict.fromkeys(str(error) for error in reasons.values()):
         observer.note(text)
 
@@ -231,3 +233,13 @@ def check_same_machine(campaign: Campaign) -> None:
             f"this machine is not the one that the campaign began on ({'; '.join(differing)})", where=campaign.id,
             hint="start a new campaign, and compare the two",
         )  # fmt: skip
+
+
+def _unsupported(cell: Cell, campaign: str, error: FslabError, machine: dict[str, Any]) -> TrialRecord:
+    """What is stored of it: one trial that took no time, in the first block. A guest that never ran has no facts."""
+    facts = dict(machine) if cell.stack.machine == MachineSpec() else {}
+    return TrialRecord(
+        key=TrialKey(campaign=campaign, block=0, seed=0), cell=cell, status=Status.UNSUPPORTED,
+        failure=error.failure.value, error=str(error), started=datetime.now(UTC), duration_s=0.0,
+        provenance=Provenance(machine=facts),
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fslab import feasibility
 from fslab.campaign.guests import Guests
 from fslab.cell import Frozen, MachineSpec, MediumSpec, StackSpec
 from fslab.errors import (
@@ -172,7 +173,7 @@ class _Volumes:
     def up(self, slot: str, spec: StackSpec) -> Iterator[_Made]:
         """A new file system, mounted; gone again afterwards."""
         if slot not in self.slots:  # later volumes lie on the image that is there already
-            stack.check(spec, self.workspace)
+            feasibility.check_stack(spec, self.workspace)
             self.slots.add(slot)
         with Teardown() as undo:
             own = undo.enter_context(

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fslab import feasibility
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import claims_budget, liveness, preflight
+from fslab.campaign import claims_budget, liveness
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
-from fslab.machine import choose, facts
+from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -48,7 +49,7 @@ def of_study(
 ) -> Campaign:
     """A campaign of a study that was read from ``path``; not stored. UnsupportedError where no machine can build it."""
     directory = {"directory": str(Path(path).absolute().parent)}  # of the files that the study names
-    cells, machine = expand(study, choose.resolved), facts.gather()
+    cells, machine = expand(study, feasibility.resolved), facts.gather()
     limit_s = budget_s or study.limit_s
     about = claimed_cells(study, cells, machine.get("memory_bytes"))
     return Campaign(
@@ -119,7 +120,7 @@ def take_up(campaign: Campaign, store: Store, terms: Terms) -> None:
     """Make sure that a stored campaign can go on here, and may. Stores nothing."""
     store.check_cells(campaign)
     campaigns.check_same_machine(campaign)
-    preflight.check_named(campaign.cells, terms.wipe)
+    feasibility.check_named(campaign.cells, terms.wipe)
     _admit(campaign, terms)
 
 
@@ -142,5 +143,5 @@ def run(
 
 
 def _admit(campaign: Campaign, terms: Terms) -> None:
-    preflight.check(campaign.id, campaign.cells, terms.wipe, terms.tell)
+    feasibility.check(campaign.id, campaign.cells, terms.wipe, terms.tell)
     terms.agree(campaign.cells)

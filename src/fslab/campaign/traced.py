@@ -6,7 +6,8 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.campaign import machine_lock, preflight
+from fslab import feasibility
+from fslab.campaign import machine_lock
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
@@ -43,8 +44,8 @@ def trace(
                 hint="leave it out, or run the study on the host",
             )  # fmt: skip
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
-    preflight.check_named(cells, wipe)
-    preflight.check(name, cells, wipe)
+    feasibility.check_named(cells, wipe)
+    feasibility.check(name, cells, wipe)
     machine = facts.gather()
     with workspaces.opened(name, wipe) as workspace, store.patient(campaign.id, note):
         for cell in cells:

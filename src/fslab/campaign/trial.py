@@ -16,9 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fslab import workloads
+from fslab import feasibility, workloads
 from fslab.campaign import tool_output
-from fslab.campaign.programs import plugins_of, programs_of
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
 from fslab.errors import (
@@ -30,11 +29,11 @@ from fslab.errors import (
     NoSpaceError,
     UnsafeError,
 )
+from fslab.feasibility import plugins_of, programs_of
 from fslab.machine import tuning
-from fslab.plan import plugged, possible
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
-from fslab.storage import Workspace, capability_checks, stack, tool_scratch
+from fslab.storage import Workspace, stack, tool_scratch
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, proc, throttle, tools, untrusted_files
 from fslab.system.signals import Teardown
@@ -113,12 +112,12 @@ def _measure(
     state: TrialState,
     machine: Mapping[str, Any],
 ) -> None:
-    plugged.check(cell)  # in a guest, others may be installed than on the host
+    feasibility.check_plugins(cell)  # in a guest, others may be installed than on the host
     workload = workloads.parsed(cell.workload)
-    possible.check(cell)
+    feasibility.check_cell(cell)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
     up = _build(cell, key, workspace, undo, state)
-    capability_checks.check(up.target or up.work, workload.needs(), up.filesystem)
+    feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, workspace.journal))
     state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     scratch = _emptied(tool_scratch(workspace.runtime))

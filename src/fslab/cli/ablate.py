@@ -92,10 +92,11 @@ def make(
 
 def run(campaign: Campaign, store: Store, wipe: frozenset[str]) -> None:
     """Run it, with the same stopping rule as the original and each block interleaved; it can be resumed."""
-    from fslab.campaign import launch, preflight
+    from fslab import feasibility
+    from fslab.campaign import launch
     from fslab.cli import live
 
-    preflight.check_named(campaign.cells, wipe)
+    feasibility.check_named(campaign.cells, wipe)
     terms = launch.Terms(agree=lambda _: None, wipe=wipe)  # what it runs was asked about before
     launch.create(campaign, store, terms)
     with live.shown(console(stderr=True), quiet=False, silent=False) as shown:

@@ -157,7 +157,7 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
     from fslab.claims.evaluate import Evaluator
     from fslab.claims.scope import Scope
     from fslab.claims.trials import Trials
-    from fslab.plan.possible import why_not
+    from fslab.feasibility import why_not
 
     records = store.trials(campaign.id)
     facts: dict[str, Any] = {**campaign.machine, **(records[0].provenance.machine if records else {})}

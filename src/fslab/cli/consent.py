@@ -46,14 +46,14 @@ def typed(kernel: str | None) -> frozenset[str]:
 
 def own_commands(cells: Iterable[Cell]) -> list[str]:
     """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
+    from fslab import feasibility
     from fslab.machine.kinds import REGISTRY as MACHINES
-    from fslab.plan import plugged
     from fslab.workloads import Job, parsed
 
     job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
     found: dict[str, None] = {}
     for cell in cells:  # of a store by hand, two workloads may have one name
-        plugged.check(cell)
+        feasibility.check_plugins(cell)
         own = parsed(cell.workload).own_commands(job)
         for argv in (*own, *MACHINES.get(cell.stack.machine.type).own_commands(cell.stack.machine)):
             found[shlex.join(argv)] = None

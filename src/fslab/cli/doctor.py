@@ -10,9 +10,8 @@ from fslab.cli import doctor_study
 from fslab.cli.common import JsonOption, console, print_json
 
 if TYPE_CHECKING:
+    from fslab.feasibility import Capability, MatrixEntry
     from fslab.machine.advice import Advice
-    from fslab.machine.capabilities import Capability
-    from fslab.machine.matrix import MatrixEntry
     from fslab.system.tools import Tool
 
 
@@ -33,7 +32,9 @@ def doctor(
     if study is not None:
         doctor_study.check(study, packages_only=packages_only, as_json=as_json)
         return
-    found, needed = _capabilities()
+    from fslab import feasibility
+
+    found, needed = feasibility.everything()
     if packages_only:
         doctor_study.print_packages(needed)
         return
@@ -43,12 +44,13 @@ def doctor(
 def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from fslab.machine import capabilities, facts, matrix
+    from fslab import feasibility
+    from fslab.machine import facts
     from fslab.machine.advice import advise
 
     machine = facts.gather()
     advice = advise(machine)
-    entries = matrix.entries()
+    entries = feasibility.matrix()
     if as_json:
         print_json(
             {
@@ -56,42 +58,18 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
                 "advice": [asdict(each) for each in advice],
                 "capabilities": [asdict(capability) for capability in found],
                 "matrix": [asdict(entry) for entry in entries],
-                "packages_missing": capabilities.packages_missing(needed),
-                "remedies": capabilities.remedies_for(needed),
+                "packages_missing": feasibility.packages_missing(needed),
+                "remedies": feasibility.remedies_for(needed),
             }
         )
     else:
-        _show(found, entries, capabilities.remedies_for(needed))
+        _show(found, entries, feasibility.remedies_for(needed))
         _show_advice(advice)
-
-
-def _capabilities() -> tuple[list[Capability], list[Tool]]:
-    """What can be used, and every program that anything needs."""
-    from fslab.machine import capabilities
-    from fslab.machine.kinds import REGISTRY as MACHINES
-    from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-    from fslab.storage.layouts import REGISTRY as LAYOUTS
-    from fslab.workloads import REGISTRY as WORKLOADS
-
-    found = [capabilities.of_user(), capabilities.of_loops()]
-    needed: list[Tool] = [tool for _, machine in MACHINES for tool in machine.tools]
-    for name, filesystem in FILESYSTEMS:
-        needed += () if filesystem.refusal else filesystem.tools
-        found.append(
-            capabilities.of("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)
-        )
-    for name, layout in LAYOUTS:
-        needed += layout.tools
-        found.append(capabilities.of("layout", name, layout.summary, layout.tools))
-    for name, workload in WORKLOADS:
-        needed += workload.tools
-        found.append(capabilities.of("workload", name, workload.summary, workload.tools))
-    return found, needed
 
 
 def _evidence() -> list[Capability]:
     """What the kernel tells about causes here; without it there are fewer statements and no wrong ones."""
-    from fslab.machine.capabilities import Capability
+    from fslab.feasibility import Capability
     from fslab.tracing import available
 
     return [

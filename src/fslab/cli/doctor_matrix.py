@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fslab.machine.matrix import MatrixEntry
+    from fslab.feasibility import MatrixEntry
 
 HAS_NO = " has no "
 
@@ -21,7 +21,7 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
     from rich.table import Table
     from rich.text import Text
 
-    from fslab.machine.matrix import Lack
+    from fslab.feasibility import Lack
 
     machines = list(dict.fromkeys(entry.machine for entry in entries))
     styles = {Lack.NOTHING: "green", Lack.REFUSED: "dim"}
@@ -40,7 +40,7 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
 
 def lines(entries: Sequence[MatrixEntry]) -> Iterator[str]:
     """What is missing, each thing once, and the commands for machines that are not ready."""
-    from fslab.machine.matrix import Lack
+    from fslab.feasibility import Lack
 
     kernels: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def check(study: str, *, packages_only: bool, as_json: bool) -> None:
     """Print what the study lacks here and the command that installs it, or that nothing is missing."""
-    from fslab.machine import capabilities
+    from fslab import feasibility
 
     cells = _cells(study)
     needed = _programs(cells)
@@ -23,14 +23,14 @@ def check(study: str, *, packages_only: bool, as_json: bool) -> None:
         print_packages(needed)
         return
     kernel = _kernel_needs(cells)
-    missing = capabilities.missing(needed)
-    remedies = capabilities.remedies_for(needed)
+    missing = feasibility.missing_programs(needed)
+    remedies = feasibility.remedies_for(needed)
     if as_json:
         print_json(
             {
                 "study": study,
                 "programs_missing": [tool.program for tool in missing],
-                "packages_missing": capabilities.packages_missing(needed),
+                "packages_missing": feasibility.packages_missing(needed),
                 "stacks": kernel,
                 "remedies": remedies,
             }
@@ -49,21 +49,21 @@ def check(study: str, *, packages_only: bool, as_json: bool) -> None:
 
 def print_packages(needed: Iterable[Tool]) -> None:
     """Print the missing packages that this distribution has, one a line, for a script."""
-    from fslab.machine import capabilities
+    from fslab import feasibility
 
-    sys.stdout.writelines(f"{package}\n" for package in capabilities.packages_missing(needed))
+    sys.stdout.writelines(f"{package}\n" for package in feasibility.packages_missing(needed))
 
 
 def _cells(study: str) -> Sequence[Cell]:
-    from fslab.machine import choose
+    from fslab import feasibility
     from fslab.plan.expand import expand
     from fslab.study import load
 
-    return expand(load.load(study, []), choose.resolved)
+    return expand(load.load(study, []), feasibility.resolved)
 
 
 def _programs(cells: Iterable[Cell]) -> list[Tool]:
-    from fslab.campaign.programs import programs_around, programs_of
+    from fslab.feasibility import programs_around, programs_of
 
     return list(
         dict.fromkeys(tool for cell in cells for tool in (*programs_of(cell), *programs_around(cell)))
@@ -72,11 +72,11 @@ def _programs(cells: Iterable[Cell]) -> list[Tool]:
 
 def _kernel_needs(cells: Iterable[Cell]) -> dict[str, str]:
     """Stacks that this machine cannot build, each with the first reason that is not a missing program."""
-    from fslab.machine import choose
+    from fslab import feasibility
 
     found = {}
     for stack in {cell.stack.model_dump_json(): cell.stack for cell in cells}.values():
-        if needs := choose.missing(stack, stack.machine):
+        if needs := feasibility.lacking(stack, stack.machine):
             remedy = f" → {needs[0].remedy}" if needs[0].remedy else ""
             found[f"{stack.name} on {stack.machine.type}"] = f"{needs[0].what}{remedy}"
     return found

@@ -67,14 +67,14 @@ def features(
     if on != AUTO:
         MACHINES.get(on)
     requests = [_request(name, medium, size, only) for name in filesystems]
-    machines = _Machines(MachineSpec(type=on, kernel=kernel, modules=modules, memory=guest_memory))
+    _machines = _Machines(MachineSpec(type=on, kernel=kernel, modules=modules, memory=guest_memory))
     screen = console(stderr=True)
-    with machines:
+    with _machines:
         found = []
         for request in requests:
             if not as_json:
                 screen.print(f"trying {request.filesystem} …", style="dim")
-            found.append(_examined(machines, request))
+            found.append(_examined(_machines, request))
     if as_json:
         _print_json(found, facts.gather())
     else:
@@ -137,16 +137,16 @@ class _Machines(ExitStack):
 
     def examine(self, request: Request) -> Examination:
         """Where the wish says; with auto, where the file system is."""
+        from fslab import feasibility
         from fslab.campaign import feature_tests, workspace
         from fslab.campaign.campaign import new_id
         from fslab.cell import MediumSpec, StackSpec
-        from fslab.machine import choose
 
         medium = MediumSpec(name=feature_tests.SLOT, type=request.medium)
         stack = StackSpec(
             name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=self._wish
         )
-        machine = choose.resolved(stack).machine
+        machine = feasibility.resolved(stack).machine
         if machine.type == "host":
             with workspace.opened(new_id(), frozenset()) as opened:
                 return feature_tests.run_tests(request, opened)

@@ -50,9 +50,8 @@ def plan(
     With --commands also each cell with its exact commands. Touches nothing: starts no process, opens no device, writes
     no file. Stand-ins are in capitals: /dev/loopN, CAMPAIGN.
     """
-    from fslab.campaign import preflight
+    from fslab import feasibility
     from fslab.cli import plan_claims
-    from fslab.machine import choose
     from fslab.plan.plan import make_plan
     from fslab.study import load
     from fslab.system import paths
@@ -66,9 +65,9 @@ def plan(
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     made = make_plan(
         loaded, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN",
-        place=choose.resolved, memory_bytes=memory_bytes,
+        place=feasibility.resolved, memory_bytes=memory_bytes,
     )  # fmt: skip
-    impossible, refused = preflight.foresee(made.cells, paths.images())
+    impossible, refused = feasibility.foresee(made.cells, paths.images())
     made = made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
     claims = plan_claims.forecast(loaded, made, memory_bytes)
     if as_json:

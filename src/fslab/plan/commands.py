@@ -5,10 +5,11 @@ What only exists at run time has a stand-in in capitals (/dev/loopN, CAMPAIGN); 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.cell import Cache, Cell, Fresh
+from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
 from fslab.storage import WORK, mount_point, tool_scratch
@@ -38,16 +39,9 @@ class Paths:
         return tool_scratch(self.runtime)
 
 
-def medium_plan(cell: Cell, paths: Paths) -> MediumPlan:
-    """What one device of the cell's medium would mean."""
-    planned = parsed_stack(cell.stack).medium_plan(paths.images)
-    machine = MACHINES.get(cell.stack.machine.type)
-    return replace(planned, device=machine.device, commands=()) if machine.guest else planned
-
-
 def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand, ...]:
     """All commands of one trial, in the order of running; ``seed`` is the one the tool gets."""
-    planned = medium_plan(cell, paths)
+    planned = medium_plan(cell, paths.images)
     if not MEDIA.get(cell.stack.medium.type).formatted:
         return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{cell.slot}", seed)
     boot = MACHINES.get(cell.stack.machine.type).plan(cell.stack.machine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec
-from fslab.plan import plugged
+from fslab.feasibility import with_stack_plugins, with_workload_plugins
 from fslab.study import matrix
 from fslab.study.model import Study, StudyStack
 from fslab.workloads import parsed
@@ -22,7 +22,7 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
     stacks = matrix.stack_specs(study.stacks, study.media)
     if place is not None:
         stacks = [(entry, place(stack)) for entry, stack in stacks]
-    stacks = [(entry, plugged.stack(stack)) for entry, stack in stacks]
+    stacks = [(entry, with_stack_plugins(stack)) for entry, stack in stacks]
     return tuple(
         Cell(
             stack=stack,
@@ -33,7 +33,7 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
             tuning=study.tuning,
         )
         for name, workload in study.workloads.items()
-        for spec in map(plugged.workload, matrix.workload_specs(name, workload))
+        for spec in map(with_workload_plugins, matrix.workload_specs(name, workload))
         for entry, stack in stacks
         if _runs_on(study.stacks[entry], name)
     )

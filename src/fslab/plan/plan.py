@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
+from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
-from fslab.plan.possible import why_not
 from fslab.plan.scale_warnings import scale_warnings
-from fslab.plan.space import media_of, space_of
 from fslab.study.model import Study
 from fslab.workloads import parsed
 
@@ -41,7 +40,7 @@ def make_plan(
     """
     paths = Paths(images=images, runtime=runtime)
     cells = expand(study, place)
-    media = media_of(cells, paths)
+    media = media_of(cells, images)
     space = space_of(media)
     seed = tool_seed(study.seed, 0)
     return Plan(

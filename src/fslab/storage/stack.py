@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import StackSpec
-from fslab.errors import MkfsError, MountError, UnsupportedError, UsageError
+from fslab.errors import MkfsError, MountError, UnsupportedError
 from fslab.storage import WORK, StackDevice, Workspace, images, mount_point
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
@@ -89,34 +89,6 @@ class Stack:
             return False
         mounts.unmount(self.target)
         return True
-
-
-def check(spec: StackSpec, workspace: Workspace) -> None:
-    """Raise if this stack cannot be built now. Changes nothing.
-
-    It need not come from a study that was just checked: a campaign's store can be anybody's.
-    """
-    _check_spec(spec)
-    parsed = parsed_stack(spec)
-    if spec.machine.type != "host":
-        parsed.medium.check_image(parsed.medium_options, workspace, disks=parsed.disks)
-        return
-    parsed.layout.check()
-    parsed.medium.check(parsed.medium_options, workspace, disks=parsed.disks)
-
-
-def _check_spec(spec: StackSpec) -> None:
-    if "/" in spec.medium.name:
-        raise UsageError("a medium's name has no slashes: images are named after it", where=spec.medium.name)
-    if spec.filesystem is None:
-        return
-    driver = FILESYSTEMS.get(spec.filesystem)
-    try:
-        driver.check_mkfs_options(spec.mkfs_options)
-        driver.check_mount_options(spec.mount_options)
-        parsed_stack(spec).check_together()
-    except ValueError as error:
-        raise UsageError(str(error), where=spec.name) from error
 
 
 def build(

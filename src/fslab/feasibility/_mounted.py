@@ -11,13 +11,13 @@ from pathlib import Path
 from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
 
-NAME = ".fslab-try"
+TRY_NAME = ".fslab-try"
 
 
-def check(directory: Path, needs: Needs, filesystem: str) -> None:
+def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
     """UnsupportedError for the first ability that is needed and fails when tried in ``directory``."""
     for ability in sorted(needs.abilities & set(TRIES)):
-        path = directory / NAME
+        path = directory / TRY_NAME
         try:
             TRIES[ability](path)
         except OSError as error:
@@ -45,7 +45,7 @@ def _hard_link(path: Path) -> None:
 
 
 def _symlink(path: Path) -> None:
-    path.symlink_to(NAME)
+    path.symlink_to(TRY_NAME)
 
 
 TRIES = {

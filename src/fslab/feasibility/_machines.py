@@ -32,7 +32,7 @@ def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
     return _missing_in_kernel(spec, modules=getattr(LAYOUTS.get(name), "modules", ()))
 
 
-def missing(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
+def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     """What a machine lacks to build this stack; nothing if it can, as far as can be told without trying."""
     if stack.filesystem is None:
         return _unusable(stack, spec)
@@ -64,15 +64,15 @@ def resolved(stack: StackSpec) -> StackSpec:
     if stack.machine.type != AUTO:
         return stack
     specs = [_spec(stack.machine, REGISTRY.get(name)) for name in PREFERRED]
-    able = [spec for spec in specs if not missing(stack, spec)]
+    able = [spec for spec in specs if not lacking(stack, spec)]
     usable = able or [spec for spec in specs if not _unusable(stack, spec)]
     if usable:
         return stack.model_copy(update={"machine": usable[0]})
-    reasons = "; ".join(f"{spec.type}: {missing(stack, spec)[0].what}" for spec in specs)
+    reasons = "; ".join(f"{spec.type}: {lacking(stack, spec)[0].what}" for spec in specs)
     raise UnsupportedError(f"no machine can build it ({reasons})", where=stack.name, hint="see: fslab doctor")
 
 
-def check(stack: StackSpec) -> None:
+def check_machine(stack: StackSpec) -> None:
     """Raise what keeps a guest from building this stack, before anything is made.
 
     A file system that its kernel lacks keeps nobody else's trials from being made: those of this one are stored as

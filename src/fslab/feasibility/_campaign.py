@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from fslab.campaign import impossible, resources
-from fslab.campaign.programs import programs_of
 from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
-from fslab.machine import capabilities, tuning
+from fslab.feasibility import _programs, _room
+from fslab.feasibility._cells import Reasons, foreseen, reasons_of
+from fslab.feasibility._plugins import check_plugins
+from fslab.feasibility._programs import programs_of
+from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
-from fslab.plan import plugged
 from fslab.probes import REGISTRY as PROBES
 from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
@@ -36,7 +37,7 @@ class RefusingJournal:
 
 def check(
     campaign: str, cells: Sequence[Cell], wipe: frozenset[str], tell: Callable[[str], None] = print_nothing
-) -> impossible.Reasons:
+) -> Reasons:
     """Raise what keeps these cells from being measured safely; changes nothing. ``tell`` is told what takes long.
 
     Cells that are not possible here do not keep the others from being measured: they are returned with the
@@ -54,20 +55,20 @@ def check(
     _check_wipe(cells, wipe)
     for cell in {str(cell.tuning): cell for cell in cells}.values():
         tuning.check(cell.tuning)
-    reasons = impossible.reasons(cells, workspace)
+    reasons = reasons_of(cells, workspace)
     measured = [cell for cell in cells if cell.id not in reasons]
     if not measured and reasons:
         raise next(iter(reasons.values()))
     guard.check_apart(sorted(_devices(measured)))
     _check_programs(measured)
-    resources.check(measured, workspace)
+    _room.check_room(measured, workspace)
     return reasons
 
 
 def _check_plugins(cells: Sequence[Cell]) -> None:
     """PluginError where a trial would run with other plug-ins than planned, or without one that watches or judges."""
     for cell in cells:
-        plugged.check(cell)
+        check_plugins(cell)
     PROBES.require()
     TRIAL_RULES.require()
 
@@ -75,10 +76,10 @@ def _check_plugins(cells: Sequence[Cell]) -> None:
 def _check_programs(cells: Sequence[Cell]) -> None:
     """ToolMissingError that names all missing programs and the commands that install them."""
     needed = list(dict.fromkeys(tool for cell in cells for tool in programs_of(cell)))
-    if missing := capabilities.missing(needed):
+    if missing := _programs.missing_programs(needed):
         raise ToolMissingError(
             f"not installed: {', '.join(tool.program for tool in missing)}",
-            hint="; ".join(capabilities.remedies_for(needed)),
+            hint="; ".join(_programs.remedies_for(needed)),
         )
 
 
@@ -87,7 +88,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
 
     The reason for each cell (by id) that cannot be measured here, and what would keep the campaign from starting.
     """
-    found = {cell.id: error for cell in cells if (error := impossible.foreseen(cell))}
+    found = {cell.id: error for cell in cells if (error := foreseen(cell))}
     measured = [cell for cell in cells if cell.id not in found]
     refused = [] if measured or not found else [str(next(iter(found.values())))]
     refused += map(str, _refusals(measured, images_directory))
@@ -110,7 +111,7 @@ def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
     except ToolMissingError as error:
         yield error
     try:
-        resources.check(cells, workspace)
+        _room.check_room(cells, workspace)
     except NoSpaceError as error:
         yield error
 

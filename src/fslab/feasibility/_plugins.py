@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.errors import PluginError
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.probes import REGISTRY as PROBES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 
-def stack(spec: StackSpec) -> StackSpec:
+def with_stack_plugins(spec: StackSpec) -> StackSpec:
     """The stack with the packages of its medium, layout, file system and machine, and their versions."""
     found = {
         **MACHINES.versions([spec.machine.type]),
@@ -24,22 +26,28 @@ def stack(spec: StackSpec) -> StackSpec:
     return spec.model_copy(update={"plugins": found})
 
 
-def workload(spec: WorkloadSpec) -> WorkloadSpec:
+def with_workload_plugins(spec: WorkloadSpec) -> WorkloadSpec:
     """The workload with the packages of its tool and of the tools that its parameters name (``parts.a.tool``)."""
     parts = [str(value) for key, value in spec.parameters.items() if key.endswith(".tool")]
     return spec.model_copy(update={"plugins": WORKLOADS.versions([spec.tool, *parts])})
 
 
-def check(cell: Cell) -> None:
+def check_plugins(cell: Cell) -> None:
     """PluginError unless the plug-ins that are installed are those that the cell was planned with."""
     planned = {**cell.stack.plugins, **cell.workload.plugins}
-    found = {**stack(cell.stack).plugins, **workload(cell.workload).plugins}
+    found = {**with_stack_plugins(cell.stack).plugins, **with_workload_plugins(cell.workload).plugins}
     if planned != found:
         raise PluginError(
             f"planned with {_shown(planned)}; installed: {_shown(found)}",
             where=f"{cell.workload.name} on {cell.stack.name}",
             hint="install the same version, or start a new campaign",
         )
+
+
+def plugins_of(cell: Cell) -> dict[str, str]:
+    """The packages that take part in its trials, with their versions: probes and rules take part in every trial."""
+    every = {**PROBES.versions(PROBES.names()), **TRIAL_RULES.versions(TRIAL_RULES.names())}
+    return {**every, **cell.stack.plugins, **cell.workload.plugins}
 
 
 def _shown(versions: Mapping[str, str]) -> str:

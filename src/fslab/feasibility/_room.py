@@ -6,18 +6,19 @@ guests. What a workload writes to an image beyond that is bound by the image.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fslab import workloads
 from fslab.cell import Cell
 from fslab.errors import NoSpaceError
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
-from fslab.plan.commands import Paths
-from fslab.plan.space import media_of, space_of
 from fslab.storage import Workspace, images
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import MediumPlan
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import memory
 from fslab.units import format_size, parse_size
 
@@ -36,7 +37,7 @@ class _Need:
         return self.images_bytes + self.trial_bytes
 
 
-def check(cells: Sequence[Cell], workspace: Workspace) -> None:
+def check_room(cells: Sequence[Cell], workspace: Workspace) -> None:
     """NoSpaceError where the sum of what these cells need is more than there is."""
     in_memory = 0
     for need in _needs(cells, workspace).values():
@@ -89,7 +90,7 @@ def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
 
 
 def _space(cells: Sequence[Cell], workspace: Workspace) -> dict[str, int]:
-    return space_of(media_of(cells, Paths(images=workspace.images, runtime=workspace.runtime)))
+    return space_of(media_of(cells, workspace.images))
 
 
 def _ram_bytes(cells: Sequence[Cell], workspace: Workspace) -> int:
@@ -100,3 +101,29 @@ def _memory_of_guests(cells: Sequence[Cell]) -> int:
     """Bytes that the guests take at most; all of them stay up until the campaign ends."""
     guests = {cell.stack.machine for cell in cells if REGISTRY.get(cell.stack.machine.type).guest}
     return sum(parse_size(spec.memory or DEFAULT_MEMORY) for spec in guests)
+
+
+def medium_plan(cell: Cell, images: Path) -> MediumPlan:
+    """What one device of the cell's medium would mean."""
+    planned = parsed_stack(cell.stack).medium_plan(images)
+    machine = REGISTRY.get(cell.stack.machine.type)
+    return replace(planned, device=machine.device, commands=()) if machine.guest else planned
+
+
+def media_of(cells: Sequence[Cell], images: Path) -> list[tuple[MediumPlan, int]]:
+    """What each medium's slot needs, once however many cells use it, with its number of devices."""
+    found: dict[str, tuple[MediumPlan, int]] = {}
+    for cell in cells:
+        slot, disks = cell.slot, parsed_stack(cell.stack).disks
+        known = found.get(slot)
+        if known is None or known[1] < disks:
+            found[slot] = (medium_plan(cell, images), disks)
+    return list(found.values())
+
+
+def space_of(media: Iterable[tuple[MediumPlan, int]]) -> dict[str, int]:
+    """Bytes needed at the same time in each place: a directory, or ``memory``."""
+    space = Counter[str]()
+    for planned, disks in media:
+        space.update({place: needed * disks for place, needed in planned.space.items()})
+    return dict(space)

@@ -1,0 +1,55 @@
+"""Whether this machine can measure something, and what is missing: one answer to plan, run, doctor and guests.
+
+Looks only, but for ``check_mounted``, which tries. ``check`` is what a run is refused for, ``foresee`` the same as
+far as it can be told without root; ``resolved`` finds the machine for a stack; ``everything`` and ``matrix`` are
+for doctor.
+"""
+
+from fslab.feasibility._campaign import RefusingJournal, check, check_named, foresee
+from fslab.feasibility._cells import Reasons, check_cell, check_stack, why_not
+from fslab.feasibility._machines import lacking, missing_filesystem, missing_layout, resolved
+from fslab.feasibility._mounted import check_mounted
+from fslab.feasibility._overview import Capability, Lack, MatrixEntry, everything, matrix
+from fslab.feasibility._plugins import check_plugins, plugins_of, with_stack_plugins, with_workload_plugins
+from fslab.feasibility._programs import (
+    missing_programs,
+    packages_missing,
+    programs_around,
+    programs_of,
+    remedies_for,
+)
+from fslab.feasibility._room import check_room, media_of, medium_plan, space_of
+
+__all__ = [
+    "Capability",
+    "Lack",
+    "MatrixEntry",
+    "Reasons",
+    "RefusingJournal",
+    "check",
+    "check_cell",
+    "check_mounted",
+    "check_named",
+    "check_plugins",
+    "check_room",
+    "check_stack",
+    "everything",
+    "foresee",
+    "lacking",
+    "matrix",
+    "media_of",
+    "medium_plan",
+    "missing_filesystem",
+    "missing_layout",
+    "missing_programs",
+    "packages_missing",
+    "plugins_of",
+    "programs_around",
+    "programs_of",
+    "remedies_for",
+    "resolved",
+    "space_of",
+    "why_not",
+    "with_stack_plugins",
+    "with_workload_plugins",
+]

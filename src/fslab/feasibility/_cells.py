@@ -1,0 +1,137 @@
+"""Whether a cell can be measured: what its workload needs, its file system declares, and its stack takes here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fslab.cell import Cell, MachineSpec, StackSpec
+from fslab.errors import FslabError, UnsupportedError, UsageError
+from fslab.feasibility import _machines
+from fslab.machine.kinds import Need
+from fslab.storage import Workspace
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.workloads import parsed
+
+
+def why_not(cell: Cell) -> str | None:
+    """The reason why no trial of the cell can come off, None if nothing speaks against it."""
+    if cell.stack.filesystem is None:
+        return None
+    filesystem = FILESYSTEMS.get(cell.stack.filesystem)
+    if filesystem.refusal:
+        return filesystem.refusal
+    return filesystem.limits.why_not(parsed(cell.workload).needs())
+
+
+def check_cell(cell: Cell) -> None:
+    """UnsupportedError for a cell that is not possible."""
+    if (error := _unfit(cell)) is not None:
+        raise error
+
+
+def _unfit(cell: Cell) -> UnsupportedError | None:
+    why = why_not(cell)
+    if why is None:
+        return None
+    return UnsupportedError(
+        f"not possible: {why}",
+        where=f"{cell.workload.name} on {cell.stack.name}",
+        hint="leave this file system or this workload out ('workloads' of a stack)",
+    )
+
+
+Reasons = Mapping[str, FslabError]
+"""Why not, by the id of the cell."""
+
+
+def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
+    """The cells of stacks that this machine cannot build, or whose workload their file system cannot take.
+
+    Raises what is wrong with a stack otherwise: no room, no root, a danger to data.
+    """
+    stacks: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
+    refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, workspace))}
+    found: dict[str, FslabError] = {}
+    for cell in cells:
+        why = refused.get(cell.stack.model_dump_json()) or _unfit(cell)
+        if why is not None:
+            found[cell.id] = why
+    return found
+
+
+def foreseen(cell: Cell) -> FslabError | None:
+    """Why a cell cannot be measured here, as far as that can be told without root and without touching anything."""
+    return _unbuildable(cell.stack) or _unfit(cell)
+
+
+def _refusal(spec: StackSpec, workspace: Workspace) -> UnsupportedError | None:
+    if (error := _unbuildable(spec)) is not None:
+        return error
+    try:
+        check_stack(spec, workspace)
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _unbuildable(spec: StackSpec) -> UnsupportedError | None:
+    for need in _lacking(spec, spec.machine):
+        return UnsupportedError(
+            need.what,
+            where=f"{spec.name} on {spec.machine.type}",
+            hint=need.remedy or _elsewhere(spec),
+        )
+    try:
+        _machines.check_machine(spec)
+    except UnsupportedError as error:
+        return error
+    return None
+
+
+def _lacking(spec: StackSpec, machine: MachineSpec) -> tuple[Need, ...]:
+    if spec.filesystem is None:
+        return ()
+    return (
+        *_machines.missing_filesystem(spec.filesystem, machine),
+        *_machines.missing_layout(spec.layout, machine),
+    )
+
+
+def _elsewhere(spec: StackSpec) -> str:
+    """What would make a stack possible that its machine cannot build."""
+    others = [name for name in _machines.PREFERRED if name != spec.machine.type]
+    able = [name for name in others if not _machines.lacking(spec, MachineSpec(type=name))]
+    if able:
+        return f"it is possible with --on {able[0]}"
+    if spec.filesystem and FILESYSTEMS.get(spec.filesystem).refusal:
+        return "leave it out"
+    return "a kernel that has it makes it possible: --on uml --kernel FILE --modules DIRECTORY, or --on qemu"
+
+
+def check_stack(spec: StackSpec, workspace: Workspace) -> None:
+    """Raise if this stack cannot be built now. Changes nothing.
+
+    It need not come from a study that was just checked: a campaign's store can be anybody's.
+    """
+    _check_spec(spec)
+    parsed = parsed_stack(spec)
+    if spec.machine.type != "host":
+        parsed.medium.check_image(parsed.medium_options, workspace, disks=parsed.disks)
+        return
+    parsed.layout.check()
+    parsed.medium.check(parsed.medium_options, workspace, disks=parsed.disks)
+
+
+def _check_spec(spec: StackSpec) -> None:
+    if "/" in spec.medium.name:
+        raise UsageError("a medium's name has no slashes: images are named after it", where=spec.medium.name)
+    if spec.filesystem is None:
+        return
+    driver = FILESYSTEMS.get(spec.filesystem)
+    try:
+        driver.check_mkfs_options(spec.mkfs_options)
+        driver.check_mount_options(spec.mount_options)
+        parsed_stack(spec).check_together()
+    except ValueError as error:
+        raise UsageError(str(error), where=spec.name) from error

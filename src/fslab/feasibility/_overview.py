@@ -1,0 +1,168 @@
+"""Which file systems and layouts run on which machine, and what the others need. Looks only: boots nothing.
+
+Programs are the host's everywhere: a guest sees the host's root. What a kernel has is read from its module lists.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fslab.cell import MachineSpec
+from fslab.feasibility import _machines
+from fslab.feasibility._programs import missing_programs, remedies_for
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.machine.kinds import Machine, Need
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.system import kernel, loops, tools
+from fslab.system.tools import Tool
+from fslab.workloads import REGISTRY as WORKLOADS
+
+
+class Lack(StrEnum):
+    """What is missing, in a word: the first of these that applies stands in the table."""
+
+    NOTHING = "runs"
+    REFUSED = "not built"
+    MACHINE = "machine"
+    KERNEL = "kernel"
+    TOOL = "tool"
+    ROOT = "root"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MatrixEntry:
+    """One file system or layout (``kind``) on one machine.
+
+    ``needs`` is all that is missing, what ``lack`` means first; ``remedies`` are the commands that get that.
+    """
+
+    kind: str
+    name: str
+    machine: str
+    lack: Lack
+    needs: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+
+
+def matrix() -> list[MatrixEntry]:
+    """Every file system and every layout on every machine."""
+    found = []
+    for machine_name, machine in MACHINES:
+        spec = MachineSpec(type=machine_name)
+        absent = machine.missing(spec)
+        for name, filesystem in FILESYSTEMS:
+            lacks = _refused(filesystem.refusal) or _kernel(absent, _machines.missing_filesystem(name, spec))
+            found.append(_entry("file system", name, machine, absent, lacks, filesystem.tools))
+        for name, layout in LAYOUTS:
+            lacks = _kernel(absent, _machines.missing_layout(name, spec))
+            found.append(_entry("layout", name, machine, absent, lacks, layout.tools))
+    return found
+
+
+Lacks = list[tuple[Lack, Need]]
+
+
+def _refused(why: str | None) -> Lacks:
+    return [(Lack.REFUSED, Need(what=why))] if why else []
+
+
+def _kernel(absent: Sequence[Need], needs: Sequence[Need]) -> Lacks:
+    return [(Lack.KERNEL, need) for need in needs if need not in absent]
+
+
+def _entry(
+    kind: str, name: str, machine: Machine, absent: Sequence[Need], lacks: Lacks, needed: Sequence[Tool]
+) -> MatrixEntry:
+    found = [*lacks, *((Lack.MACHINE, need) for need in absent)]
+    refused = any(lack is Lack.REFUSED for lack, _ in found)
+    absent_tools = (
+        () if refused else missing_programs(needed)
+    )  # nothing that can be installed would change it
+    found += [
+        (Lack.TOOL, Need(what=f"{tool.program} is not installed", remedy=tool.remedy))
+        for tool in absent_tools
+    ]
+    if not machine.guest and os.geteuid() != 0:
+        found.append((Lack.ROOT, Need(what="making it needs root", remedy="run fslab with sudo")))
+    order = list(Lack)
+    first = min((lack for lack, _ in found), key=order.index, default=Lack.NOTHING)
+    return MatrixEntry(
+        kind=kind,
+        name=name,
+        machine=machine.name,
+        lack=first,
+        needs=tuple(
+            dict.fromkeys(need.what for _, need in sorted(found, key=lambda each: order.index(each[0])))
+        ),
+        remedies=tuple(dict.fromkeys(need.remedy for lack, need in found if lack is first and need.remedy)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capability:
+    """One thing that can or cannot be used. ``versions`` by program; ``missing`` says why not, ``remedy`` what
+    to do about it."""
+
+    kind: str
+    name: str
+    summary: str
+    available: bool
+    versions: dict[str, str | None]
+    missing: tuple[str, ...] = ()
+    remedy: str | None = None
+
+
+def of_user() -> Capability:
+    """Whether we are root."""
+    root = os.geteuid() == 0
+    return Capability(
+        kind="machine", name="root", summary="make loop devices, mount, drop caches", available=root, versions={},
+        missing=() if root else ("this is another user",),
+        remedy=None if root else "run with sudo; without it, directories of yours can be measured (fslab run here)",
+    )  # fmt: skip
+
+
+def of_loops() -> Capability:
+    """Whether the kernel has loop devices."""
+    found = loops.CONTROL.exists()
+    return Capability(
+        kind="machine", name="loop", summary="loop devices for loop and ram media", available=found, versions={},
+        missing=() if found else ("this kernel has no loop devices",), remedy=None if found else "modprobe loop",
+    )  # fmt: skip
+
+
+def of_entry(
+    kind: str, name: str, summary: str, needed: Sequence[Tool], mount_type: str | None = None
+) -> Capability:
+    """Whether the programs, and the kernel's file system if one is named, are there."""
+    lacks = [f"{tool.program} is not installed" for tool in missing_programs(needed)]
+    if mount_type and not kernel.has_filesystem(mount_type, load=False):
+        lacks.append(f"this kernel has no {mount_type}")
+    remedies = remedies_for(needed)
+    return Capability(
+        kind=kind, name=name, summary=summary, available=not lacks,
+        versions={tool.program: tools.version(tool) for tool in needed},
+        missing=tuple(lacks), remedy="; ".join(remedies) or None,
+    )  # fmt: skip
+
+
+def everything() -> tuple[list[Capability], list[Tool]]:
+    """What can be used here, and every program that anything needs."""
+    found = [of_user(), of_loops()]
+    needed: list[Tool] = [tool for _, machine in MACHINES for tool in machine.tools]
+    for name, filesystem in FILESYSTEMS:
+        needed += () if filesystem.refusal else filesystem.tools
+        found.append(
+            of_entry("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)
+        )
+    for name, layout in LAYOUTS:
+        needed += layout.tools
+        found.append(of_entry("layout", name, layout.summary, layout.tools))
+    for name, workload in WORKLOADS:
+        needed += workload.tools
+        found.append(of_entry("workload", name, workload.summary, workload.tools))
+    return found, needed

@@ -1,0 +1,49 @@
+"""What this machine can measure, and what is missing with the command that gets it. Looks only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fslab import workloads
+from fslab.cell import Cell
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.system import distributions, tools
+from fslab.system.tools import Tool
+
+
+def missing_programs(needed: Iterable[Tool]) -> list[Tool]:
+    """Those of the programs that are not installed, each once."""
+    return [tool for tool in dict.fromkeys(needed) if tools.find(tool.program) is None]
+
+
+def packages_missing(needed: Iterable[Tool]) -> list[str]:
+    """This distribution's packages of the programs that are missing and can be installed as it is, sorted."""
+    family = distributions.here()
+    absent = [tool for tool in missing_programs(needed) if tool.installable]
+    return family.packages([tool.package for tool in absent if tool.package]) if family else []
+
+
+def remedies_for(needed: Iterable[Tool]) -> list[str]:
+    """The commands that install the missing programs: one for all that the package manager has, then the others.
+
+    One package that a package manager does not know makes it install none.
+    """
+    absent = missing_programs(needed)
+    family, packages = distributions.here(), packages_missing(absent)
+    command = [f"{family.install} {' '.join(packages)}"] if family and packages else []
+    return command + sorted({tool.remedy for tool in absent if not tool.installable})
+
+
+def programs_of(cell: Cell) -> tuple[Tool, ...]:
+    """What its trials run: the workload's tools, the layout's, the file system's."""
+    found = [*workloads.parsed(cell.workload).tools(), *LAYOUTS.get(cell.stack.layout).tools]
+    if cell.stack.filesystem:
+        found += FILESYSTEMS.get(cell.stack.filesystem).tools
+    return tuple(dict.fromkeys(found))
+
+
+def programs_around(cell: Cell) -> tuple[Tool, ...]:
+    """What the machine that its trials run on needs on the host."""
+    return MACHINES.get(cell.stack.machine.type).tools
