@@ -125,7 +125,10 @@ class WorkloadSpec(Frozen):
 
 
 class Cell(Frozen):
-    """stack × workload, with the state it is measured in."""
+    """stack × workload, with the state it is measured in.
+
+    ``known_limits`` are kinds of warnings that the study itself accounts for: notes here, said once for the study.
+    """
 
     stack: StackSpec
     workload: WorkloadSpec
@@ -133,6 +136,7 @@ class Cell(Frozen):
     fresh: Fresh = Fresh.TRIAL
     time_limit_s: float = 600.0
     tuning: dict[str, str] = {}
+    known_limits: tuple[str, ...] = ()
 
     @cached_property
     def id(self) -> str:
@@ -148,12 +152,11 @@ class Cell(Frozen):
     def content_id(self) -> str:
         """The same for what is measured, whatever it is called: equal in two studies that use other names.
 
-        The time limit is left out: it ends trials and changes none.
+        The time limit is left out, which ends trials and changes none, and so is what is known of their limits.
         """
         workload = self.workload.model_copy(update={"name": ""})
-        return _digest(
-            self.model_copy(update={"stack": self.stack.content, "workload": workload, "time_limit_s": 0})
-        )
+        content = {"stack": self.stack.content, "workload": workload, "time_limit_s": 0, "known_limits": ()}
+        return _digest(self.model_copy(update=content))
 
     @property
     def slot(self) -> str:

@@ -87,8 +87,18 @@ def test_the_image_is_written_and_has_no_holes(workspace: Workspace) -> None:
 
 def variants() -> list[StackSpec]:
     """The twelve stacks of the published study, on images just large enough for XFS."""
-    smaller = ["media.disk.size=320m"]
+    smaller = ["media.disk.size=320m", "scale=0.05"]
     return list({cell.stack_id: cell.stack for cell in expand(load.load("loop-vm", smaller))}.values())
+
+
+@pytest.mark.parametrize("medium", ["loop", "ram"])
+def test_a_sparse_image_takes_what_is_written_and_no_more(medium: str, workspace: Workspace) -> None:
+    sparse = spec("btrfs", medium, options={"size": "16g", "room": "256m"})
+    with ExitStack() as undo:
+        up = stack.build(sparse, workspace, undo, slot="m", make=True)
+        assert up.device is not None
+        assert up.device.size_bytes == 16 << 30
+        assert up.facts["image_allocated_bytes"] < 256 << 20
 
 
 def test_the_study_has_twelve_variants() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.claimed import cell
 
 from fslab.campaign.claims_budget import blocks_of, spread_over_budget, too_small
+from fslab.errors import StudyError
+from fslab.plan.expand import expand
 from fslab.plan.plan import trial_s
 from fslab.stopping import StoppingRule, Until
 from fslab.study import load
@@ -61,3 +64,14 @@ def test_only_a_goal_that_is_asked_for_lifts_the_budget() -> None:
 def test_a_claim_has_the_margin_of_its_study_or_its_own() -> None:
     assert [claim.margin for claim in load.load_text(STUDY, "s.yaml").claims] == [0.1, 0.03]
     assert [claim.margin for claim in load.load_text(STUDY, "s.yaml", ["margin=20%"]).claims] == [0.2, 0.03]
+
+
+def test_a_known_limit_is_a_kind_of_warning_and_reaches_the_cells() -> None:
+    study = load.load_text(f"{STUDY}known_limits: {{fits_in_memory: so does theirs}}\n", "s.yaml")
+    assert {each.known_limits for each in expand(study)} == {("fits_in_memory",)}
+    plain = expand(load.load_text(STUDY, "s.yaml"))
+    assert [each.content_id for each in expand(study)] == [each.content_id for each in plain]
+    with pytest.raises(
+        StudyError, match="no kind of warning 'fits_in_memroy' — did you mean 'fits_in_memory'"
+    ):
+        load.load_text(f"{STUDY}known_limits: {{fits_in_memroy: so does theirs}}\n", "s.yaml")

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "machine": {"system", "storage"},
     "feasibility": {"machine", "probes", "storage", "system", "validity", "workloads"},
     "claims": {"analysis", "stats", "workloads"},
-    "study": {"claims", "machine", "storage", "workloads"},
+    "study": {"claims", "machine", "storage", "validity", "workloads"},
     "plan": {"feasibility", "machine", "study", "storage", "workloads"},
     "store": {"claims", "system"},
     # Of the machine only what facts mean.

@@ -123,3 +123,31 @@ def test_the_published_studies_have_their_cells() -> None:
     assert counts["nas-file-management"].total() == 7 * 4 * 3
     assert counts["ext-generations"]["filebench-seqread-512k"] == 5
     assert counts["iozone-ssd-hdd"]["iozone-large"] == 4 * 2
+
+
+def test_an_entry_can_have_a_scale_of_its_own() -> None:
+    text = (
+        TEXT.replace("size: 40g}", "size: 40g, room: 8g, scaled_by: 0.5}")
+        .replace("runtime: 30s}", "runtime: 30s, scaled_by: 0.1}")
+        .replace("operation: touch}", "operation: touch, scaled_by: 1}")
+    )  # fmt: skip
+    study = load_text(text, "s.yaml")
+    assert study.media["d"].options["size"] == ("20g",)
+    assert study.media["d"].options["room"] == ("4g",)
+    assert study.workloads["timed"].parameters["runtime"] == ("3s",)
+    assert "files" not in {each.key for each in study.scaled if each.entry == "workloads.few"}
+    assert not any(each.floor for each in study.scaled if each.entry in {"workloads.timed", "media.d"})
+
+
+def test_a_scale_of_the_command_line_is_for_every_entry() -> None:
+    text = TEXT.replace("runtime: 30s}", "runtime: 30s, scaled_by: 0.1}")
+    whole = load_text(text, "s.yaml", ["scale=1"])
+    assert whole.workloads["timed"].parameters["runtime"] == ("30s",)
+    assert load_text(text, "s.yaml", ["scale=0.5"]).workloads["timed"].parameters["runtime"] == ("15s",)
+
+
+def test_a_study_without_a_scale_can_have_entries_with_one() -> None:
+    text = TEXT.replace("scale: 0.05\n", "").replace("runtime: 30s}", "runtime: 30s, scaled_by: 0.1}")
+    study = load_text(text, "s.yaml")
+    assert study.workloads["timed"].parameters["runtime"] == ("3s",)
+    assert study.media["d"].options["size"] == ("40g",)

@@ -294,3 +294,11 @@ def test_limits_of_an_emulated_disk_are_said() -> None:
     assert "80 requests/s and 160 MiB/s" in warning.message
     assert "seeks are not modelled" in warning.message
     assert warning.data == {"limits": {"iops": 80, "bytes_per_s": 160 * MIB}}
+
+
+def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
+    given = read(64 * MIB, 640 * MIB, 64 * MIB)
+    assert [one.severity for one in judge(given, ("fits_in_memory",))] == [NOTE]
+    assert [one.severity for one in judge(given, ("too_short",))] == [DOUBT]
+    broken = facts(WorkFacts(measured_s=0.1, asked_s=1.0))
+    assert [one.severity for one in judge(broken, ("too_short",))] == [INVALID]

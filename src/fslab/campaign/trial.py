@@ -153,7 +153,7 @@ def _measure(
     }
     state.probes = findings.values
     state.observed = findings.texts
-    state.warnings += judge(_facts(cell, up, reading, findings, state, machine))
+    state.warnings += judge(_facts(cell, up, reading, findings, state, machine), cell.known_limits)
     if cell.fresh is not Fresh.TRIAL or up.target is None:
         if remount:
             up.mount()

@@ -142,6 +142,7 @@ class Verdicts(Frozen):
     source: str | None
     campaign: str | None = None
     conditions: str | None = None
+    known_limits: tuple[str, ...] = ()
     claims: tuple[EvaluatedClaim, ...] = ()
     tables: tuple[PublishedTable, ...] = ()
 

@@ -71,6 +71,7 @@ class ReplicationPage(Frozen):
     effort: str
     level: str
     summary: str
+    known_limits: tuple[str, ...] = ()
 
 
 def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
@@ -142,6 +143,9 @@ def lines(page: ReplicationPage) -> Iterator[str]:
         yield f"| {' | '.join(map(_escaped, fields))} |"
     yield ""
     yield from _conditions(page.conditions)
+    if page.known_limits:
+        limits = (f"- {_escaped(limit)}" for limit in page.known_limits)
+        yield from ("Known limits of what was published, and so of this:", "", *limits, "")
     notes = [row for row in page.rows if row.note]
     if notes:
         yield from (

@@ -60,6 +60,8 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
     for line in (verdicts.source, verdicts.conditions):
         if line:
             _lines(console, line, width, "  ", "dim")
+    for line in verdicts.known_limits:
+        _lines(console, f"known limit: {line}", width, "  ", "dim")
     if verdicts.claims:
         for line in summaries(verdicts):
             _lines(console, line, width, "  ", "bold")

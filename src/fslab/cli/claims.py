@@ -145,6 +145,7 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
         title=study.title,
         source=study.source,
         campaign=campaign.id if campaign else None,
+        known_limits=tuple(study.known_limits.values()),
         conditions=_conditions(campaign, judge) if campaign and judge else None,
         claims=build.judged(study.claims, study=scope, printed=figures, campaign=here, judge=judge),
         tables=() if figures is None else build.tables(figures, published, judge, ours),

@@ -109,7 +109,7 @@ def _made(campaign: Campaign, store: Store) -> Made:
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
         conditions=_conditions(study, campaign, records), effort=replication.effort_words(result),
-        level=level_words(verdicts), summary=summary(verdicts),
+        level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
     )  # fmt: skip
     return verdicts, page, result
 

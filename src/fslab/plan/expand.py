@@ -31,6 +31,7 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
             fresh=workload.fresh or study.fresh,
             time_limit_s=workload.time_limit_s or _time_limit_s(study, spec),
             tuning=study.tuning,
+            known_limits=tuple(sorted(study.known_limits)),
         )
         for name, workload in study.workloads.items()
         for spec in map(with_workload_plugins, matrix.workload_specs(name, workload))

@@ -49,8 +49,10 @@ def check_memory(size_bytes: int) -> None:
         )  # fmt: skip
 
 
-def create(path: Path, size_bytes: int, workspace: Workspace) -> tuple[int, int]:
+def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = False) -> tuple[int, int]:
     """Write a new image of ``size_bytes`` and flush it; journalled first, removed when the campaign ends.
+
+    A ``sparse`` one is written nowhere: where a trial writes first, the directory's file system allocates.
 
     Returns its device and inode number.
     """
@@ -64,7 +66,10 @@ def create(path: Path, size_bytes: int, workspace: Workspace) -> tuple[int, int]
         raise
     workspace.exit.callback(_remove, path, workspace, entry)
     try:
-        _fill(descriptor, size_bytes)
+        if sparse:
+            os.ftruncate(descriptor, size_bytes)
+        else:
+            _fill(descriptor, size_bytes)
         made = os.fstat(descriptor)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:

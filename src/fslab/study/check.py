@@ -25,6 +25,7 @@ from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
 from fslab.units import format_duration, format_size
+from fslab.validity.trial import kinds
 from fslab.workloads import parsed
 
 Parts = tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, StudyWorkload]]
@@ -44,6 +45,7 @@ def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -
         found, published = draft.values.get("claims", ()), draft.values.get("published")
         claims.check(root, found, published, written, mistakes)
     _check_until(draft, root, mistakes)
+    _check_known_limits(root, mistakes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +156,14 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         applied = stacks[use.entry].workloads
         use.check({name: each for name, each in workloads.items() if applied is None or name in applied})
     _check_sharing(used, workloads, stacks)
+
+
+def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
+    """A kind that no rule makes would hide nothing and explain nothing."""
+    known = kinds()
+    for kind, node in root.fields["known_limits"].fields.items() if "known_limits" in root.fields else ():
+        if kind not in known:
+            mistakes.add(node.place, node.path, f"no kind of warning '{kind}'{suggestion(kind, known)}")
 
 
 def _check_until(draft: Draft, root: Node, mistakes: Mistakes) -> None:

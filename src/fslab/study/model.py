@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
-from fslab.claims.schema import MARGIN, Claim, Published
+from fslab.claims.schema import MARGIN, Claim, Names, Published
 from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import StoppingRule, Until
@@ -57,6 +57,9 @@ _SETTING = {"type": ["string", "number", "boolean"]}
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
 ]
+OwnScale = Annotated[
+    float | None, Field(gt=0, le=1000), WithJsonSchema({"title": "number", "type": "number"})
+]
 Texts = Annotated[
     tuple[str, ...],
     BeforeValidator(_variants),
@@ -95,6 +98,9 @@ class StudyMedium(Written):
     """What the bytes lie on: a type and that type's own keys. A list in any of those is a matrix axis."""
 
     type: str = Field(description="kind of medium")
+    scaled_by: OwnScale = Field(
+        None, description="overrides the `scale` that the study writes; not one of the command line"
+    )
     options: dict[str, Values] = Field(default_factory=dict)
 
 
@@ -145,6 +151,9 @@ class StudyWorkload(Written):
     """
 
     tool: str = Field(description="tool that makes the load")
+    scaled_by: OwnScale = Field(
+        None, description="overrides the `scale` that the study writes; not one of the command line"
+    )
     extends: str | None = Field(None, description="another workload, whose keys this one takes over")
     cache: Cache | None = Field(None, description="overrides the study's `cache`")
     fresh: Fresh | None = Field(None, description="overrides the study's `fresh`")
@@ -234,6 +243,11 @@ class StudyFile(Written):
         MARGIN,
         description="smallest difference of interest, such as 10%: in the verdicts on `claims`, two stacks that differ "
         "by less than this for certain are a tie",
+    )
+    known_limits: Names = Field(
+        {},
+        description="warnings that what is measured cannot be without, by kind, such as `fits_in_memory`, and why: "
+        "notes in its trials, said once with the study's claims",
     )
     claims: tuple[Claim, ...] = Field(
         (),

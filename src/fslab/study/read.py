@@ -93,7 +93,7 @@ def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     if entry is None or "type" not in values:
         return
     if options.check_points(entry.parse_options, axes, mistakes, node):
-        draft.media[name] = StudyMedium(type=values["type"], options=options.scalars(axes))
+        draft.media[name] = StudyMedium(**values, options=options.scalars(axes))
 
 
 def _layout(node: Node, mistakes: Mistakes) -> StudyLayout | None:

@@ -50,9 +50,11 @@ def scale(draft: Draft, root: Node, mistakes: Mistakes) -> tuple[Scaled, ...]:
     What ``--set`` changed is meant as it is and stays.
     """
     factor = float(draft.values.get("scale", 1.0))
-    if factor == 1.0:
+    own = not root.at(("scale",)).place.rank  # what an entry writes is beside what the study writes
+    scales = [entry.scaled_by for group in (draft.workloads, draft.media) for entry in group.values()]
+    if factor == 1.0 and not (own and any(scales)):
         return ()
-    scaler = _Scaler(draft=draft, root=root, mistakes=mistakes, factor=factor)
+    scaler = _Scaler(draft=draft, root=root, mistakes=mistakes, factor=factor, own=own)
     scaler.workloads()
     scaler.media()
     scaler.guest_memory()
@@ -65,26 +67,33 @@ class _Scaler:
     root: Node
     mistakes: Mistakes
     factor: float
+    own: bool
     found: list[Scaled] = field(default_factory=list)
 
     def workloads(self) -> None:
         for name, workload in self.draft.workloads.items():
-            entry = WORKLOADS.get(workload.tool)
-
+            entry, factor = WORKLOADS.get(workload.tool), self._factor(workload.scaled_by)
+            if factor == 1.0:
+                continue
             kept = _from_command_line(self.draft.workload_nodes[name])
-            change = partial(self._workload_at, entry, workload.files)
-            axes = self._axes(f"workloads.{name}", workload.parameters, change, kept)
+            change = partial(self._workload_at, entry, workload.files, factor)
+            axes = self._axes(f"workloads.{name}", workload.parameters, change, kept, factor)
             if self._sound(("workloads", name), axes, partial(_parsed, entry, workload.files)):
                 self.draft.workloads[name] = workload.model_copy(update={"parameters": axes})
 
     def media(self) -> None:
         for name, medium in self.draft.media.items():
             entry, least_bytes = MEDIA.get(medium.type), self._least_bytes(name)
-
+            factor = self._factor(medium.scaled_by)
+            if factor == 1.0:
+                continue
             kept = _from_command_line(self.root.at(("media", name)))
-            change = partial(self._medium_at, entry, least_bytes)
-            axes = self._axes(f"media.{name}", medium.options, change, kept)
+            change = partial(self._medium_at, entry, least_bytes, factor)
+            axes = self._axes(f"media.{name}", medium.options, change, kept, factor)
             self.draft.media[name] = medium.model_copy(update={"options": axes})
+
+    def _factor(self, own: float | None) -> float:
+        return own if own is not None and self.own else self.factor
 
     def guest_memory(self) -> None:
         if self.root.at(("guest_memory",)).place.rank:
@@ -96,22 +105,22 @@ class _Scaler:
             least = max((_LEAST_GUEST_BYTES.get(on, _LEAST_OTHER_GUEST_BYTES) for on in stack.on), default=0)
             change = scaling.size(written, self.factor, least_bytes=least, unit_bytes=1 << 20)
             own = "guest_memory" in self.draft.stack_nodes[name].fields
-            self._say(f"stacks.{name}" if own else "", "guest_memory", written, change)
+            self._say(f"stacks.{name}" if own else "", "guest_memory", written, change, self.factor)
             self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})
 
     def _workload_at(
-        self, entry: Workload[Any], files: Files, point: Mapping[str, Scalar]
+        self, entry: Workload[Any], files: Files, factor: float, point: Mapping[str, Scalar]
     ) -> tuple[BaseModel, Changes]:
         parameters = _parsed(entry, files, point)
-        return parameters, entry.scaled(parameters, self.factor)
+        return parameters, entry.scaled(parameters, factor)
 
     def _medium_at(
-        self, entry: Medium[Any], least_bytes: int, point: Mapping[str, Scalar]
+        self, entry: Medium[Any], least_bytes: int, factor: float, point: Mapping[str, Scalar]
     ) -> tuple[BaseModel, Changes]:
         options = entry.parse_options(point)
         written = parse_size(str(getattr(options, "size", "0")))
         least_bytes = max(least_bytes, min(written, LEAST_VOLUME_BYTES))
-        return options, entry.scaled(options, self.factor, least_bytes=least_bytes)
+        return options, entry.scaled(options, factor, least_bytes=least_bytes)
 
     def _axes(
         self,
@@ -119,6 +128,7 @@ class _Scaler:
         axes: Axes,
         change: Callable[[Mapping[str, Scalar]], tuple[BaseModel, Changes]],
         kept: frozenset[str],
+        factor: float,
     ) -> dict[str, tuple[Scalar, ...]]:
         """Each value of each list, changed; where combinations would have it differ, the largest is taken."""
         best: dict[tuple[str, int], ScaledAmount] = {}
@@ -137,13 +147,13 @@ class _Scaler:
             key: [value] for key, value in defaults.items()
         }
         for (key, index), each in best.items():
-            self._say(entry, key, found[key][index], each)
+            self._say(entry, key, found[key][index], each, factor)
             found[key][index] = each.value
         return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
 
-    def _say(self, entry: str, key: str, written: Scalar, change: ScaledAmount) -> None:
+    def _say(self, entry: str, key: str, written: Scalar, change: ScaledAmount, factor: float) -> None:
         used = matrix.text(change.value)
-        floor = scaling.on_floor(change, self.factor)
+        floor = scaling.on_floor(change, factor)
         self.found.append(Scaled(entry=entry, key=key, written=matrix.text(written), used=used, floor=floor))
 
     def _sound(

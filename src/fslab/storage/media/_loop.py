@@ -19,12 +19,14 @@ def check_root(effective_user: int, medium: str) -> None:
         )
 
 
-def image_for(directory: Path, workspace: Workspace, slot: str, size_bytes: int) -> Path:
+def image_for(
+    directory: Path, workspace: Workspace, slot: str, size_bytes: int, *, sparse: bool = False
+) -> Path:
     """The campaign's image of this slot, made if it is not there yet."""
     # Resolved, as the kernel names it when it is to be detached.
     image = directory.resolve() / f"fslab-{workspace.campaign}-{slot}.img"
     if str(image) not in workspace.media:
-        workspace.media[str(image)] = images.create(image, size_bytes, workspace)
+        workspace.media[str(image)] = images.create(image, size_bytes, workspace, sparse=sparse)
     return image
 
 

@@ -46,6 +46,11 @@ class ImageOptions(media.MediumOptions):
     """What an image stands for; only in a guest. Each kind of image says what its ``size`` is."""
 
     size: Size = "1g"
+    room: SomeSize | None = Field(
+        None,
+        description="make the image sparse, and keep room for this much that is ever written, such as 4g; first writes "
+        "to a region then pay for its allocation",
+    )
     model: Model = Field(
         Model.NONE,
         description="in a guest: limit the disk to what one of this kind does; seeks are not modelled",
@@ -61,6 +66,12 @@ class ImageOptions(media.MediumOptions):
 P = TypeVar("P", bound=ImageOptions)
 
 
+def room_bytes(options: ImageOptions) -> int:
+    """What an image takes of the place that it lies in."""
+    size = parse_size(options.size)
+    return size if options.room is None else min(size, parse_size(options.room))
+
+
 _MIB = 1 << 20
 
 
@@ -70,13 +81,10 @@ class ImageMedium(media.Medium[P]):
     image = True
 
     def scaled(self, options: P, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Its size, in whole MiB; not below ``least_bytes``, also where less was written."""
+        """Its size and room, in whole MiB; not below ``least_bytes``, also where less was written."""
         least = -(-least_bytes // _MIB) * _MIB
-        found = scaling.size(options.size, factor, unit_bytes=_MIB)
-        if parse_size(str(found.value)) >= least:
-            return {"size": found}
-        share = least / parse_size(options.size)
-        return {"size": scaling.ScaledAmount(value=shown_size(least), share=share)}
+        written = {"size": options.size, **({"room": options.room} if options.room else {})}
+        return {key: _scaled(text, factor, least) for key, text in written.items()}
 
     def limit(self, options: P) -> Limit | None:
         """What the disk is limited to; the study's own numbers go before the model's."""
@@ -100,3 +108,10 @@ class ImageMedium(media.Medium[P]):
                 "'model', 'iops' and 'bandwidth' of a medium are kept by a guest's kernel", where="medium",
                 hint="run it with --on uml or --on qemu, or leave them out",
             )  # fmt: skip
+
+
+def _scaled(text: str, factor: float, least_bytes: int) -> scaling.ScaledAmount:
+    found = scaling.size(text, factor, unit_bytes=_MIB)
+    if parse_size(str(found.value)) >= least_bytes:
+        return found
+    return scaling.ScaledAmount(value=shown_size(least_bytes), share=least_bytes / parse_size(text))

@@ -37,7 +37,7 @@ class Loop(_model.ImageMedium[LoopOptions]):
             device="/dev/loopN",
             size_bytes=size,
             commands=(("attach", tuple(loops.attach_argv(image, direct=True))),),
-            space={str(directory): size},
+            space={str(directory): _model.room_bytes(options)},
         )
 
     def check(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
@@ -45,22 +45,32 @@ class Loop(_model.ImageMedium[LoopOptions]):
         self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
-        images.check_room(self._directory(options, workspace), disks * parse_size(options.size))
+        images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         """The slot's image on a loop device."""
         image = _loop.image_for(
-            self._directory(options, workspace), workspace, slot, parse_size(options.size)
+            self._directory(options, workspace),
+            workspace,
+            slot,
+            parse_size(options.size),
+            sparse=bool(options.room),
         )
         return _loop.attach(image, workspace, undo, expect_direct=True)
 
     def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         """Room for the images."""
-        images.check_room(self._directory(options, workspace), disks * parse_size(options.size))
+        images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def image_file(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         """The slot's image, in the directory where a loop device would have it."""
-        return _loop.image_for(self._directory(options, workspace), workspace, slot, parse_size(options.size))
+        return _loop.image_for(
+            self._directory(options, workspace),
+            workspace,
+            slot,
+            parse_size(options.size),
+            sparse=bool(options.room),
+        )
 
     @staticmethod
     def _directory(options: LoopOptions, workspace: Workspace) -> Path:

@@ -34,16 +34,16 @@ class Ram(_model.ImageMedium[RamOptions]):
 
     def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
         """One tmpfs, one image, one losetup."""
-        size = parse_size(options.size)
+        room = _model.room_bytes(options)
         target = Path("/run/fslab/CAMPAIGN/ram-SLOT")
         return MediumPlan(
             device="/dev/loopN",
-            size_bytes=size,
+            size_bytes=parse_size(options.size),
             commands=(
-                ("attach", tuple(_tmpfs_argv(size, target))),
+                ("attach", tuple(_tmpfs_argv(room, target))),
                 ("attach", tuple(loops.attach_argv(target / "fslab-CAMPAIGN-SLOT.img", direct=True))),
             ),
-            space={"memory": size},
+            space={"memory": room},
         )
 
     def check(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
@@ -51,31 +51,32 @@ class Ram(_model.ImageMedium[RamOptions]):
         self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
-        images.check_memory(disks * parse_size(options.size))
+        images.check_memory(disks * _model.room_bytes(options))
 
     def provide(self, options: RamOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         """The slot's image in its tmpfs, on a loop device."""
         size = parse_size(options.size)
         directory = workspace.runtime / f"ram-{slot}"
         if str(directory) not in workspace.media:
-            _mount_tmpfs(directory, size, workspace)
+            _mount_tmpfs(directory, _model.room_bytes(options), workspace)
             workspace.media[str(directory)] = size
-        image = _loop.image_for(directory, workspace, slot, size)
+        image = _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
         # Direct I/O on tmpfs only spares a copy (Linux 6.6 and newer allow it), so its absence is no warning.
         return _loop.attach(image, workspace, undo, expect_direct=False)
 
     def check_image(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Enough memory, and a memory file system that takes it."""
-        size = disks * parse_size(options.size)
-        images.check_memory(size)
-        memory.directory(size, executable=False)
+        room = disks * _model.room_bytes(options)
+        images.check_memory(room)
+        memory.directory(room, executable=False)
 
     def image_file(self, options: RamOptions, workspace: Workspace, slot: str) -> Path:
         """The slot's image in the user's own part of memory."""
-        size = parse_size(options.size)
-        directory = workspace.media.get(f"ram {slot}") or memory.directory(size, executable=False)
+        room = _model.room_bytes(options)
+        directory = workspace.media.get(f"ram {slot}") or memory.directory(room, executable=False)
         workspace.media[f"ram {slot}"] = directory
-        return _loop.image_for(directory, workspace, slot, size)
+        size = parse_size(options.size)
+        return _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:

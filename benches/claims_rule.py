@@ -1,0 +1,395 @@
+"""How often verdicts on claims are false, and how long they take: whole studies by simulation, judged by fslab itself.
+
+A study has stacks whose true levels are known (some of them exactly alike), workloads, and claims of each kind: orders,
+extremes of many parts, ratios, ties. Its campaign runs on paper: values come from the shapes of ``stopping_data``,
+the schedule and the verdicts are fslab's own. Prints the table that stands in docs/methods.md; ``--write`` puts it
+there. Fixed seeds; about 10 minutes on one core.
+
+    python benches/claims_rule.py [--studies 16] [--write docs/methods.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import exp, inf, log, log1p
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benches.stopping_data import MOST, SHAPES, Shape
+from benches.stopping_rule import table
+
+from fslab.analysis.pairs import looks_of
+from fslab.campaign.schedule import Schedule
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.claims.build import asked_of
+from fslab.claims.evaluate import ERROR, Evaluator
+from fslab.claims.model import FAILED, ClaimVerdict
+from fslab.claims.multiplicity import Asked, answers
+from fslab.claims.parts import Bounds, Part, Quotient
+from fslab.claims.schema import MARGIN, Claim
+from fslab.claims.scope import Scope
+from fslab.claims.trials import Trials
+from fslab.plan.order import order_block
+from fslab.record import Status, TrialRecord, Value
+from fslab.stats.sequential import Looks
+from fslab.stopping import StoppingRule, Until
+from fslab.units import Unit
+
+COMMAND = "python benches/claims_rule.py --write docs/methods.md"
+BEGIN, END = "<!-- claims-rule: begin -->", "<!-- claims-rule: end -->"
+STACKS = ("ext4", "xfs", "btrfs", "f2fs")
+WORKLOADS = tuple("abcdefgh")
+# How far, on logarithms, a stack may lie from its neighbour.
+APART = (0.0, 0.0, 0.0, 0.03, 0.08, 0.2, 0.5, 1.0)
+COSTS_S = (1.5, 3.0, 6.0)
+LONGEST = 10 * MOST  # blocks; a cell is in 40 of them at most
+BUDGET_S = 28 * 60.0
+PLANNED = 2.5
+SPREADS = (0.03, 0.1)
+FSLAB = "the same, over the blocks of the budget (fslab)"
+# Every cell has the same shape here.
+ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
+CLOSED = {*FAILED, ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY}
+Truth = Mapping[str, float]  # by the id of a cell, the logarithm of its level
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Simulated:
+    """A study on paper."""
+
+    cells: tuple[Cell, ...]
+    claims: tuple[Claim, ...]
+    truth: Truth
+    cost_s: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Course:
+    """What a campaign came to: ``verdicts`` by claim, how many are ``false``, when each was ``decided_s`` first."""
+
+    verdicts: tuple[ClaimVerdict, ...]
+    false: int
+    covered: float
+    decided_s: tuple[float, ...]
+    spent_s: float
+
+    @property
+    def decided(self) -> int:
+        return sum(verdict in CLOSED for verdict in self.verdicts)
+
+
+def drawn(rng: random.Random) -> Simulated:
+    """A study with levels, costs and claims at random: true ones, and such as are wrong by chance."""
+    medium = MediumSpec(name="m", type="ram")
+    parameters = {"rw": "randwrite", "size": "64m", "runtime": "1s"}
+    cells = tuple(
+        Cell(
+            stack=StackSpec(name=stack, medium=medium, filesystem=stack),
+            workload=WorkloadSpec(name=workload, tool="fio", parameters=parameters),
+        )
+        for workload in WORKLOADS
+        for stack in STACKS
+    )
+    truth: dict[str, float] = {}
+    cost: dict[str, float] = {}
+    claims: list[Claim] = []
+    for workload in WORKLOADS:
+        own = [cell for cell in cells if cell.workload.name == workload]
+        levels, level = [], 0.0
+        for _ in own:
+            levels.append(level)
+            level += rng.choice(APART)
+        rng.shuffle(levels)
+        truth |= {cell.id: level for cell, level in zip(own, levels, strict=True)}
+        cost |= dict.fromkeys((cell.id for cell in own), rng.choice(COSTS_S))
+        level_of = {cell.stack.name: truth[cell.id] for cell in own}
+        claims += [
+            Claim(id=f"{workload}{number}", says="s", that=that, on=(workload,), metric="iops", margin=MARGIN)
+            for number, that in enumerate(_said(rng, level_of))
+        ]
+    return Simulated(cells=cells, claims=tuple(claims), truth=truth, cost_s=cost)
+
+
+def _said(rng: random.Random, level: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
+    """What a publication says of one workload: near what is so here, or not."""
+    names = sorted(level, key=level.__getitem__, reverse=True)
+    best = names[0] if rng.random() < 0.6 else rng.choice(names)
+    yield (f"{best} is first",)
+    one, other = rng.sample(names, 2)
+    printed = exp(level[one] - level[other]) * rng.choice((0.4, 0.8, 1.0, 1.0, 1.25, 2.5))
+    size = f"{one} / {other} ~ {printed:.3f} within 15%"
+    yield (f"{one} > {other}", size) if printed > 1.2 else (size,)
+    one, other = rng.sample(names, 2)
+    yield (f"{one} ~ {other} within 10%",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """``judged`` gives the verdicts; ``by_value``: trials go where they decide most (fslab), else to all that is open.
+
+    ``planned``: the error is spent over so many times the blocks that the budget pays for; None: over 40.
+    """
+
+    judged: Callable[[Sequence[Asked], Evaluator], tuple[ClaimVerdict, ...]]
+    by_value: bool = True
+    planned: float | None = PLANNED
+
+
+def judged_before(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
+    """Without a margin: a claim holds, is contradicted (each part at its share of the error), or is undecided."""
+    return tuple(_before(one.parts, evaluator) for one in asked)
+
+
+def _before(parts: Sequence[Part], evaluator: Evaluator) -> ClaimVerdict:
+    held = True
+    for part in parts:
+        interval = evaluator.estimate(part, 1 - ERROR).interval
+        held = held and interval is not None and part.bounds.hold(interval.low, interval.high)
+        wide = evaluator.estimate(part, 1 - ERROR / len(parts)).interval
+        if wide is not None and part.bounds.exclude(wide.low, wide.high):
+            return ClaimVerdict.DIFFERS
+    return ClaimVerdict.REPLICATED if held else ClaimVerdict.OPEN
+
+
+def judged_together(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
+    """fslab's rule."""
+    return tuple(answer.verdict for answer in answers(asked, evaluator))
+
+
+def judged_alone(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
+    """fslab's rule without the correction among claims."""
+    return tuple(evaluator.answer(one.parts, one.missing, margin=one.margin).verdict for one in asked)
+
+
+RULES: dict[str, Rule] = {
+    "without a margin, open claims alike, over 40 blocks": Rule(
+        judged=judged_before, by_value=False, planned=None
+    ),
+    "with a margin, open claims alike, over 40 blocks": Rule(
+        judged=judged_together, by_value=False, planned=None
+    ),
+    "with a margin, most verdicts for the time, over 40 blocks": Rule(judged=judged_together, planned=None),
+    FSLAB: Rule(judged=judged_together),
+    "the same, each claim alone": Rule(judged=judged_alone),
+}
+
+
+def is_false(verdict: ClaimVerdict, parts: Sequence[Part], truth: Truth) -> bool:
+    """Whether the truth is another: judged as if each interval were the true value alone."""
+    at = [_true_ratio(part, truth) for part in parts]
+    held = [_lies(part.bounds, value) for part, value in zip(parts, at, strict=True)]
+    near = [abs(log(value)) <= log1p(MARGIN) + 1e-9 for value in at]
+    match verdict:
+        case ClaimVerdict.REPLICATED:
+            return not all(held)
+        case ClaimVerdict.TIE:
+            return not any(near)
+        case ClaimVerdict.REVERSED:
+            sides = [part.bounds if part.bounds.is_direction else part.bounds.side for part in parts]
+            return all(
+                side is None or not _beyond(side, value) for side, value in zip(sides, at, strict=True)
+            )
+        case ClaimVerdict.DIFFERS:
+            return all(held)
+        case _:
+            return False
+
+
+def _lies(bounds: Bounds, value: float) -> bool:
+    """Within, for a value that is known to a rounding error: one that is exactly 1 is not more than 1."""
+    low = bounds.low * (1 + 1e-9) if bounds.strict else bounds.low * (1 - 1e-9)
+    return low <= value <= (bounds.high if bounds.high == inf else bounds.high * (1 + 1e-9))
+
+
+def _beyond(side: Bounds, value: float) -> bool:
+    """On the other side of 1."""
+    return value < 1 - 1e-9 if side.low >= 1 else value > 1 + 1e-9
+
+
+def _true_ratio(part: Part, truth: Truth) -> float:
+    assert isinstance(part, Quotient)
+    return exp(sum(weight * truth[figure.cell.id] for figure, weight in part.weights))
+
+
+def values_of(study: Simulated, shape: Shape, spread: float, seed: int) -> dict[tuple[str, int], float]:
+    """By cell and block."""
+    rng = np.random.default_rng(seed)
+    made: dict[tuple[str, int], float] = {}
+    for cell in study.cells:
+        noise = np.concatenate([shape.a(rng, 1)[0] for _ in range(LONGEST // MOST)])
+        noise = noise * spread + shape.drift * np.arange(LONGEST)
+        made |= {(cell.id, block): exp(study.truth[cell.id] + noise[block]) for block in range(LONGEST)}
+    return made
+
+
+def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -> Course:
+    """A campaign of the study within the budget."""
+    block_s = sum(study.cost_s.values())
+    planned = MOST if rule.planned is None else round(min(MOST, max(6, rule.planned * BUDGET_S / block_s)))
+    stopping = StoppingRule(
+        trials=4, precision=MARGIN, until=Until.CLAIMS, max_trials=MOST, planned_most=planned
+    )
+    schedule = Schedule(
+        cells=study.cells, stopping=stopping, seed=seed, claims=study.claims, budget_s=BUDGET_S
+    )
+    values = values_of(study, shape, spread, seed)
+    scope = Scope(cells=study.cells)
+    asked = [asked_of(claim, scope) for claim in study.claims]
+    records: list[TrialRecord] = []
+    spent_s, ran = 0.0, 0
+    first = [inf] * len(asked)
+    while True:
+        over = False
+        for block, cell in schedule.trials[ran:]:
+            if spent_s + study.cost_s[cell.id] > BUDGET_S:
+                over = True
+                break
+            spent_s += study.cost_s[cell.id]
+            records.append(_record(cell, block, values[cell.id, block % LONGEST], study.cost_s[cell.id]))
+        ran = len(records)
+        evaluator = Evaluator(trials=Trials(records=records), looks=looks_of(stopping))
+        verdicts = rule.judged(asked, evaluator)
+        first = [
+            min(when, spent_s) if verdict in CLOSED else when
+            for when, verdict in zip(first, verdicts, strict=True)
+        ]
+        before = len(schedule.trials)
+        if over:
+            break
+        if rule.by_value:
+            schedule.look(records)
+        else:
+            _plan_open(schedule, asked, verdicts, looks_of(stopping))
+        if len(schedule.trials) == before:
+            break
+    parts = [one.parts for one in asked]
+    false = sum(is_false(verdict, own, study.truth) for verdict, own in zip(verdicts, parts, strict=True))
+    return Course(
+        verdicts=verdicts, false=false, covered=_covered(evaluator, parts, study.truth), decided_s=tuple(first),
+        spent_s=spent_s,
+    )  # fmt: skip
+
+
+def _plan_open(
+    schedule: Schedule, asked: Sequence[Asked], verdicts: Sequence[ClaimVerdict], looks: Looks | None
+) -> None:
+    """Trials for all cells of all open claims, up to the next look."""
+    assert looks is not None
+    cells = {
+        figure.cell.id
+        for one, verdict in zip(asked, verdicts, strict=True)
+        if verdict is ClaimVerdict.OPEN
+        for part in one.parts
+        for figure in part.figures
+    }
+    until = min(looks.next_after(schedule.blocks), MOST)
+    for block in range(schedule.blocks, until):
+        whole = order_block(schedule.cells, block, schedule.seed)
+        schedule.trials += [(block, cell) for cell in whole if cell.id in cells]
+    schedule.blocks = until if cells else schedule.blocks
+
+
+def _covered(evaluator: Evaluator, parts: Sequence[Sequence[Part]], truth: Truth) -> float:
+    """The share of the parts whose 95 % interval holds the truth at the end."""
+    hits = []
+    for part in (part for own in parts for part in own):
+        interval = evaluator.estimate(part, 0.95).interval
+        if interval is not None:
+            value = _true_ratio(part, truth)
+            hits.append(interval.low * (1 - 1e-9) <= value <= interval.high * (1 + 1e-9))
+    return sum(hits) / len(hits) if hits else 1.0
+
+
+def _record(cell: Cell, block: int, value: float, duration_s: float) -> TrialRecord:
+    return TrialRecord.model_construct(
+        key=TrialKey(campaign="c", block=block, seed=1), cell=cell, status=Status.OK, duration_s=duration_s,
+        started=datetime(2026, 1, 1, tzinfo=UTC), metrics={"write_iops": Value(value=value, unit=Unit.IOPS)},
+        probes={}, validity=(), raw={}, error=None, failure=None,
+    )  # fmt: skip
+
+
+def over(rule: Rule, shape: Shape, spread: float, studies: int) -> list[str]:
+    """Decided, false verdicts, time to a verdict, coverage and agreement of two campaigns, as cells of a table."""
+    decided = false = claims = 0
+    covered: list[float] = []
+    waited: list[float] = []
+    same: list[bool] = []
+    for number in range(studies):
+        study = drawn(random.Random(number))
+        runs = [run(study, shape, spread, rule, seed=2 * number + again) for again in (0, 1)]
+        for course in runs:
+            claims += len(course.verdicts)
+            decided += course.decided
+            false += course.false
+            covered.append(course.covered)
+            waited += [when / 60 for when in course.decided_s if when < inf]
+        pairs = zip(runs[0].verdicts, runs[1].verdicts, strict=True)
+        same += [one is other for one, other in pairs if {one, other} <= CLOSED]
+    return [
+        f"{100 * decided / claims:.0f}", f"{100 * false / max(1, decided):.1f}", f"{100 * np.mean(covered):.1f}",
+        f"{np.mean(waited):.1f}", f"{100 * np.mean(same):.0f}",
+    ]  # fmt: skip
+
+
+HEAD = [
+    "decided %",
+    "false of these %",
+    "95 % intervals that cover %",
+    "minutes to a verdict",
+    "two campaigns agree %",
+]
+
+
+def tables(studies: int) -> str:
+    rows = (
+        [name, f"{100 * spread:g} %", *over(rule, SHAPES[0], spread, studies)]
+        for name, rule in RULES.items()
+        for spread in SPREADS
+    )
+    fslab = RULES[FSLAB]
+    shapes = (
+        [shape.name, *over(fslab, shape, 0.1, studies)] for shape in SHAPES[1:] if shape.name not in ONE_CELL
+    )
+    count = len(drawn(random.Random(0)).claims)
+    cells = len(STACKS) * len(WORKLOADS)
+    about = (
+        f"Each row: {2 * studies} campaigns of {BUDGET_S / 60:g} minutes, two of each of {studies} studies with "
+        f"{count} claims about {cells} cells of {COSTS_S[0]:g} to {COSTS_S[-1]:g} s a trial. Log-normal:"
+    )
+    text = [
+        f"Made by `{COMMAND}`.",
+        about,
+        table(["rule", "noise", *HEAD], rows, words=2),
+        "fslab's rule, noise 10 %:",
+        table(["data", *HEAD], shapes),
+    ]
+    return "\n\n".join(text)
+
+
+def main() -> int:
+    """Print the tables, or put them between the markers of a file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--studies", type=int, default=16)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    text = tables(arguments.studies)
+    print(text)
+    if arguments.write:
+        before, rest = arguments.write.read_text().split(BEGIN)
+        after = rest.split(END)[1]
+        arguments.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
