@@ -14,7 +14,8 @@ import psycopg
 
 UNPRIVILEGED = 65534  # the server refuses root
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-# Nothing here is to survive a power cut, and memory is short beside other tests.
+# Nothing here is to survive a power cut, and memory is short beside other tests. A server may be set to confirm what it
+# has not written; a crash of it must lose no trial all the same.
 SETTINGS = (
     "listen_addresses=",
     "fsync=off",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
+from tests.postgresql import Cluster
 from tests.store.sql import sql
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -57,6 +58,16 @@ def test_sqlite_keeps_what_was_committed(path: Path) -> None:
         }
     # sqlite.org/pragma.html: synchronous 2 is FULL
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
+
+
+def test_postgresql_keeps_what_was_committed(cluster: Cluster) -> None:
+    cluster.execute(f'ALTER DATABASE "{(name := cluster.database())}" SET synchronous_commit = off')
+    with Store.open(cluster.url_of(name)) as opened, opened._reader.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+    stronger = cluster.database()
+    cluster.execute(f'ALTER DATABASE "{stronger}" SET synchronous_commit = remote_apply')
+    with Store.open(cluster.url_of(stronger)) as opened, opened._reader.connect() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "remote_apply"
 
 
 def test_many_openers_make_one_store(empty: str) -> None:

@@ -87,6 +87,8 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    elif url.drivername == "postgresql+psycopg":
+        event.listen(engine, "connect", _configure_postgresql)
     if isinstance(reading, readonly.CopyConnector):
         event.listen(engine, "engine_disposed", reading.close)
     try:
@@ -198,6 +200,14 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _configure_postgresql(connection: Any, _record: object) -> None:
+    """A server may be set to lose what it has confirmed: a trial that is stored is on disk."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('synchronous_commit', 'on', false) "
+                       "WHERE current_setting('synchronous_commit') = 'off'")  # fmt: skip
+    connection.commit()
 
 
 def _configure_reading(connection: sqlite3.Connection, _record: object) -> None:
