@@ -4,5 +4,5 @@ from importlib.metadata import PackageNotFoundError, version
 
 try:
     __version__ = version("fslab")
-except PackageNotFoundError:  # a source tree that nobody installed
+except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"

@@ -30,7 +30,7 @@ def main() -> NoReturn:
         print(f"fslab: {shown(str(error))}", file=sys.stderr)
         code = error.exit_code
     except BrokenPipeError:
-        # The reader (head, less) has gone; nobody is left to tell. Python would complain at exit.
+        # The reader (head, less) has gone. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
     except OSError as error:

@@ -170,19 +170,19 @@ class BusyError(FslabError):
 
 
 class NotComparableError(FslabError):
-    """Two sets of results were measured under unlike conditions, and nobody said that this is meant."""
+    """Two sets of results were measured under unlike conditions, without an option that allows it."""
 
     exit_code = 9
 
 
 class RegressionError(FslabError):
-    """A comparison found what the user asked to be told of by an exit code (--fail-if-…)."""
+    """A comparison found what the exit code was to report (--fail-if-…)."""
 
     exit_code = 10
 
 
 class InconclusiveError(FslabError):
-    """A comparison could not have seen what the user asked to be told of (--fail-if-unsure)."""
+    """A comparison could not have detected what the exit code was to report (--fail-if-unsure)."""
 
     exit_code = 11
 

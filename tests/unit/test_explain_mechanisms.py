@@ -91,7 +91,10 @@ def test_writes_of_btrfs_with_fsync() -> None:
     }  # fmt: skip
     found = by_mechanism(seen(cell(), figures))
     assert found["barriers"] == "Each fsync cost 2.00 cache flushes of the device."
-    assert "kept 2 times; the device received 34 bytes" in found["metadata_duplication".replace("_", "-")]
+    assert (
+        "stored 2 times (DUP or RAID1); the device received 34 bytes"
+        in found["metadata_duplication".replace("_", "-")]
+    )
     assert "2050 extents (it had 2)" in found["copy-on-write"]
 
 
@@ -262,7 +265,7 @@ def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
     values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
-    assert "cannot be told yet" in ablation.in_words(plan, found)[1]
+    assert "cannot be determined yet" in ablation.in_words(plan, found)[1]
 
 
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:

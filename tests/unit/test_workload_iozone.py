@@ -245,7 +245,7 @@ def test_what_the_engine_tells() -> None:
     assert found.parts_s["write_256k_8k"] == pytest.approx(262144 / tests[6]["bandwidth_bytes_per_second"])
     assert found.flushed
     other = IOZONE.parse_parameters({"program": "engine", "size": "1m"})
-    with pytest.raises(ToolOutputError, match="which nobody asked for"):
+    with pytest.raises(ToolOutputError, match="which was not requested"):
         IOZONE.read(other, ToolOutput(stdout=text, stderr="", duration_s=1.0))
     with pytest.raises(ToolOutputError, match="did not keep to its protocol"):
         IOZONE.read(parameters, ToolOutput(stdout="", stderr="", duration_s=1.0))

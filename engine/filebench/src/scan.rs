@@ -133,7 +133,7 @@ impl Scanner {
             _ if in_word(c) => Ok(Kind::Word(self.take_while(in_word))),
             _ => {
                 self.advance();
-                Err(format!("'{}' means nothing here", c.escape_debug()))
+                Err(format!("'{}' is not expected here", c.escape_debug()))
             }
         }
     }

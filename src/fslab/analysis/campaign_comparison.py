@@ -59,7 +59,7 @@ class Results:
     def of_trials(cls, name: str, trials: Sequence[TrialRecord]) -> Results:
         """Trials alone, such as an export's."""
         cells = {trial.cell.id: trial.cell for trial in trials}
-        # They come in the random order of their first block: nobody would find anything.
+        # They come in the random order of their first block, in which nothing can be found.
         ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
         return cls(name=name, trials=tuple(trials), cells=tuple(ordered))
 

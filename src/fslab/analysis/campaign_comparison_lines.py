@@ -37,7 +37,7 @@ def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
 
 
 def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
-    """The known values of a cell's sound trials by block; a probe's value where no metric is called that."""
+    """The known values of a cell's usable trials by block; a probe's value where no metric is called that."""
     found: dict[int, float] = {}
     for trial in trials:
         if trial.cell.id == cell.id and is_usable(trial):
@@ -48,7 +48,7 @@ def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[in
 
 
 def medians_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
-    """The median of each campaign's sound trials of a cell, in the order of the campaigns."""
+    """The median of each campaign's usable trials of a cell, in the order of the campaigns."""
     by_campaign: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         by_campaign.setdefault(trial.key.campaign, []).append(trial)

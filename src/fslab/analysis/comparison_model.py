@@ -69,7 +69,7 @@ class Comparison(Frozen):
 
 
 class Rank(Frozen):
-    """One place of a ranking: stacks (labels) that cannot be told apart from each other.
+    """One place of a ranking: stacks (labels) that are indistinguishable.
 
     ``ahead``: pairs within it of which the first is shown to be better although both share the place, each
     being like a third.

@@ -120,7 +120,7 @@ def failed_words(verdict: GateVerdict, limit: float | None) -> str:
 
 
 def unsure_words(verdict: GateVerdict, limit: float | None) -> str:
-    """What could not be told, and what would help."""
+    """What could not be determined, and what would help."""
     what = "a difference" if limit is None else f"a slowdown of {percent(limit)}"
     some = ", ".join(f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure[:4])
     more = f" and {len(verdict.unsure) - 4} more" if len(verdict.unsure) > 4 else ""

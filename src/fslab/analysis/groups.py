@@ -31,7 +31,7 @@ class Group:
     )
 
     def by_block(self, metric: str, stack: str) -> Mapping[int, float]:
-        """The known values of a metric in the sound trials on a stack, by block."""
+        """The known values of a metric in the usable trials on a stack, by block."""
         known = self._values.get((metric, stack))
         if known is not None:
             return known

@@ -11,7 +11,7 @@ from fslab.units import Direction, Unit
 
 
 class HistoryPoint(Frozen):
-    """One figure of one campaign: the median of its ``n`` sound trials, and that median's interval."""
+    """One figure of one campaign: the median of its ``n`` usable trials, and that median's interval."""
 
     campaign: str
     created: datetime

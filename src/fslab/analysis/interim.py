@@ -1,4 +1,4 @@
-"""Whether a campaign is sure enough: looks at the trials there are and says which cells need more. Pure.
+"""Whether the comparisons of a campaign are decided, and which cells need more trials. Pure.
 
 Each look judges all trials there are, as the report does: what was settled is open again if its cells got more
 trials for the sake of others and these speak against it. So a campaign never ends on a verdict that its table does

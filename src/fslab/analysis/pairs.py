@@ -80,7 +80,7 @@ class RowPairs:
         return larger if self.better is Direction.HIGHER else smaller
 
     def ranking(self) -> tuple[RankPlace, ...]:
-        """Stacks in groups that cannot be told apart, the best first; empty where nothing can be ranked."""
+        """Stacks in groups that are indistinguishable, the best first; empty where nothing can be ranked."""
         if self.better is Direction.NEITHER or not any(pair.estimate.interval for pair in self.pairs):
             return ()
         values = {sample.stack: sample.median for sample in self.samples}
@@ -100,7 +100,7 @@ class RowPairs:
 
 
 def looks_of(stopping: StoppingRule) -> Looks | None:
-    """When a campaign that repeats until it is sure looks at its trials; None for one that does not."""
+    """When a campaign that repeats until the ranking is clear looks at its trials; None for one that does not."""
     if stopping.precision is None:
         return None
     return Looks(first=stopping.trials, most=stopping.planned_most or stopping.most)

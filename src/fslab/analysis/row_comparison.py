@@ -18,7 +18,7 @@ from fslab.units import Direction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowOutcome:
-    """``marks`` are by stack id; ``leader`` is a label, None when nobody has a value.
+    """``marks`` are by stack id; ``leader`` is a label, None where there is no value.
 
     ``apart`` are labels of stacks that have values and were not compared with the leader, being on unlike
     machines.
@@ -105,7 +105,7 @@ def _marks(row: RowPairs, leader: str) -> dict[str, Mark]:
         return {sample.stack: Mark.NONE for sample in row.samples}
     beaten = {_other(pair, leader): bool(pair.estimate.differs) for pair in pairs}
     marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}
-    # On unlike machines nothing is compared, so nobody is better than all.
+    # On unlike machines nothing is compared, so none is better than all.
     alone = len(beaten) < len(row.samples) - 1
     marks[leader] = Mark.BEST if all(beaten.values()) and not alone else Mark.MAYBE_BEST
     return {sample.stack: marks.get(sample.stack, Mark.NONE) for sample in row.samples}

@@ -108,7 +108,7 @@ def _leave(campaign: Campaign, store: Store, observer: Observer, status: Campaig
     try:
         store.set_campaign_status(campaign.id, status)
     except StoreError as error:
-        observer.note(f"the store could not be told that the campaign is {status.value} ({error.what})")
+        observer.note(f"the store could not record that the campaign is {status.value} ({error.what})")
 
 
 def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reasons: Reasons) -> None:

@@ -1,4 +1,4 @@
-"""How far a campaign is, whatever the store was told last: one that nobody runs any more does not run."""
+"""How far a campaign is, whatever status is stored: without a process it does not run."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Holder(Frozen):
 
 @contextmanager
 def held(workspace: Workspace, waiter: Waiter) -> Iterator[float]:
-    """Our turn, as soon as nobody else has it; gives the seconds that were waited."""
+    """Wait for the turn; yields the seconds that were waited."""
     directory = os.open(workspace.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     note = workspace.runtime / NOTE
     try:

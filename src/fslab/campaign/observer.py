@@ -27,7 +27,7 @@ class Observer:
         """After each trial, when it is stored."""
 
     def looked(self, look: InterimResult, *, total: int) -> None:
-        """After each look of a campaign that repeats until it is sure; ``total`` trials are planned by now."""
+        """After each interim look; ``total`` trials are planned by now."""
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
         """Before a block of ``more`` trials that replaces invalid ones; ``total`` trials are planned by now."""
@@ -36,7 +36,7 @@ class Observer:
         """Again and again, from another thread, while ``whom`` has the turn."""
 
     def turn_begins(self, waited_s: float) -> None:
-        """When the turn is ours; nobody's budget and no trial's time has these seconds."""
+        """When the turn is ours; the wait counts toward no budget and no trial."""
 
     def note(self, text: str) -> None:
         """Something that a person should know."""

@@ -1,6 +1,6 @@
 """All probes around one run: snapshots at each moment, findings at the end.
 
-A probe that fails costs its own figures and is told of; it never costs the trial.
+A probe that fails costs its own figures and is recorded; it never costs the trial.
 """
 
 from __future__ import annotations

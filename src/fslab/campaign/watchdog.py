@@ -1,6 +1,6 @@
 """A small process that outlives fslab by a moment: when fslab is killed, it ends the guests and undoes the rest.
 
-A guest would run on otherwise, with nobody to know of it. ``python -m fslab.campaign.watchdog CAMPAIGN`` waits at the
+A guest would run on otherwise. ``python -m fslab.campaign.watchdog CAMPAIGN`` waits at the
 end of a pipe; it ends without doing anything when it is dismissed.
 """
 

@@ -93,7 +93,7 @@ class ClaimAnswer(Frozen):
 
 
 class EvaluatedClaim(Frozen):
-    """One claim and both answers; an answer is None where nobody asked for it."""
+    """One claim and both answers; an answer is None where it was not asked for."""
 
     id: str
     says: str

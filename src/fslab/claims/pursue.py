@@ -56,7 +56,7 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
         found.seconds += seconds
         found.cells |= one.effort.blocks.keys()
         paid |= {cell: paid.get(cell, 0) + blocks for cell, blocks in more.items()}
-    if candidates and not found.pursued:  # what nobody else needs is spent where it is likeliest to help
+    if candidates and not found.pursued:  # what others do not need is spent where it is most likely to help
         best = min(candidates, key=lambda candidate: candidate.effort.seconds)
         if left_s is not None and best.effort.seconds <= _HOPE * left_s:
             found.given_up.remove(best.claim)

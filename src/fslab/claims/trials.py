@@ -25,7 +25,7 @@ class Trials:
             self.by_cell.setdefault(record.cell.id, []).append(record)
 
     def values(self, figure: CellFigure) -> dict[int, float]:
-        """The known values of a figure in sound trials, by block."""
+        """The known values of a figure in usable trials, by block."""
         found: dict[int, float] = {}
         for record in self.by_cell.get(figure.cell.id, []):
             value = record.metrics.get(figure.metric.name)
@@ -40,7 +40,7 @@ class Trials:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The kernels that sound trials ran on, those of guests by the kind of machine: ``6.1.176 (uml)``."""
+        """The kernels that usable trials ran on, those of guests by the kind of machine: ``6.1.176 (uml)``."""
         found: dict[str, None] = {}
         for record in self.records:
             kernel, machine = record.provenance.machine.get("kernel"), record.cell.stack.machine.type

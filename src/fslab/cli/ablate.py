@@ -104,7 +104,7 @@ def run(campaign: Campaign, store: Store, wipe: frozenset[str]) -> None:
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
-    """What the sound trials of an ablation say."""
+    """What the usable trials of an ablation say."""
     from fslab.analysis.pairs import looks_of
     from fslab.analysis.usability import is_usable
 

@@ -53,7 +53,8 @@ def compare(
         typer.Argument(metavar="[A]", help=f"{SIDE} Default: 'last~1', or 'last' if stacks are named."),
     ] = None,
     b: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="The same; it is told relative to A. Default: 'last'.")
+        str | None,
+        typer.Argument(metavar="[B]", help="The same; it is given relative to A. Default: 'last'."),
     ] = None,
     stack: Annotated[
         list[str] | None,
@@ -111,7 +112,7 @@ def compare(
     Cells belong together when stack, workload and cache are the same, whatever they are called, else by name. Each
     ratio carries a 95 % interval; "no difference" always says from which size on one would have been seen;
     differences that may be chance among so many comparisons are called "maybe" (Holm's correction). Geometric means
-    are told per stack, direction and block size.
+    are given per stack, direction and block size.
 
     Results that were measured under unlike conditions are refused, and each fact that differs is named: allow
     what you mean to compare with --differing, or anything with --force.

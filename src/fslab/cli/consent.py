@@ -40,7 +40,7 @@ WipeOption = Annotated[
 
 
 def typed(kernel: str | None) -> frozenset[str]:
-    """The programs that the user named on this command line: nobody is asked about them again."""
+    """The programs that the user named on this command line: they need no further consent."""
     return frozenset() if kernel is None else frozenset({str(Path(kernel).expanduser().absolute())})
 
 

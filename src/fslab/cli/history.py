@@ -51,7 +51,7 @@ def history(
 ) -> None:
     """Show a study over time: each campaign a point, with the campaigns since which a level is another one.
 
-    A change of level is told from about ten campaigns on, with how much it is and which facts of the machine
+    A change of level is detected from about ten campaigns on, with how much it is and which facts of the machine
     changed just there (kernel, settings, tools, device). One odd campaign is no change. Campaigns of other
     machines than the last one's are left out, and so are cells that the study has no more.
     """

@@ -27,7 +27,7 @@ _TICKS = "▏▎▍▌▋▊▉█"
 
 
 def shown(console: Console, *, quiet: bool, silent: bool) -> Quiet:
-    """Who shows the progress: the matrix on a terminal, a line per trial elsewhere, nobody beside JSON."""
+    """What shows the progress: the matrix on a terminal, a line per trial elsewhere, nothing beside JSON."""
     if silent:
         return Quiet()
     return LiveView(console) if console.is_terminal and not quiet else Lines(console)

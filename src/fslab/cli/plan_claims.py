@@ -16,7 +16,7 @@ NAMED = 8
 
 
 class Forecast(Frozen):
-    """Which claims a budget is likely to decide. ``campaign``: whose noise that is told by; None: none was run.
+    """Which claims a budget is likely to decide. ``campaign``: whose noise is used; None: none was run.
 
     ``likely`` are ids; ``beyond`` are those that take more, with the seconds of all trials for one, None where unknown.
     """

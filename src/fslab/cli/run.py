@@ -183,9 +183,9 @@ def _undo_leftovers(*, quiet: bool) -> None:
 
     done, failures = cleanup.clean_all()
     for error in failures:
-        _tell(f"could not undo what an earlier run left behind: {error}")
+        _tell(f"could not remove what an earlier run left behind: {error}")
     if done and not quiet:
-        _tell(f"undone: {len(done)} things that an earlier run left behind")
+        _tell(f"removed what an earlier run left behind: {len(done)}")
 
 
 def _tell(text: str) -> None:

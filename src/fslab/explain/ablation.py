@@ -121,7 +121,7 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
             verdict = (
                 "not the cause"
                 if _negligible(share, found.ratio)
-                else "cannot be told yet, more trials would"
+                else "cannot be determined yet: more trials are needed"
             )
             lines.append(
                 f"  {cause}: {verdict}; switching it off ({ablation.switches[name]}) does {_factor(share)} ×"

@@ -1,4 +1,4 @@
-"""What is known of one cell: its sound trials' probes, and its traced trial if that may be believed. Pure."""
+"""What is known of one cell: its usable trials' probes, and its traced trial if that may be believed. Pure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Evidence:
         return any(warning.kind in DISTURBED for trial in self.trials for warning in trial.validity)
 
     def figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
-        """A probe's figure over the sound trials; None unless every one of them has it, and for a figure of the whole
+        """A probe's figure over the usable trials; None unless every one of them has it, and for a figure of the whole
         machine, or of a disk that is not the trial's alone, also when others used it meanwhile."""
         of_disk = self.shares_disk and name.startswith(OF_DISK)
         if (of_disk or name in OF_MACHINE) and self.disturbed:

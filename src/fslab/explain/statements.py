@@ -17,7 +17,7 @@ from fslab.record import TrialRecord
 def evidence_of(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], traced: Sequence[TrialRecord] = ()
 ) -> list[Evidence]:
-    """Every cell with a trial, in the order of the plan; of trials that are not sound nothing is used."""
+    """Every cell with a trial, in the order of the plan; trials that are not usable are left out."""
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines([*specs.values()])), strict=True))
     newest = {record.cell.id: record for record in traced if record.error is None}

@@ -75,7 +75,7 @@ def resolved(stack: StackSpec) -> StackSpec:
 def check_machine(stack: StackSpec) -> None:
     """Raise what keeps a guest from building this stack, before anything is made.
 
-    A file system that its kernel lacks keeps nobody else's trials from being made: those of this one are stored as
+    A file system that its kernel lacks does not prevent other trials: those of this one are stored as
     not possible, as on the host.
     """
     if stack.machine.type == AUTO:
@@ -88,7 +88,7 @@ def check_machine(stack: StackSpec) -> None:
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
-    """What was said of the guest is kept for a guest, and means nothing to the host."""
+    """Guest options are kept for a guest and have no effect on the host."""
     return asked.model_copy(update={"type": machine.name}) if machine.guest else MachineSpec()
 
 

@@ -51,7 +51,7 @@ def _dirties(descriptor: int, size: int) -> bool:
 
 
 def _block(size: int) -> memoryview:
-    """Memory that begins with a page. It goes when nobody holds it: to close it while one does is an error, and
+    """Memory that begins with a page. It is freed when it is not referenced: to close it before that is an error, and
     a write that fails holds it in its traceback."""
     return memoryview(mmap.mmap(-1, max(size, syscalls.PAGE_BYTES)))[:size]
 

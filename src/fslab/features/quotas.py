@@ -15,7 +15,7 @@ NO = {errno.ESRCH, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, e
 
 
 class Quotas(features.Feature):
-    """Gives a file to a user that nobody else is, and asks what that user holds."""
+    """Gives a file to an otherwise unused user id, and asks what that user holds."""
 
     title = "quotas"
     summary = "space accounted by user, or by subvolume"

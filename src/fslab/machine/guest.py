@@ -209,7 +209,7 @@ G = TypeVar("G", bound=Guest)
 
 
 def open_console(directory: Path) -> int:
-    """A descriptor for the guest's kernel log: a file, so that nobody has to read while it runs."""
+    """A descriptor for the guest's kernel log: a file, so that nothing has to read while it runs."""
     return os.open(
         directory / CONSOLE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
     )

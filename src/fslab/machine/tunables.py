@@ -102,7 +102,7 @@ BOUNDS: Mapping[str, Bound] = {
     "vm.min_slab_ratio": Number(low=0, high=50),
     "vm.min_unmapped_ratio": Number(low=0, high=50),
     "vm.numa_stat": Number(low=0, high=1),
-    "vm.overcommit_memory": Number(low=0, high=1),  # 2 refuses memory to programs that nobody asked
+    "vm.overcommit_memory": Number(low=0, high=1),  # 2 refuses memory to unrelated programs
     "vm.page_lock_unfairness": Number(low=0, high=1000),
     "vm.stat_interval": Number(low=1, high=3600),
     "vm.swappiness": Number(low=0, high=200),

@@ -50,8 +50,8 @@ class Plan(Frozen):
     block devices in use (or their stand-ins); ``space`` maps a place (a directory, or ``memory``) to the bytes
     needed there at the same time; ``wipes`` are devices whose content will be lost. ``stopping`` says
     whether ``trials`` are all, or those to begin with (``order`` has no others). ``expected_s`` is a rough duration,
-    ``expected_most_s`` that of the most trials where they repeat until it is sure, ``budget_s`` None where there is
-    no limit. ``scaled`` is what the ``scale`` made of what the study writes, ``costs`` says what that costs.
+    ``expected_most_s`` that of the most trials where the ranking decides, ``budget_s`` None where there is no limit.
+    ``scaled`` is what the ``scale`` made of what the study writes, ``costs`` says what that costs.
     """
 
     study: str

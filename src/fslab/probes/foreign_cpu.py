@@ -29,8 +29,8 @@ class _Process(NamedTuple):
 
 class ForeignCpu(Probe):
     """A process that ends hands its time to the one that waits for it, so the sum over all processes holds that of
-    the short-lived ones as well (a compiler run by make), except where nobody waits. The tool itself ended before
-    the snapshot and was waited for by us, who do not count. Programs outside a container do not show inside.
+    the short-lived ones as well (a compiler run by make), except those that are not waited for. The tool itself ended
+    before the snapshot and was waited for by us, who do not count. Programs outside a container do not show inside.
     ``kernel_threads_cpu`` is that of kernel threads, which do the writeback, the journal and the loop device of
     the trial, and whatever else the machine's kernel does meanwhile."""
 

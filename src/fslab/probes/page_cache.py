@@ -1,6 +1,6 @@
 """What this file system, and no other, dirtied in the page cache and wrote back from it.
 
-Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a mount that nobody else sees; takes some 50 µs.
+Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a detached mount; takes some 50 µs.
 """
 
 from __future__ import annotations

@@ -95,7 +95,9 @@ def _change(change: LevelChange) -> str:
 def _legend(found: History) -> str:
     said = ["medians of each campaign's usable trials with 90 % CI"]
     if len(found.campaigns) < found.enough:
-        said.append(f"a change can be told from {found.enough} campaigns on: fslab compare tells two apart")
+        said.append(
+            f"a change can be detected from {found.enough} campaigns on; two are compared with: fslab compare"
+        )
     if found.elsewhere:
         said.append(f"{found.elsewhere} campaigns of other machines are left out")
     if found.former:

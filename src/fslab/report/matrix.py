@@ -1,6 +1,6 @@
 """The matrix of a running campaign: stacks across, workloads down, filling in while trials end.
 
-Figures are of the sound trials so far, and so is who is ahead. Prints nothing.
+Figures are of the usable trials so far, and so is who is ahead. Prints nothing.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class StackColumn(Frozen):
 class Summary(Frozen):
     """One metric of one workload on one stack.
 
-    ``values`` are those of the sound trials, in order of blocks; ``spread`` is half their range as a
+    ``values`` are those of the usable trials, in order of blocks; ``spread`` is half their range as a
     fraction of the median. Trials: ``n_sound`` are compared, ``n_doubt`` of them carry a doubt,
     ``n_unknown`` of them lack this figure; ``n_invalid`` and ``n_failed`` are not compared; ``n_impossible`` of
     those that failed could not be tried on this machine. ``planned``: whether the study pairs the two at all.
@@ -103,8 +103,8 @@ class Counts(Frozen):
     """Trials of the campaign: planned, stored, and of these sound (with those in doubt), invalid, failed (with
     those that are not possible here).
 
-    A campaign that repeats until it is sure has ``planned`` at least and ``planned_most`` at most. A cell that is not
-    possible counts once.
+    A campaign with a precision has ``planned`` at least and ``planned_most`` at most. A cell that is not possible
+    counts once.
     """
 
     planned: int

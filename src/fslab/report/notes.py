@@ -1,6 +1,6 @@
 """Collects why trials are in doubt, left out or missing: one numbered note per reason, with where and how often.
 
-Warnings of one kind share a note, whichever workload and stack they befell; failures share one per stack.
+Warnings of one kind share a note, whichever workload and stack they concern; failures share one per stack.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
 
 
 def _in_short(note: Note, stored: int) -> str:
-    """What it is and how many trials it befell. A failure, and what is of the whole campaign, tells all."""
+    """What it is and how many trials it concerns. A failure, and what is of the whole campaign, tells all."""
     if note.summary is None or not note.places:
         return _in_full(note)
     if len(note.places) == 1:

@@ -112,7 +112,7 @@ def share_text(share: float) -> str:
 
 
 def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
-    """One sentence for all of them: how many sound trials there are, and how many would be enough."""
+    """One sentence for all of them: how many usable trials there are, and how many would be enough."""
     if not alike:
         return []
     others = listed([_other(leader, item) for item in alike])
@@ -139,7 +139,7 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
-    """Which differences would be gone were each trial like the one before, where nobody can know whether it is."""
+    """Which differences would be gone if successive trials were correlated, where that cannot be known."""
     fragile = [
         item for item in comparisons if item.rests_on_independence and item.holds_together is not False
     ]

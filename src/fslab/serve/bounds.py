@@ -1,6 +1,6 @@
 """How much a server takes on at once: requests, listeners, connections, and how long a request may take to arrive.
 
-Beyond it the answer is 503, at once: what waits in a queue is answered to nobody.
+Beyond it the response is 503, at once: requests are not queued.
 """
 
 from __future__ import annotations

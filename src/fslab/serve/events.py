@@ -40,7 +40,7 @@ def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool
 
 
 async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
-    """A message at once, then one for every change, until nobody runs the campaign any more."""
+    """A message at once, then one for every change, until no process runs the campaign."""
     known = await anyio.to_thread.run_sync(read)
     yield _message(known, changed=False)
     while known.running:

@@ -30,7 +30,7 @@ def run(
         not_read_ms = int(bounds.NOT_READ_LIMIT_S * 1000)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, not_read_ms)
         listening.bind((host, port))
-        listening.listen(BACKLOG)  # from here on nobody is refused, even while we are still starting
+        listening.listen(BACKLOG)  # from here on connections are accepted, even while we are still starting
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")

@@ -66,7 +66,7 @@ class RatioEstimate:
 
     @property
     def rests_on_independence(self) -> bool:
-        """Whether it differs, but would not if trials resembled the ones before them, and nobody can know if they do.
+        """Whether it differs, but would not if successive trials were correlated, which cannot be known here.
 
         That takes 20 blocks. An autocorrelation of 0.5 makes intervals √3 times as wide.
         """

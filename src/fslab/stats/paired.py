@@ -78,7 +78,7 @@ def _located(differences: Sequence[float], coverage: float, *, ranks: bool) -> R
 
 
 def _mostly_equal(differences: Sequence[float]) -> bool:
-    """Whether more than half are one and the same value, but for rounding; of a single one nobody can tell."""
+    """Whether more than half are one and the same value, but for rounding; a single one says nothing."""
     if len(differences) < 2:
         return False
     rounded = [round(value, 12) for value in differences]

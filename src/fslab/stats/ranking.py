@@ -1,6 +1,6 @@
-"""Several things compared in pairs: which places they share, and which of them cannot be told apart.
+"""Several things compared in pairs: which places they share, and which of them are indistinguishable.
 
-Pure functions; they must not know what the things are. "Cannot be told apart" is not transitive: a may be like b
+Pure functions; they must not know what the things are. Indistinguishable is not transitive: a may be like b
 and b like c while a is ahead of c; nothing here hides that.
 """
 

@@ -17,7 +17,7 @@ from fslab.system import proc
 
 
 def print_nothing(text: str) -> None:
-    """Where nobody is there to be told."""
+    """Where there is no terminal."""
 
 
 class UndoJournal(Protocol):

@@ -43,7 +43,7 @@ def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) 
     """Why the device is not known to be blank, None if every byte of it was read and none held data.
 
     Reading is given up after ``limit_s`` (LIMIT_S), which is no proof. What this process has read before, and what
-    nobody has written since by the kernel's own count, is only sampled.
+    has not been written since by the kernel's own count is only sampled.
     """
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -103,7 +103,7 @@ def _read(descriptor: int, places: Iterator[tuple[int, int]]) -> str | None:
         # What is read once and never again need not push others' files out of memory.
         os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
         if not _blank(content):
-            return "is not blank: it holds data of a kind that nobody recognises (encrypted, perhaps)"
+            return "is not blank: it contains data of an unknown kind (encrypted?)"
     return None
 
 

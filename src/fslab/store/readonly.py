@@ -1,8 +1,8 @@
 """Opens an SQLite store that cannot be written: on a read-only file system, or another user's.
 
 SQLite keeps what was committed last in a file beside the database (WAL), with an index of it in a third. Where it
-can make neither, it opens the database only if told that nobody writes to it (sqlite.org/wal.html, "Read-Only
-Databases").
+can make neither, it opens the database only with the promise that no process writes to it (sqlite.org/wal.html,
+"Read-Only Databases").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A database that goes away while a campaign runs: what is measured is written again, for a while.
 
-How long is bounded. What a lost connection leaves unsaid is whether the transaction came through.
+How long is bounded. After a lost connection it is unknown whether the transaction was committed.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class StudyFile(Written):
     )
     precision: Share | None = Field(
         None,
-        description="repeat until it is sure: an interval this narrow (such as 5%) is narrow enough; "
+        description="repeat until the ranking is clear: an interval this narrow (such as 5%) is narrow enough; "
         "default: exactly `trials` repetitions",
     )
     until: Until = Field(

@@ -71,7 +71,7 @@ def _writes(link: Path, numbers: Collection[str]) -> bool:
 
 
 def locker(path: Path, table: Path = PROC / "locks") -> Writer | None:
-    """Who holds the flock(2) on a file, as far as the kernel tells: None for nobody, or one of another namespace."""
+    """Who holds the flock(2) on a file, as far as the kernel tells: None: no process, or one of another namespace."""
     about = os.stat(path)  # noqa: PTH116 - follows links on purpose: the lock is the file's, not its name's
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     for line in (sysfs.text(table) or "").splitlines():

@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @cache
 def opened(filesystem: str, usual: str) -> Path:
     """Where ``filesystem`` (tracefs, debugfs) can be read: where it is ``usual``\\ ly mounted, else a mount of ours
-    that nobody else sees. OSError where neither is possible."""
+    that no other process sees. OSError where neither is possible."""
     if any(Path(usual).iterdir()):
         return Path(usual)
     context = _call(_FSOPEN, filesystem.encode(), _CLOEXEC)

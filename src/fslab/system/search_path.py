@@ -1,4 +1,4 @@
-"""Where programs are looked for: directories of PATH in which nobody else can put one. Looks only.
+"""Where programs are looked for: directories of PATH that others cannot write to. Looks only.
 
 A relative or empty entry means the current directory, which may be the one under test. What lies in a directory that
 others can write to, or in one of theirs, is run with the rights of whoever runs fslab.

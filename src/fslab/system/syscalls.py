@@ -125,7 +125,7 @@ def same_descriptors(one: int, other: int) -> bool:
 
 
 def cached_pages(path: Path) -> int:
-    """How many of a file's pages are in the page cache: mincore(2) on a mapping that nobody touched."""
+    """How many of a file's pages are in the page cache: mincore(2) on an untouched mapping."""
     size_bytes = path.stat().st_size
     pages = (ctypes.c_ubyte * -(-size_bytes // PAGE_BYTES))()
     with path.open("rb") as file:

@@ -68,7 +68,7 @@ def _open_beneath(names: list[str], directory: int) -> int:
 
 
 def _open_regular(path: Path | str, beneath: int | None) -> int:
-    # O_NONBLOCK: to open a pipe that nobody writes to would wait.
+    # O_NONBLOCK: to open a pipe without a writer would wait.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, dir_fd=beneath)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,4 +1,4 @@
-"""What of the kernel's evidence can be had here, tried for a moment and undone: for ``fslab doctor``."""
+"""Which of the kernel's evidence is available here, tried briefly and put back: for ``fslab doctor``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_DEVICE = 0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceSource:
-    """One source of evidence; ``missing`` is why it is not to be had, or None. ``costs``: what then goes unsaid."""
+    """One source of evidence; ``missing`` is why it is unavailable, or None. ``costs``: what is then missing."""
 
     name: str
     summary: str

@@ -1,6 +1,6 @@
 """The kernel's trace ring: written while the workload runs, read when it is over. Root only.
 
-An instance of its own (Documentation/trace/ftrace.rst, "Instances"), so that nobody else's tracing is touched.
+An instance of its own (Documentation/trace/ftrace.rst, "Instances"), so that other tracing is not touched.
 """
 
 from __future__ import annotations

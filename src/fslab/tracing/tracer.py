@@ -46,7 +46,7 @@ class Tracer:
             self._locate(Path("/dev") / self.volume)
         if not numbers or len(numbers) < len(self.devices):
             self._absent.append(
-                "trace: a partition, or no block device, cannot be told from its disk's other traffic"
+                "trace: a partition, or no block device, cannot be separated from its disk's other traffic"
             )
         else:
             self._begin(numbers)

@@ -89,7 +89,7 @@ class BonnieParameters(Parameters):
         for name in useless:
             if name in self.model_fields_set:
                 key = name.replace("_", "-")
-                raise ValueError(f"'{key}' means nothing without {'files' if self.size_bytes else 'size'}")
+                raise ValueError(f"'{key}' has no effect without {'files' if self.size_bytes else 'size'}")
         if parse_size(self.min_size) > parse_size(self.max_size):
             raise ValueError("'min-size' is more than 'max-size'")
         if self.files and self.dirs > self.files:

@@ -1,4 +1,4 @@
-"""Operations of fslab-engine on a tree whose truth is known: how to make it, run on it, and check the answer. Pure."""
+"""Operations of fslab-engine on a synthetic tree with a ground-truth manifest: commands and checks. Pure."""
 
 from __future__ import annotations
 

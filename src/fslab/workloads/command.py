@@ -1,7 +1,7 @@
 """A command of the user's own: prepared, timed and cleaned up like any tool, with metrics read from what it prints.
 
 Says which commands to run; starts nothing. They run as the user who runs fslab, which is root for most stacks, and are
-not confined: nobody runs such a study unasked (``Workload.own_commands``).
+not confined: such a study runs only with consent (``Workload.own_commands``).
 """
 
 from __future__ import annotations

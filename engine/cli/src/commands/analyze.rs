@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// How deep directories are told apart
+    /// Depth to which directories are reported separately
     #[arg(long, value_name = "N", default_value_t = 1)]
     depth: usize,
 

@@ -11,7 +11,7 @@ use super::Shown;
 use crate::options::Measured;
 use crate::units::parse_size;
 
-/// Make a data set whose truth is known
+/// Make a synthetic tree with a ground-truth manifest
 ///
 /// The same spec gives the same tree, byte for byte, on any machine and with any number of threads.
 /// Without --spec, it is the data set of the file-management study (450,000 files of 32 KiB, 50,000 of

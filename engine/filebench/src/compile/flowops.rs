@@ -91,7 +91,7 @@ impl Compiler {
         }
         for attribute in &used.attributes {
             if !["name", "iters"].contains(&attribute.name.it.as_str()) {
-                let message = format!("'{}' means nothing to a composite flowop", attribute.name.it);
+                let message = format!("'{}' is not supported by a composite flowop", attribute.name.it);
                 self.mistake(attribute.name.span, message);
             }
         }

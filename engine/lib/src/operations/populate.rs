@@ -1,4 +1,4 @@
-//! Making a data set whose truth is known: the same tree from the same spec, byte for byte, on any
+//! Making a synthetic tree with a ground-truth manifest: the same tree from the same spec, byte for byte, on any
 //! machine and with any number of threads.
 
 mod contents;

@@ -37,8 +37,8 @@ class MetadataDuplication(Mechanism):
         ):
             yield self.explanation(
                 evidence,
-                f"Metadata is kept {copies.value:.0f} times; the device received {amplified.value:.3g} bytes "
-                f"for each byte written.",
+                f"Metadata is stored {copies.value:.0f} times (DUP or RAID1); the device received "
+                f"{amplified.value:.3g} bytes for each byte written.",
                 amplified,
                 copies,
                 evidence.of_trace("traced_metadata_bytes", "metadata"),

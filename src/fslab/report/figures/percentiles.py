@@ -16,7 +16,7 @@ _LABELS = "datum.value < 0.31 ? '50 %' : format(100 - 100 * pow(10, -datum.value
 def figure(
     key: str, workload: str, operation: str, curves: Mapping[str, Mapping[float, float]], looks: StackStyles
 ) -> Figure:
-    """``curves``: by stack (label), latency in ns by percentile; medians over the sound trials."""
+    """``curves``: by stack (label), latency in ns by percentile; medians over the usable trials."""
     present = looks.only(list(curves))
     data = [
         {"stack": stack, "p": percent, "nines": _axis.rounded(-math.log10(1 - percent / 100)), "ns": _axis.rounded(ns)}

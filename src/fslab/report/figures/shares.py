@@ -19,7 +19,7 @@ KINDS = {
 
 
 def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], looks: StackStyles) -> Figure:
-    """``shares``: by stack (label), percent of all CPUs by a key of ``KINDS``; means over the sound trials."""
+    """``shares``: by stack (label), percent of all CPUs by a key of ``KINDS``; means over the usable trials."""
     present = looks.only(list(shares))
     used = [kind for kind in KINDS if any(each.get(kind, 0) >= 0.5 for each in shares.values())]
     data = [

@@ -59,7 +59,7 @@ class StackStyles:
         )
 
     def _told_apart(self) -> list[int]:
-        """Each stack its own shape where there are few, so that nobody depends on colours alone."""
+        """Each stack its own shape where there are few, so that colour is not the only distinction."""
         return (
             list(range(len(self.labels))) if len(self.labels) <= len(palette.SHAPES) else list(self.variant)
         )

@@ -33,9 +33,9 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
         yield _pairs(
             title, {_words(name): _text(name, value) for name, value in facts.items() if _known(value)}
         )
-    unsound = [trial for trial in trials if not is_usable(trial)]
-    if unsound:
-        yield _unsound(unsound, report)
+    unusable = [trial for trial in trials if not is_usable(trial)]
+    if unusable:
+        yield _unusable(unusable, report)
 
 
 def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, 
         yield f"Device under {name}", facts
 
 
-def _unsound(trials: Sequence[TrialRecord], report: Report) -> PageTable:
+def _unusable(trials: Sequence[TrialRecord], report: Report) -> PageTable:
     labels = {stack.id: stack.label for stack in report.stacks}
     caption = f"Trials that are not compared ({len(trials)})"
     if len(trials) > MOST:

@@ -23,7 +23,7 @@ STREAMS = ("stdout", "stderr")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedFigures:
-    """Of the sound trials of a stack. ``latencies``: by operation, ns by percent; ``courses``: by what they are of."""
+    """Of the usable trials of a stack. ``latencies``: by operation, ns by percent; ``courses``: by what they are of."""
 
     latencies: Mapping[str, Mapping[float, float]]
     courses: Mapping[str, tuple[Course, ...]]
@@ -63,7 +63,7 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
 
 
 def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
-    """Mean percent of all CPUs by kind; empty where nobody looked."""
+    """Mean percent of all CPUs by kind; empty where it was not measured."""
     found = {}
     for kind in KINDS:
         values = figures(trials, f"machine_cpu_{kind}")
@@ -73,7 +73,7 @@ def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
 
 
 def figures(trials: Iterable[TrialRecord], name: str) -> list[float]:
-    """The known values of a metric or a probe's figure in the sound trials."""
+    """The known values of a metric or a probe's figure in the usable trials."""
     known = ((trial.metrics.get(name) or trial.probes.get(name)) for trial in trials if is_usable(trial))
     return [figure.value for figure in known if figure is not None and figure.value is not None]
 

@@ -150,7 +150,7 @@ class SectionBuilder:
             yield others
 
     def _medians(self, group: Group, names: Sequence[str], titles: Mapping[str, str]) -> PageTable:
-        """Medians of the sound trials, a column per stack."""
+        """Medians of the usable trials, a column per stack."""
         stacks = [stack for stack in self.report.stacks if stack.id in group.trials]
         rows = []
         for name in names:

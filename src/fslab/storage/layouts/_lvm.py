@@ -26,8 +26,8 @@ FOREIGN = {"ubd": 16}
 def command(verb: str, devices: Sequence[str], *words: str) -> tuple[str, ...]:
     """``lvm VERB`` that sees only ``devices``. An empty LVM_SYSTEM_DIR: no lvm.conf is read (lvm(8)).
 
-    No locks: nobody else sees these devices, and those of the machine in /run/lock/lvm are its own, to be neither
-    taken nor waited for.
+    No locks: no other LVM command uses these devices, and those of the machine in /run/lock/lvm are its own, to be
+    neither taken nor waited for.
     """
     config = ("--config", _config(devices), "--nolocking")
     return ("env", "LVM_SYSTEM_DIR=", "lvm", verb, *config, "--yes", "-qq", *words)

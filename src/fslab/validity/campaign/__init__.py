@@ -17,7 +17,7 @@ from fslab.validity import Rule
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """One metric of one workload on one stack: the known values of the sound trials by block, as measured.
+    """One metric of one workload on one stack: the known values of the usable trials by block, as measured.
 
     ``headline``: the metric that tells most of the workload.
     """
@@ -39,7 +39,7 @@ class CampaignFinding:
 
 
 class CampaignRule(Rule):
-    """Sees every series; what it cannot tell from so few trials it leaves unsaid."""
+    """Sees every series; what so few trials do not show it leaves out."""
 
     @abstractmethod
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
