@@ -4,7 +4,9 @@
 //! A variable is looked up when the files or processes that need it are created, so that a `set` after
 //! the `define` still counts.
 
+mod composites;
 mod custom;
+mod definitions;
 mod distributions;
 mod evaluated;
 mod filesets;

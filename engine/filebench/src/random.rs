@@ -2,6 +2,9 @@
 //!
 //! Gamma by Marsaglia and Tsang, "A simple method for generating gamma variables" (ACM TOMS 26, 2000);
 //! normal by Box and Muller (1958); the others by inverting their distribution function.
+//!
+//! Written by hand: `rand_distr` makes other numbers of the same seed (normal values by the ziggurat method), so that
+//! the files of a workload would change with its releases, and it has neither tables nor Erlang's distribution.
 
 mod sampler;
 

@@ -1,17 +1,15 @@
 //! Flowops: their attributes become arguments, composite ones are put in with their variables filled in.
 
+use super::Compiler;
 use super::evaluated::Scope;
 use super::filesets::Reader;
 use super::processes::{Building, Pending};
-use super::{Compiler, CompositeDefinition};
 use crate::ast::{At, Attribute, FlowopUse, Value};
 use crate::diagnostic::nearest;
 use crate::parse::unknown;
 use crate::program::{Arguments, FLOWOPS, Flowop, FlowopInfo, Kind, Target};
 use crate::random::Number;
 
-/// How deep composite flowops may be nested.
-const DEEPEST: usize = 32;
 /// How many descriptors a thread may number.
 const MOST_DESCRIPTORS: f64 = 1024.0;
 /// How many flowops all threads may have, those within composite ones included.
@@ -71,73 +69,6 @@ impl Compiler {
     fn iterations(&mut self, read: &Reader<'_>, scope: &Scope) -> Option<Number> {
         let Some(value) = read.get("iters") else { return Some(Number::Fixed(1.0)) };
         self.number(value, scope)
-    }
-
-    fn composite(
-        &mut self,
-        used: &FlowopUse,
-        definition: &CompositeDefinition,
-        name: &str,
-        scope: &Scope,
-        building: &mut Building,
-        depth: usize,
-    ) -> Option<Vec<Flowop>> {
-        if depth == DEEPEST {
-            self.mistake(
-                used.kind.span,
-                format!("'{}' contains itself, or is nested more than {DEEPEST} deep", definition.name),
-            );
-            return None;
-        }
-        for attribute in &used.attributes {
-            if !["name", "iters"].contains(&attribute.name.it.as_str()) {
-                let message = format!("'{}' is not supported by a composite flowop", attribute.name.it);
-                self.mistake(attribute.name.span, message);
-            }
-        }
-        let inner = self.scope_of(used, definition, scope);
-        let flowops = definition.flowops.clone();
-        let children: Vec<Flowop> = flowops
-            .iter()
-            .filter_map(|flowop| self.flowop(flowop, name, &inner, building, depth + 1))
-            .collect();
-        // The default of `iters` is that of the definition, around all that is within.
-        match &definition.iters {
-            Some(value) if !used.attributes.iter().any(|one| one.name.it == "iters") => {
-                let iters = self.number(value, &inner)?;
-                Some(vec![Flowop {
-                    kind: Kind::Composite,
-                    local: usize::MAX,
-                    info: usize::MAX,
-                    label: definition.name.clone(),
-                    iters,
-                    children,
-                    with: Arguments::none(),
-                }])
-            }
-            _ => Some(children),
-        }
-    }
-
-    /// The variables of a composite flowop: what is given here, or else their defaults.
-    fn scope_of(&mut self, used: &FlowopUse, definition: &CompositeDefinition, scope: &Scope) -> Scope {
-        let mut inner = Scope::new();
-        for (name, default) in &definition.locals {
-            let value = default.as_ref().and_then(|value| self.evaluate(value, &inner.clone()));
-            inner.insert(name.it.clone(), value);
-        }
-        for (name, value) in &used.locals {
-            if !inner.contains_key(&name.it) {
-                let known: Vec<&str> = definition.locals.iter().map(|(name, _)| name.it.as_str()).collect();
-                self.mistakes.push(unknown(&format!("variable of '{}'", definition.name), name, &known));
-                continue;
-            }
-            if let Some(value) = value {
-                let value = self.evaluate(value, scope);
-                inner.insert(name.it.clone(), value);
-            }
-        }
-        inner
     }
 
     fn arguments(
@@ -270,7 +201,7 @@ impl Compiler {
 
 impl Arguments {
     /// What holds where nothing is said.
-    fn none() -> Self {
+    pub(super) fn none() -> Self {
         Self {
             fileset: None,
             fd: 0,

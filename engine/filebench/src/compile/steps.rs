@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::evaluated::{Evaluated, Scope};
-use super::{Compiler, CompositeDefinition, ProcessDefinition};
-use crate::ast::{At, Attribute, Command, Entity, Name, Piece, StatsCommand, Value};
+use super::evaluated::Scope;
+use super::{Compiler, ProcessDefinition};
+use crate::ast::{At, Command, Entity, Name, StatsCommand, Value};
 use crate::diagnostic::{Source, Span};
 use crate::parse::{parse, unknown};
 use crate::personalities;
@@ -172,45 +172,6 @@ impl Compiler {
         if let Some(rate) = self.fixed(&rate, "the rate", 0.0, &Scope::new()) {
             self.steps.push(Step::Rate(rate));
         }
-    }
-
-    fn define_random(&mut self, span: Span, attributes: &[Attribute]) {
-        let name = attributes.iter().find(|one| one.name.it == "name").and_then(|one| one.value.as_ref());
-        let name = match name.map(|value| (&value.it, value.span)) {
-            Some((Value::Variable(Name::Plain(name)), _)) => name.clone(),
-            Some((Value::Text(pieces), _)) if matches!(pieces.as_slice(), [Piece::Literal(_)]) => {
-                let [Piece::Literal(name)] = pieces.as_slice() else { return };
-                name.clone()
-            }
-            _ => return self.mistake(span, "a random variable needs 'name=$something'"),
-        };
-        self.mentioned.insert(name.clone());
-        if self.overridden.contains(&name) {
-            return;
-        }
-        if let Some(variable) = self.random_variable(span, attributes) {
-            self.variables.insert(name, Evaluated::Random(variable));
-        }
-    }
-
-    fn define_composite(
-        &mut self,
-        span: Span,
-        attributes: &[Attribute],
-        locals: Vec<(At<String>, Option<At<Value>>)>,
-        flowops: Vec<crate::ast::FlowopUse>,
-    ) {
-        let value = |wanted: &str| {
-            attributes.iter().find(|one| one.name.it == wanted).and_then(|one| one.value.clone())
-        };
-        let Some(name) = value("name").and_then(|name| self.text(&name, &Scope::new())) else {
-            return self.mistake(span, "a composite flowop needs a name");
-        };
-        if crate::program::Kind::of(&name).is_some() {
-            return self.mistake(span, format!("'{name}' is the name of a flowop that exists"));
-        }
-        self.composites.retain(|one| one.name != name);
-        self.composites.push(CompositeDefinition { name, iters: value("iters"), locals, flowops });
     }
 
     pub(super) fn run_step(&mut self, span: Span, seconds: Option<&At<Value>>, period: Option<f64>) {
