@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use fslab_engine::document::{Document, Operation};
 use serde_json::{Map, Value};
+use unicode_width::UnicodeWidthStr;
 
 use crate::units::{count, nanoseconds};
 
@@ -106,17 +107,13 @@ fn cell(value: &Value) -> String {
 fn align<R: AsRef<[String]>>(rows: &[R]) -> String {
     let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.as_ref().get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
+        rows.iter().filter_map(|row| row.as_ref().get(column)).map(|cell| cell.width()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for row in rows {
         for (column, (cell, width)) in row.as_ref().iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(width - cell.chars().count());
+            let padding = " ".repeat(width - cell.width());
             let _ = match column {
                 0 => write!(text, "{cell}{padding}"),
                 _ => write!(text, "  {padding}{cell}"),
@@ -125,4 +122,16 @@ fn align<R: AsRef<[String]>>(rows: &[R]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_the_names_are_written_in() {
+        let rows =
+            [["写真", "1"], ["e\u{301}t\u{e9}", "22"], ["abcde", "3"]].map(|row| row.map(String::from));
+        assert_eq!(align(&rows), "写真    1\ne\u{301}té    22\nabcde   3\n");
+    }
 }
