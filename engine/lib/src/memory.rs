@@ -33,6 +33,8 @@ pub fn need(what: &str, bytes: u64) -> Result<()> {
 pub fn zeroed(length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length).map_err(|_| too_much("a buffer", length as u64, free()))?;
+    // Else the compiler makes a `calloc` of the two, whose pages come one by one when they are used.
+    let mut bytes = std::hint::black_box(bytes);
     bytes.resize(length, 0);
     Ok(bytes)
 }
@@ -124,5 +126,20 @@ mod tests {
         assert_eq!(zeroed(1 << 62).unwrap_err().kind(), crate::Kind::NoMemory);
         assert_eq!(room_for::<u64>("a list", 1 << 60).unwrap_err().kind(), crate::Kind::NoMemory);
         assert_eq!(zeroed(5).unwrap(), [0; 5]);
+    }
+
+    /// A length that the compiler knows is what it would make a `calloc` of.
+    #[test]
+    fn the_pages_of_a_buffer_are_there() {
+        // SAFETY: asks for a number.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap();
+        let buffer = zeroed(4 << 20).unwrap();
+        let start = buffer.as_ptr().align_offset(page);
+        let pages = (buffer.len() - start) / page;
+        let mut there = vec![0_u8; pages];
+        let place = buffer[start..].as_ptr().cast_mut().cast();
+        // SAFETY: the range lies within the buffer and begins at a page; there is a byte for each page of it.
+        assert_eq!(unsafe { libc::mincore(place, pages * page, there.as_mut_ptr()) }, 0);
+        assert_eq!(there.iter().filter(|&&page| page & 1 == 1).count(), pages);
     }
 }
