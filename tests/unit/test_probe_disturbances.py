@@ -11,6 +11,7 @@ import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
+from fslab.system import reference
 from fslab.system.proc import Usage
 from fslab.units import Unit
 
@@ -198,3 +199,21 @@ def test_our_own_process_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     taken = REGISTRY.get("foreign-cpu").snapshot(target(tmp_path))
     assert set(taken["lines"]) == {4711}
+
+
+def test_the_reference_loop_tells_how_much_the_machine_s_speed_moved() -> None:
+    found = derive("reference-loop", {"rate": 100.0}, {"rate": 400.0})
+    assert values(found) == {"reference_rate": pytest.approx(200.0), "reference_moved": pytest.approx(75.0)}
+    assert values(derive("reference-loop", {"rate": 100.0}, {"rate": 100.0}))["reference_moved"] == 0
+
+
+def test_the_reference_loop_reads_something(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    assert REGISTRY.get("reference-loop").snapshot(target(tmp_path))["rate"] > 0
+    assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_what_noise_costs_is_known_from_normal_theory() -> None:
+    """2·(2.8·0.16/log 1.1)² + 1 = 45.2; three are the fewest."""
+    assert reference.trials_for(0.1, 0.16) == 45
+    assert reference.trials_for(0.1, 0.03) == 3

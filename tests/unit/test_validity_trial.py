@@ -302,3 +302,8 @@ def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
     assert [one.severity for one in judge(given, ("too_short",))] == [DOUBT]
     broken = facts(WorkFacts(measured_s=0.1, asked_s=1.0))
     assert [one.severity for one in judge(broken, ("too_short",))] == [INVALID]
+
+
+@pytest.mark.parametrize(("moved", "expected"), [(39.9, []), (40.0, [("noisy_neighbour", DOUBT)])])
+def test_a_machine_whose_speed_moved(moved: float, expected: list[tuple[str, Severity]]) -> None:
+    assert verdict(facts(figures=figures(reference_moved=moved))) == expected

@@ -64,7 +64,8 @@ class Watch:
         if self.traced and moment is SnapshotMoment.BEFORE:
             self.tracer = Tracer(devices=target.devices, volume=target.volume)
             self.tracer.start()
-        for name, probe in PROBES:
+        before = moment is SnapshotMoment.BEFORE
+        for name, probe in sorted(PROBES, key=lambda item: item[1].outermost, reverse=before):
             if moment in probe.moments:
                 try:
                     self.taken[name][moment] = probe.snapshot(target)

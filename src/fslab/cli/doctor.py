@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from fslab.system.tools import Tool
 
 
+DIFFERENCE = 0.1
+
+
 def doctor(
     study: Annotated[
         str | None,
@@ -27,7 +30,8 @@ def doctor(
 ) -> None:
     """Show what this machine can measure, what is missing, and the command that installs it.
 
-    Looks only; installs and changes nothing. Exit status 0 also when something is missing.
+    Looks, and times a loop for a second and a half; installs and changes nothing. Exit status 0 also when something is
+    missing.
     """
     if study is not None:
         doctor_study.check(study, packages_only=packages_only, as_json=as_json)
@@ -47,15 +51,18 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
     from fslab import feasibility
     from fslab.machine import facts
     from fslab.machine.advice import advise
+    from fslab.system import reference
 
     machine = facts.gather()
     advice = advise(machine)
     entries = feasibility.matrix()
+    varies = reference.spread()
     if as_json:
         print_json(
             {
                 "machine": machine,
                 "advice": [asdict(each) for each in advice],
+                "reference_spread": varies,
                 "capabilities": [asdict(capability) for capability in found],
                 "matrix": [asdict(entry) for entry in entries],
                 "packages_missing": feasibility.packages_missing(needed),
@@ -65,6 +72,8 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
     else:
         _show(found, entries, feasibility.remedies_for(needed))
         _show_advice(advice)
+        if varies is not None:
+            console().print(_quiet_words(varies), markup=False, soft_wrap=True)
 
 
 def _evidence() -> list[Capability]:
@@ -79,6 +88,17 @@ def _evidence() -> list[Capability]:
         )
         for source in available.sources()
     ]  # fmt: skip
+
+
+def _quiet_words(spread: float) -> str:
+    """How much the machine's own speed varies, and what that costs."""
+    from fslab.system import reference
+
+    trials = reference.trials_for(DIFFERENCE, spread)
+    return (
+        f"a fixed loop in memory varies by {spread * 100:.0f} % here: where a trial varies alike, a difference of "
+        f"{DIFFERENCE * 100:.0f} % takes about {trials} trials of each"
+    )
 
 
 def _show_advice(advice: list[Advice]) -> None:

@@ -75,8 +75,12 @@ class ProbeFinding:
 
 
 class Probe(ABC):
-    """One kernel source. ``name`` is set by the registry from the file's name."""
+    """One kernel source. ``name`` is set by the registry from the file's name.
 
+    An ``outermost`` one takes time of its own: it is the first before the run and the last after it.
+    """
+
+    outermost: ClassVar[bool] = False
     name: str
     summary: ClassVar[str]
     moments: ClassVar[tuple[SnapshotMoment, ...]]
