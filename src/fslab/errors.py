@@ -14,7 +14,7 @@ NEAR = 0.6  # of two equal names 1: below it, names share letters by chance ("da
 
 
 class FailureClass(StrEnum):
-    """Why a trial yielded no sound figure; stored with it as ``failed:<class>``."""
+    """Why a trial yielded no usable figure; stored with it as ``failed:<class>``."""
 
     UNSUPPORTED = "unsupported"
     TOOL_MISSING = "tool_missing"

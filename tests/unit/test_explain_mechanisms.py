@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from fslab.api import explanations
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain import ablation
 from fslab.explain.attribution import attribute
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.statement import Certainty
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.statements import evidence_of, statements_of
 from fslab.explain.switch import Switch, all_off
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
@@ -251,6 +252,7 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     assert found is not None
     words = ablation.in_words(plan, found)
     assert words[0].startswith("w: xfs is 8 (8–8) × btrfs")
+    assert words[1] == "btrfs is slower because of copy-on-write."
     assert any("Switching copy-on-write off (mount -o nodatacow) closes 4" in line for line in words)
     assert any(line.startswith("  data checksums: not the cause") for line in words)
     assert "remains unexplained" in words[-1]
@@ -280,3 +282,30 @@ def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
     assert found.shares["journal"].factor == pytest.approx(2)
     assert set(found.shares) == {"journal"}
     assert attribute({frozenset(): {}}, {0: 1.0}) is None
+
+
+def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one(mechanism: str, stack: str, weight: float) -> Explanation:
+        return Explanation(
+            mechanism=mechanism, workload="w", stack=stack, text=f"{mechanism} {weight}", figures=(),
+            certainty=Certainty.OBSERVED, refuted_by="r", weight=weight,
+        )  # fmt: skip
+
+    found = [
+        one("journal", "a", 1.0),
+        one("barriers", "a", 6.0),
+        one("journal", "b", 3.0),
+        one("atime", "b", 1.0),
+    ]
+    monkeypatch.setattr("fslab.explain.statements.all_statements", lambda _: iter(found))
+    ranked = explanations.ranking([])
+    assert [(each.mechanism, each.weight) for each in ranked] == [
+        ("barriers", 6.0),
+        ("journal", 3.0),
+        ("atime", 1.0),
+    ]
+    assert ranked[1].cells == ("w on a", "w on b")
+    assert ranked[1].strongest.stack == "b"
+    assert explanations.leading(ranked) == 1, "6 of 10"
+    assert explanations.leading(ranked[1:]) == 1
+    assert explanations.leading([]) == 0

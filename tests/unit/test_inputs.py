@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fslab.analysis.matching import By, match
+from fslab.api import agreement
 from fslab.cell import Cell
-from fslab.cli import consent
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.study.inputs import MOST_BYTES
@@ -61,11 +61,11 @@ def test_a_campaign_knows_its_files_without_them(tmp_path: Path) -> None:
     again = load_text(study.text, "s.yaml", files=study.files)
     assert expand(again) == expand(study)
     settings: dict[str, object] = {"files": study.files, "directory": str(tmp_path)}
-    assert consent.changed_files(settings) == [
+    assert agreement.changed_files(settings) == [
         "'mine.f' has changed since the campaign started: its stored text is used"
     ]
     (tmp_path / "mine.f").write_text(SCRIPT)
-    assert consent.changed_files(settings) == []
+    assert agreement.changed_files(settings) == []
 
 
 def test_each_value_of_a_list_has_its_own_text(tmp_path: Path) -> None:

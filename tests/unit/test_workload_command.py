@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fslab.api import agreement
 from fslab.cli import consent
 from fslab.errors import NoSpaceError, StudyError, ToolOutputError, UsageError
 from fslab.plan.expand import expand
@@ -111,7 +112,7 @@ def test_a_list_of_whole_commands_is_not_taken_for_words() -> None:
 
 def test_a_study_with_commands_needs_consent(capsys: pytest.CaptureFixture[str]) -> None:
     cells = expand(load_text(STUDY % "run: [rm, -rf, '{directory}/x'], prepare: touch x", "s.yaml"))
-    assert consent.own_commands(cells) == ["touch x", "rm -rf DIRECTORY/x"]
+    assert agreement.own_commands(cells) == ["touch x", "rm -rf DIRECTORY/x"]
     with pytest.raises(UsageError, match="not allowed"):
         consent.check(cells, allowed=False)
     assert "rm -rf DIRECTORY/x" in capsys.readouterr().err
@@ -123,7 +124,7 @@ def test_also_within_a_mix() -> None:
     cells = expand(
         load_text((STUDY % f"parts: {parts}").replace("tool: command, parts", "tool: mixed, parts"), "s")
     )
-    assert consent.own_commands(cells) == ["touch x"]
+    assert agreement.own_commands(cells) == ["touch x"]
     quiet = expand(load_text(STUDY.replace("command, %s", "fio, rw: read, size: 1m"), "s"))
     consent.check(quiet, allowed=False)
 
@@ -132,7 +133,7 @@ def test_all_commands_are_shown_also_where_a_store_by_hand_gives_them_one_name()
     (harmless,) = expand(load_text(STUDY % "run: touch x", "s.yaml"))
     (other,) = expand(load_text(STUDY % "run: rm -rf /", "s.yaml"))
     assert harmless.workload.name == other.workload.name
-    assert consent.own_commands([other, harmless]) == ["rm -rf /", "touch x"]
+    assert agreement.own_commands([other, harmless]) == ["rm -rf /", "touch x"]
 
 
 def test_a_command_cannot_hide_itself_from_who_is_asked(capsys: pytest.CaptureFixture[str]) -> None:

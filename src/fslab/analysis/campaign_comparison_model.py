@@ -14,7 +14,7 @@ from fslab.units import Direction, Unit
 
 
 class LineOutcome(StrEnum):
-    """What one comparison shows of B. ``higher`` and ``lower``: of a metric that is better in no direction."""
+    """What one comparison shows of B. ``higher`` and ``lower``: of a metric that has no preferred direction."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -29,8 +29,8 @@ class LineOutcome(StrEnum):
 class Side(Frozen):
     """One of the two. ``name`` is what the user called it; ``trials`` are stored, ``sound`` ones compared.
 
-    ``sequential``: it repeated its trials until its own stacks were told apart, so that there are as many as its
-    figures asked for.
+    ``sequential``: it repeated its trials until the ranking of its own stacks was clear, so that there are as
+    many as its figures asked for.
     """
 
     name: str
@@ -60,7 +60,7 @@ class FactChange(Frozen):
 
 
 class SampleSummary(Frozen):
-    """The sound values of one metric of one cell; ``spread``: half their range as a fraction of the median.
+    """The usable values of one metric of one cell; ``spread``: half their range as a fraction of the median.
 
     ``failed``: how many of the cell's trials failed, or could not be tried on that machine.
     """

@@ -46,7 +46,7 @@ class Comparison(Frozen):
 
     ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over all pairs of the row;
     ``holds_together``: it differs even among all of them. ``n`` counts trials of each, or for a paired
-    ``method`` the blocks that both have. ``detectable``: where no difference was seen, how large a one (a
+    ``method`` the blocks that both have. ``detectable``: where the interval contains 1, how large a one (a
     share) would have been with a probability of 80 %. ``rests_on_independence``: it would not differ if trials
     resembled the ones before them, and there are too few blocks to know whether they do. ``of_medians``: the quotient
     of the medians shown, which a ratio of trials paired by block may be far from.

@@ -46,7 +46,7 @@ class GateVerdict:
 def judge(found: CampaignComparison, *, slower: float | None, different: bool) -> GateVerdict:
     """``slower``: the limit as a fraction, 0.05 for 5 %; ``different``: any change at all fails.
 
-    Metrics that are better in no direction can be different but not slower.
+    Metrics that have no preferred direction can be different but not slower.
     """
     answers: dict[GateAnswer, list[ComparisonLine]] = {answer: [] for answer in GateAnswer}
     for line in found.lines:

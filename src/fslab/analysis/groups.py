@@ -76,7 +76,7 @@ def metrics_of(group: Group, known: MetricsOf = headline_metrics) -> tuple[Metri
 
 
 def _first_metric(group: Group) -> tuple[Metric, ...]:
-    """Better in no direction: what it means is not known any more."""
+    """No preferred direction: what it means is not known any more."""
     for trials in group.trials.values():
         for trial in trials:
             for name, value in trial.metrics.items():

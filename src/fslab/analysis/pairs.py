@@ -26,7 +26,7 @@ ALL_MATTER = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """The sound values of one metric on one stack, by block."""
+    """The usable values of one metric on one stack, by block."""
 
     stack: str
     spec: StackSpec

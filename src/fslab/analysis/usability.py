@@ -36,7 +36,7 @@ def has_warnings(trial: TrialRecord) -> bool:
 
 
 def notable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
-    """Those of which there is anything to say; all others ended well, and are sound."""
+    """Those of which there is anything to say; all others ended well, and are usable."""
     return [trial for trial in trials if trial.validity or trial.status is not Status.OK]
 
 

@@ -1,4 +1,4 @@
-"""The sound values of trials by cell, metric and block, and why a cell has none. Pure."""
+"""The usable values of trials by cell, metric and block, and why a cell has none. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fslab.record import Severity, Status, TrialRecord
 
 @dataclass(kw_only=True, slots=True)
 class Trials:
-    """What was measured. ``impossible``: by cell, why it cannot come off."""
+    """What was measured. ``impossible``: by cell, why it is not possible."""
 
     records: Sequence[TrialRecord]
     impossible: Mapping[str, str] = field(default_factory=dict)

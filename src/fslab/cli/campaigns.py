@@ -17,7 +17,7 @@ def name(
     store: StoreOption = None,
 ) -> None:
     """Give a campaign a name. Every verb takes it instead of the id."""
-    from fslab.store.store import Store
+    from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
         found = opened.name_campaign(campaign, name or None)
@@ -32,7 +32,7 @@ def note(
     store: StoreOption = None,
 ) -> None:
     """Keep a note with a campaign, or show it."""
-    from fslab.store.store import Store
+    from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
         if text is not None:
@@ -47,8 +47,8 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Delete campaigns with all their trials. This cannot be undone; 'fslab export' keeps a copy."""
+    from fslab.api.stores import Store
     from fslab.campaign.journal import is_running
-    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = [opened.campaign(wanted) for wanted in dict.fromkeys(campaigns)]

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fslab.cli.common import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fslab.api.stores import Store
     from fslab.explain.evidence import Evidence
     from fslab.explain.statement import Explanation
     from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
 
-NOTABLE = 1.0
 SHORT = 2
+SHOWN = 5
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five")
 WIDEST = 110
-
-
-def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
-    """Every cell of a campaign with what is known of it."""
-    from fslab.explain import statements
-
-    return statements.evidence_of(campaign.cells, store.trials(campaign.id), store.traced(campaign.id))
 
 
 def show(everything: Sequence[Evidence]) -> None:
@@ -43,25 +37,52 @@ def show(everything: Sequence[Evidence]) -> None:
             screen.print(f"  the trace is not used: {why}", markup=False)
 
 
+def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
+    """Which mechanisms the evidence speaks for, the strongest first, each with its strongest explanation."""
+    from fslab.api import explanations
+    from fslab.report.words import listed
+
+    screen = console()
+    ranked = explanations.ranking(everything)
+    if not ranked:
+        screen.print(f"no mechanism found in {len(everything)} cells", markup=False)
+        return
+    first = explanations.leading(ranked)
+    names = listed([each.mechanism for each in ranked[:first]])
+    number = NUMBERS[first] if first < len(NUMBERS) else str(first)
+    what = "mechanism has" if first == 1 else "mechanisms have"
+    text = f"{number} {what} most of the evidence: {names}." if first else "No mechanism stands out."
+    screen.print(text, markup=False, style="bold")
+    for each in ranked[:SHOWN]:
+        screen.print(f"{each.mechanism}: {each.summary}", markup=False, style="bold")
+        more = len(each.cells) - 1
+        also = f", and in {more} other {'cell' if more == 1 else 'cells'}" if more else ""
+        strongest = each.strongest
+        screen.print(f"  {strongest.text}", markup=False)
+        about = f"{strongest.workload} on {strongest.stack}{also}"
+        screen.print(f"  {strongest.certainty}: {about}", markup=False, style="dim")
+        screen.print(f"  falsified if: {strongest.refuted_by}", markup=False, style="dim")
+    hidden = len(ranked) - SHOWN
+    rest = f"{hidden} more {'mechanism' if hidden == 1 else 'mechanisms'}, " if hidden > 0 else ""
+    screen.print(f"{rest}every cell and counter: fslab explain {campaign} --all", markup=False)
+    if any(each.strongest.certainty != "caused" for each in ranked):
+        screen.print("what was observed is no cause yet; to show causes: --ablate", markup=False, style="dim")
+
+
 def show_briefly(campaign: Campaign, store: Store) -> None:
     """The weightiest statements, at most two lines each; nothing where no mechanism is found."""
+    from fslab.api import explanations
     from fslab.report.fit import fitted, lines_of
 
     # One of each mechanism: the weightiest comes first.
-    notable = {each.mechanism: each for each in reversed(_notable(evidence_of(campaign, store)))}
-    found = sorted(notable.values(), key=lambda statement: -statement.weight)
+    notable = explanations.notable(explanations.evidence_of(campaign, store))
+    first = {each.mechanism: each for each in reversed(notable)}
+    found = sorted(first.values(), key=lambda statement: -statement.weight)
     screen = console()
     width = min(screen.width, WIDEST)
     for statement in found[:SHORT]:
         said = f"why: {statement.workload} on {statement.stack}: {statement.text}"
         screen.print("\n".join(lines_of(fitted(said, width), width)), markup=False)
-
-
-def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
-    """All statements as JSON values."""
-    from fslab.explain import statements
-
-    return [statement.model_dump(mode="json") for statement in statements.all_statements(everything)]
 
 
 def _show(statement: Explanation) -> None:
@@ -70,18 +91,6 @@ def _show(statement: Explanation) -> None:
     for figure in statement.figures:
         screen.print(f"      {figure}", markup=False, style="dim")
     screen.print(f"      falsified if: {statement.refuted_by}", markup=False, style="dim")
-
-
-def _notable(everything: Sequence[Evidence]) -> list[Explanation]:
-    """One of each mechanism and workload, that with the most weight."""
-    from fslab.explain import statements
-
-    best: dict[tuple[str, str], Explanation] = {}
-    for each in statements.all_statements(everything):
-        key = (each.mechanism, each.workload)
-        if each.weight > NOTABLE and (key not in best or best[key].weight < each.weight):
-            best[key] = each
-    return sorted(best.values(), key=lambda statement: -statement.weight)
 
 
 def _withdrawn(seen: Evidence) -> tuple[str, ...]:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
-from fslab.errors import StoreError, UsageError
-
-if TYPE_CHECKING:
-    from fslab.claims.evaluate import Evaluator
-    from fslab.claims.model import Verdicts
-    from fslab.claims.published import PublishedFigures
-    from fslab.claims.scope import Scope
-    from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
-    from fslab.study.model import Study
+from fslab.errors import UsageError
 
 EPILOG = """\b
 Examples:
@@ -62,7 +52,9 @@ def claims(
     """
     if published and undecided:
         raise UsageError("printed figures leave nothing open", where="--undecided")
-    found = _verdicts(target, published_only=published, url=store)
+    from fslab.api import claims as api
+
+    found = api.verdicts(target, store, published_only=published)
     if as_json:
         document = found.model_dump(mode="json")
         for name, wanted in (("published", True), ("measured", False)):
@@ -75,137 +67,3 @@ def claims(
         terminal.show_tables(found, console())
     else:
         terminal.show(found, console(), undecided=undecided)
-
-
-def _verdicts(target: str, *, published_only: bool, url: str | None) -> Verdicts:
-    from fslab.store.store import Store
-    from fslab.study import shipped
-
-    if target in shipped.ids() or "/" in target or target.endswith((".yaml", ".yml")):
-        from fslab.study import load
-
-        study = load.load(target)
-        if published_only:
-            return _judge(study, target, None, None)
-        with Store.open(url, create=False) as opened:
-            campaigns = [one for one in opened.campaigns() if one.study_id == study.id]
-            if not campaigns:
-                hint = (
-                    f"run it: fslab run {target}; what it printed itself: fslab claims {target} --published"
-                )
-                raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)
-            return _judge(study, target, campaigns[-1], opened)
-    with Store.open(url, create=False) as opened:
-        campaign = opened.campaign(target)
-        study = _of_campaign(campaign)
-        return _judge(study, campaign.study_id, None if published_only else campaign, opened)
-
-
-def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
-    """What is claimed by the study of a campaign, and what its trials say of that."""
-    return judged_study(campaign, store)[0]
-
-
-def judged_study(campaign: Campaign, store: Store) -> tuple[Verdicts, Study]:
-    """The same, with the study."""
-    study = _of_campaign(campaign)
-    return _judge(study, campaign.study_id, campaign, store), study
-
-
-def _of_campaign(campaign: Campaign) -> Study:
-    """The study as it was run; with today's claims where it is a shipped one that had none then."""
-    from fslab.study import load, shipped
-
-    study = load.load_text(
-        campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.get("files", {})
-    )
-    if not study.claims and campaign.study_id in shipped.ids():
-        return load.load(campaign.study_id)
-    return study
-
-
-def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | None) -> Verdicts:
-    from fslab.claims import build
-    from fslab.claims.model import Verdicts
-    from fslab.claims.schema import Published
-    from fslab.claims.scope import Scope
-    from fslab.plan.expand import expand
-    from fslab.units import parse_size
-
-    published = study.published or Published()
-    memory = parse_size(published.memory) if published.memory else None
-    scope = Scope(cells=expand(study), memory_bytes=memory)
-    figures = _figures(study, name, scope)
-    ours, here, judge = None, None, None
-    if campaign is not None and store is not None:
-        here, judge = _here(campaign, store)
-        ours = None if figures is None else _figures(study, name, here)
-    return Verdicts(
-        study=study.id,
-        title=study.title,
-        source=study.source,
-        campaign=campaign.id if campaign else None,
-        known_limits=tuple(study.known_limits.values()),
-        conditions=_conditions(campaign, judge) if campaign and judge else None,
-        claims=build.judged(study.claims, study=scope, printed=figures, campaign=here, judge=judge),
-        tables=() if figures is None else build.tables(figures, published, judge, ours),
-    )
-
-
-def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
-    """The cells of a campaign, and what judges by its trials."""
-    from fslab.analysis.pairs import looks_of
-    from fslab.claims.evaluate import Evaluator
-    from fslab.claims.scope import Scope
-    from fslab.claims.trials import Trials
-    from fslab.feasibility import why_not
-
-    records = store.trials(campaign.id)
-    facts: dict[str, Any] = {**campaign.machine, **(records[0].provenance.machine if records else {})}
-    impossible = {cell.id: why for cell in campaign.cells if (why := why_not(cell))}
-    scope = Scope(cells=campaign.cells, memory_bytes=facts.get("memory_bytes"))
-    return scope, Evaluator(
-        trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
-    )
-
-
-def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
-    """The published figures; None for a study that says nothing of a publication."""
-    from fslab.claims.published import PublishedFigures, read_figures
-    from fslab.study import shipped
-
-    if study.published is None:
-        return None
-    file = study.published.figures
-    if file is None:
-        return PublishedFigures(printed=())
-    beside = Path(name).parent / file
-    ours = name in shipped.ids() or not beside.is_file()
-    text = shipped.figures(file) if ours else _printed(beside)
-    if text is None:
-        hint = "'figures' of 'published' names a file beside the study"
-        raise UsageError("there is no such file of published figures", where=str(beside), hint=hint)
-    return read_figures(text, file, study.published, scope)
-
-
-def _printed(file: Path) -> str:
-    from fslab import texts
-    from fslab.study.load import STUDY_LIMIT_BYTES
-
-    try:
-        return texts.of_file(file, limit_bytes=STUDY_LIMIT_BYTES)
-    except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from error
-    except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text", where=str(file)) from error
-
-
-def _conditions(campaign: Campaign, judge: Evaluator) -> str:
-    from fslab.analysis.usability import is_usable
-
-    sound = sum(is_usable(record) for record in judge.trials.records)
-    kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
-    return (
-        f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
-        f"{sound} usable of {len(judge.trials.records)} trials of {len(campaign.cells)} cells"
-    )

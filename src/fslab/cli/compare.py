@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,13 +11,10 @@ from fslab.errors import (
     InconclusiveError,
     NotComparableError,
     RegressionError,
-    StoreError,
     UsageError,
-    nearest,
 )
 
 if TYPE_CHECKING:
-    from fslab.analysis.campaign_comparison import Results
     from fslab.analysis.campaign_comparison_model import CampaignComparison
     from fslab.analysis.gate import GateVerdict
 
@@ -121,7 +117,7 @@ def compare(
     to be 5 % or more, or when what worked in A fails in B. Where trials are too few or scatter too much to rule
     out 5 %, it passes and says so; --fail-if-unsure makes that a failure of its own.
     """  # fmt: skip
-    from fslab.machine import facts
+    from fslab.api import comparisons
 
     limit = None if slower is None else fraction(slower)
     if unsure and limit is None and not different:
@@ -130,8 +126,16 @@ def compare(
             where="--fail-if-unsure",
             hint="give --fail-if-slower 5% or --fail-if-different",
         )
-    facts.check_names(differing or [])
-    found = _comparison(a, b, stack or [], kernel or [], metric or [], differing or [], force, store)
+    found = comparisons.compare(
+        a,
+        b,
+        stacks=stack or [],
+        kernels=kernel or [],
+        metrics=metric or [],
+        differing=differing or [],
+        force=force,
+        store=store,
+    )
     _refuse(found)
     from fslab.analysis import gate
 
@@ -158,117 +162,6 @@ def fraction(text: str) -> float:
     return value / 100
 
 
-def _comparison(
-    a: str | None, b: str | None, stacks: list[str], kernels: list[str], metrics: list[str],
-    differing: list[str], force: bool, store: str | None,
-) -> CampaignComparison:  # fmt: skip
-    from fslab.analysis import campaign_comparison
-    from fslab.analysis.matching import By
-
-    within = len(stacks) == 2 or len(kernels) == 2
-    _check(b, stacks, kernels)
-    names = (a or "last", b or a or "last") if within else (a or "last~1", b or "last")
-    try:
-        left, right = _load(*names, store)
-    except StoreError as error:
-        if a is not None or within:
-            raise
-        hint = "run a study twice, or compare two stacks of one campaign: --stack ext4 --stack xfs"
-        raise StoreError(error.what, where=error.where, hint=hint) from error
-    same = left is right
-    if same and not within:
-        raise UsageError(
-            f"'{names[0]}' and '{names[1]}' are one and the same",
-            hint="name another, or two stacks of it: --stack",
-        )
-    left, right = _narrowed(left, stacks[:1]), _narrowed(right, stacks[-1:])
-    left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
-    by = By.WORKLOAD if len(stacks) == 2 else By.MACHINE if len(kernels) == 2 else By.STACK
-    _check_metrics(metrics, left, right)
-    # Side by side in one campaign whatever differs belongs to what is compared.
-    allowed = (
-        [campaign_comparison.ALL]
-        if force or same
-        else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
-    )
-    found = campaign_comparison.compare_results(
-        left, right, by=by, paired=same, allowed=allowed, metrics=metrics
-    )
-    if not found.lines:
-        raise UsageError(
-            "no matching results", where="fslab compare",
-            hint=f"A has {_some(found.only_a)}; B has {_some(found.only_b)}",
-        )  # fmt: skip
-    return found
-
-
-def _check(b: str | None, stacks: list[str], kernels: list[str]) -> None:
-    for option, values in (("--stack", stacks), ("--kernel", kernels)):
-        if len(values) > 2:
-            raise UsageError("two at most are compared", where=option)
-        if len(set(values)) < len(values) and b is None:
-            raise UsageError(f"'{values[0]}' is compared with itself", where=option)
-    if len(kernels) == 1:
-        raise UsageError("one kernel is compared with which?", where="--kernel", hint="give it twice")
-
-
-def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
-    """Both sides; one and the same object if both are one campaign."""
-    loaded = {name: _results(name, store) for name in dict.fromkeys((a, b))}
-    left, right = loaded[a], loaded[b]
-    return (left, left) if left.name == right.name else (left, right)
-
-
-def _results(name: str, store: str | None) -> Results:
-    from fslab.analysis.campaign_comparison import Results
-    from fslab.store import exported
-    from fslab.store.store import Store
-
-    if "," in name:
-        parts = {part: _results(part, store) for part in filter(None, name.split(","))}
-        if len({part.name for part in parts.values()}) < name.count(",") + 1:
-            raise UsageError("one campaign is named twice, or not at all", where=name, hint="write a,b,c")
-        return Results.of_several(name, list(parts.values()))
-    if name.endswith(".json") or "/" in name:
-        return Results.of_trials(name, exported.read(Path(name)))
-    with Store.open(store, create=False) as opened:
-        campaign = opened.campaign(name)
-        return Results.of_campaign(campaign, opened.trials(campaign.id))
-
-
-def _narrowed(results: Results, stacks: list[str]) -> Results:
-    from fslab.analysis.matching import chosen
-
-    if not stacks:
-        return results
-    return results.only(chosen(results.cells, stacks[0]), f"{results.name} {stacks[0]}")
-
-
-def _of_kernel(results: Results, kernels: list[str]) -> Results:
-    if not kernels:
-        return results
-    kept = {
-        trial.cell.id: trial.cell
-        for trial in results.trials
-        if str(trial.provenance.machine.get("kernel", "")).startswith(kernels[0])
-    }
-    if not kept:
-        known = sorted({str(trial.provenance.machine.get("kernel")) for trial in results.trials})
-        raise UsageError(
-            f"no trial ran on a kernel '{kernels[0]}'",
-            where="--kernel",
-            hint=f"there are: {', '.join(known)}",
-        )
-    return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
-
-
-def _check_metrics(metrics: list[str], *sides: Results) -> None:
-    known = {name for side in sides for trial in side.trials for name in (*trial.metrics, *trial.probes)}
-    for name in metrics:
-        if name not in known:
-            raise UsageError(f"no figure is called '{name}'", where="--metric", hint=nearest(name, known))
-
-
 def _refuse(found: CampaignComparison) -> None:
     from fslab.analysis.campaign_comparison import refused
     from fslab.report.campaign_comparison_terminal import difference_lines
@@ -280,10 +173,6 @@ def _refuse(found: CampaignComparison) -> None:
             "measured under unlike conditions, not compared\n  " + "\n  ".join(difference_lines(unlike)),
             where=f"{found.a.name} and {found.b.name}", hint=f"if that is what you compare: {allow}; or --force",
         )  # fmt: skip
-
-
-def _some(cells: tuple[str, ...]) -> str:
-    return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing else"
 
 
 def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:

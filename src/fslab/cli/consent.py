@@ -44,25 +44,11 @@ def typed(kernel: str | None) -> frozenset[str]:
     return frozenset() if kernel is None else frozenset({str(Path(kernel).expanduser().absolute())})
 
 
-def own_commands(cells: Iterable[Cell]) -> list[str]:
-    """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
-    from fslab import feasibility
-    from fslab.machine.kinds import REGISTRY as MACHINES
-    from fslab.workloads import Job, parsed
-
-    job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
-    found: dict[str, None] = {}
-    for cell in cells:  # of a store by hand, two workloads may have one name
-        feasibility.check_plugins(cell)
-        own = parsed(cell.workload).own_commands(job)
-        for argv in (*own, *MACHINES.get(cell.stack.machine.type).own_commands(cell.stack.machine)):
-            found[shlex.join(argv)] = None
-    return list(found)
-
-
 def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) -> None:
     """Print which commands there are, but for those ``typed`` by the user; UsageError unless they are allowed, or a
     person says yes on a terminal."""
+    from fslab.api.agreement import own_commands
+
     lines = [line for line in own_commands(cells) if line not in {shlex.quote(each) for each in typed}]
     if not lines:
         return
@@ -79,36 +65,3 @@ def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) 
         "the study's own commands were not allowed", where="tool: command",
         hint="read them above; to run them without being asked: --allow-commands",
     )  # fmt: skip
-
-
-def places(cells: Iterable[Cell]) -> list[str]:
-    """What a stored campaign overwrites and where it makes files, as notes; its own images are left out."""
-    from fslab.storage.parsed_stack import parsed_stack
-    from fslab.system import paths
-
-    found: dict[str, None] = {}
-    for cell in cells:
-        stack = parsed_stack(cell.stack)
-        planned = stack.medium_plan(paths.images())
-        for device in planned.wipes:
-            found[f"overwrites {names.shown(device)}"] = None
-        if not stack.medium.formatted:
-            found[f"makes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
-    return list(found)
-
-
-def changed_files(settings: dict[str, object]) -> list[str]:
-    """Files of a campaign's study whose text is another one now, as notes: what is stored is what runs."""
-    from fslab.errors import FslabError
-    from fslab.study.inputs import text_of
-
-    files, base = settings.get("files"), settings.get("directory")
-    found = []
-    for path, text in files.items() if isinstance(files, dict) else ():
-        try:
-            same = text_of(Path(str(base)) / Path(path).expanduser()) == text
-        except FslabError:
-            same = False
-        if not same:
-            found.append(f"'{path}' has changed since the campaign started: its stored text is used")
-    return found

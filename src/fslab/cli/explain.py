@@ -9,7 +9,6 @@ import typer
 from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
 from fslab.cli.consent import AllowOption, WipeOption
-from fslab.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from fslab.cell import Cell
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  fslab explain                                 what the kernel counted, stack by stack
+  fslab explain                                 the mechanisms with the strongest evidence
+  fslab explain --all                           what the kernel counted, cell by cell
   fslab explain last random-write btrfs xfs     only these two
   fslab explain last random-write btrfs xfs --trace    run both again, traced
   fslab explain last random-write btrfs xfs --ablate   switch btrfs's mechanisms off, one by one and together
@@ -49,69 +49,51 @@ def explain(
         int | None,
         typer.Option(metavar="N", help="With --ablate: trials of each cell, instead of the study's rule."),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every cell with every explanation and its counters.")
+    ] = False,
     wipe: WipeOption = None,
     allow_commands: AllowOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why: which mechanisms apply to each stack, with the counters that speak for them.
+    """Say why: the mechanisms with the strongest evidence first; with --all or a workload, cell by cell.
 
     What is observed or coincides is no cause yet. --ablate shows causes: the same trials with one mechanism switched
     off, and the ratio of the two stacks shared out among them; what remains unexplained is always said.
     """
+    from fslab.api import explanations
+    from fslab.api.stores import Store
     from fslab.cli import causes
-    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
         if "ablation" in found.settings and not trace:
             _show_ablation(found, opened, as_json=as_json)
             return
-        everything = _chosen(causes.evidence_of(found, opened), workload, a, b)
+        everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
             _ask([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
             _trace(found, everything, opened, frozenset(wipe or []))
-            everything = _chosen(causes.evidence_of(found, opened), workload, a, b)
+            everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if ablate:
             _ablate(found, everything, opened, only or [], trials, frozenset(wipe or []), as_json=as_json)
         elif as_json:
-            print_json({"campaign": found.id, "statements": causes.as_document(everything)})
-        else:
+            print_json({"campaign": found.id, "statements": explanations.as_document(everything)})
+        elif every or workload is not None:
             causes.show(everything)
+        else:
+            causes.show_ranked(everything, found.id)
 
 
 def _ask(cells: list[Cell], *, allowed: bool) -> None:
     """Print what a stored campaign would write to, and ask for what it would run."""
-    for line in consent.places(cells):
+    from fslab.api import agreement
+
+    for line in agreement.places(cells):
         console(stderr=True).print(line, markup=False, soft_wrap=True)
     consent.check(cells, allowed=allowed)
-
-
-def _chosen(everything: list[Evidence], workload: str | None, a: str | None, b: str | None) -> list[Evidence]:
-    """The cells that are meant; UsageError where there is none."""
-    if workload is not None:
-        names = {seen.workload for seen in everything}
-        if workload not in names:
-            raise UsageError(f"no workload '{workload}' with a usable trial", hint=nearest(workload, names))
-        everything = [seen for seen in everything if seen.workload == workload]
-    if a is None:
-        return everything
-    one = _stack(everything, a)
-    if b is not None:
-        return [one, _stack(everything, b)]
-    others = [seen for seen in everything if seen is not one]
-    return [one, *others]
-
-
-def _stack(everything: list[Evidence], wanted: str) -> Evidence:
-    exact = [seen for seen in everything if wanted in {seen.stack, seen.cell.stack.name, seen.cell.id}]
-    own = [seen for seen in everything if wanted == seen.filesystem or wanted in seen.stack.split()]
-    found = exact or own
-    if len(found) != 1:
-        what = f"{len(found)} stacks are called '{wanted}'" if found else f"no stack '{wanted}'"
-        raise UsageError(what, hint=f"the stacks are: {', '.join(seen.stack for seen in everything)}")
-    return found[0]
 
 
 def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str]) -> None:
@@ -138,13 +120,15 @@ def _ablate(
     as_json: bool,
 ) -> None:
     """Screen the mechanisms one by one where there are many, then measure together those that matter."""
-    from fslab.cli import ablate
+    from fslab.api import ablation as ablate
+    from fslab.cli import live
 
     slow, fast, metric = ablate.ordered(pair)
     names = only
     while True:
         made = ablate.make(campaign, slow, fast, metric, names, trials)
-        ablate.run(made, store, wipe)
+        with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
+            ablate.run(made, store, shown, wipe)
         ablation, found = ablate.read(store.campaign(made.id), store)
         _print(ablation, found, as_json=as_json)
         if found is None or found.complete:
@@ -155,7 +139,7 @@ def _ablate(
 
 
 def _show_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
-    from fslab.cli import ablate
+    from fslab.api import ablation as ablate
 
     ablation, found = ablate.read(campaign, store)
     _print(ablation, found, as_json=as_json)

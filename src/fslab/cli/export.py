@@ -33,9 +33,9 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Export every trial of a campaign: its stack, workload, figures, warnings and provenance."""
+    from fslab.api.stores import Store
     from fslab.errors import UsageError
     from fslab.store import export as exporting
-    from fslab.store.store import Store
 
     form = form or _format_of(output)
     if form is ExportFormat.PARQUET and output is None:

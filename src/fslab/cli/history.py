@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
-from fslab.errors import StoreError, UsageError, nearest
-
-if TYPE_CHECKING:
-    from fslab.analysis.history_model import History
-    from fslab.store.store import Store
 
 EPILOG = """\b
 Examples:
@@ -55,43 +49,14 @@ def history(
     changed just there (kernel, settings, tools, device). One odd campaign is no change. Campaigns of other
     machines than the last one's are left out, and so are cells that the study has no more.
     """
-    from fslab.store.store import Store
+    from fslab.api import histories
+    from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
-        found = _history(opened, study, stack or [], workload or [], metric or [])
+        found = histories.of_study(opened, study, stack or [], workload or [], metric or [])
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
     from fslab.report import history_terminal
 
     history_terminal.show(found, console())
-
-
-def _history(
-    store: Store, study: str | None, stacks: list[str], workloads: list[str], metrics: list[str]
-) -> History:
-    from fslab.analysis import history as histories
-
-    wanted = Path(study).stem if study else store.campaign().study_id
-    everything = store.campaigns()
-    chosen = [campaign for campaign in everything if campaign.study_id == wanted]
-    if not chosen:
-        known = {campaign.study_id for campaign in everything}
-        raise StoreError(f"no campaign of a study '{wanted}'", where=store.path, hint=nearest(wanted, known))
-    past = [(campaign, store.trials(campaign.id)) for campaign in chosen]
-    cells = chosen[-1].cells
-    _check(
-        "--stack",
-        stacks,
-        {name for cell in cells for name in (cell.stack.name, cell.stack.filesystem) if name},
-    )
-    _check("--workload", workloads, {cell.workload.name for cell in cells})
-    figures = {name for _, trials in past for trial in trials for name in (*trial.metrics, *trial.probes)}
-    _check("--metric", metrics, figures)
-    return histories.history(past, stacks=stacks, workloads=workloads, metrics=metrics)
-
-
-def _check(option: str, wanted: list[str], known: set[str]) -> None:
-    for name in wanted:
-        if name not in known:
-            raise UsageError(f"there is no '{name}'", where=option, hint=nearest(name, known))

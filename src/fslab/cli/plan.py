@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,26 +49,18 @@ def plan(
     With --commands also each cell with its exact commands. Touches nothing: starts no process, opens no device, writes
     no file. Stand-ins are in capitals: /dev/loopN, CAMPAIGN.
     """
-    from fslab import feasibility
+    from fslab import load
+    from fslab.api import plans
     from fslab.cli import plan_claims
-    from fslab.plan.plan import make_plan
-    from fslab.study import load
-    from fslab.system import paths
 
     settings = [
         *(settings or []),
         *scale_setting(scale),
         *machine_settings(on, kernel, modules, guest_memory),
     ]
-    loaded = load.load(study, settings)
-    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    made = make_plan(
-        loaded, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN",
-        place=feasibility.resolved, memory_bytes=memory_bytes,
-    )  # fmt: skip
-    impossible, refused = feasibility.foresee(made.cells, paths.images())
-    made = made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
-    claims = plan_claims.forecast(loaded, made, memory_bytes)
+    loaded = load(study, settings)
+    made = plans.plan(loaded)
+    claims = plan_claims.forecast(loaded, made, plans.memory_bytes())
     if as_json:
         print_json({**made.model_dump(mode="json"), "claims": claims and claims.model_dump(mode="json")})
     else:

@@ -50,8 +50,8 @@ def forecast(study: Study, plan: Plan, memory_bytes: int | None, store: str | No
 
 def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | None) -> Forecast:
     """With the last campaign of the study, where there is one."""
+    from fslab.api.claims import of_campaign
     from fslab.claims.model import ClaimVerdict, Why
-    from fslab.cli.claims import of_campaign
     from fslab.errors import FslabError
     from fslab.store.store import Store
 

@@ -96,9 +96,9 @@ def _campaign(name: str, store: Store) -> Campaign:
 
 def _made(campaign: Campaign, store: Store) -> Made:
     from fslab.analysis.cost import cost_of
+    from fslab.api.claims import judged_study
     from fslab.claims import replication
     from fslab.claims.said import level_words, summary
-    from fslab.cli.claims import judged_study
 
     verdicts, study = judged_study(campaign, store)
     if not verdicts.claims:

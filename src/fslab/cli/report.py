@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -70,8 +69,9 @@ def report(
     It begins with the answer and how sure it is; below are each workload with every trial, latency and rate over
     time, the exact commands, the machine, and every trial that was left out with why.
     """
+    from fslab.api.pages import html_of, page_of
+    from fslab.api.stores import Store
     from fslab.campaign.liveness import as_it_is
-    from fslab.store.store import Store
 
     check_name(output, form)
     names = campaigns or ["last"]
@@ -110,31 +110,6 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
     )  # fmt: skip
 
 
-def page_of(campaigns: list[Campaign], store: Store) -> Page:
-    """The page of campaigns: each of them, and each compared with the first."""
-    from fslab.cli import page_annotations
-    from fslab.report import sources
-
-    # Values by the hundred thousand, all of them in use: looking for cycles among them only costs time.
-    gc.disable()
-    try:
-        annotations = sources.Annotations(
-            statements=page_annotations.statements, claims=page_annotations.claims
-        )
-        return sources.page(campaigns, store, annotations)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def html_of(page: Page) -> str:
-    """The page as the text of a file."""
-    from fslab.report.page import render
-    from fslab.system import paths
-
-    return render.html(page, kept=paths.cache())
-
-
 def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
     """Write the report of a run and say where; a disk that is full now takes nothing from what was measured."""
     try:
@@ -148,6 +123,7 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
 
 def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
     """The page of one campaign in a file, ``wanted`` or one of its own among the user's data."""
+    from fslab.api.pages import html_of, page_of
     from fslab.system import paths
 
     file = wanted or paths.data() / "reports" / f"{campaign.id}.html"

@@ -45,8 +45,10 @@ def results(
     With --all the whole table: each figure is the median of the usable trials with half their range. --notes and
     --baseline print it too.
     """
+    from fslab.api import explanations
+    from fslab.api.results import CampaignResults
+    from fslab.api.stores import Store
     from fslab.cli import causes
-    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if listing:
@@ -54,13 +56,17 @@ def results(
         elif cost:
             _show_cost(opened.campaign(campaign), opened, as_json=as_json)
         elif as_json:
-            document = as_document(opened.campaign(campaign), opened, baseline)
-            said = causes.as_document(causes.evidence_of(opened.campaign(campaign), opened)) if why else None
+            document = CampaignResults(opened.campaign(campaign), opened).document(baseline=baseline)
+            said = (
+                explanations.as_document(explanations.evidence_of(opened.campaign(campaign), opened))
+                if why
+                else None
+            )
             print_json(document if said is None else {**document, "why": said})
         else:
             show(opened.campaign(campaign), opened, baseline, notes=notes, everything=everything)
             if why:
-                causes.show(causes.evidence_of(opened.campaign(campaign), opened))
+                causes.show(explanations.evidence_of(opened.campaign(campaign), opened))
 
 
 def show(
@@ -81,18 +87,6 @@ def show(
         terminal.show(report, console(), notes=notes)
     else:
         conclusion_terminal.show(report, conclusion.conclude(report), console())
-
-
-def as_document(campaign: Campaign, store: Store, baseline: str | None = None) -> dict[str, Any]:
-    """The report of a campaign as JSON values, with its conclusion (against the best, whatever the baseline)."""
-    from fslab.campaign.liveness import as_it_is
-    from fslab.report.build import build
-    from fslab.report.conclusion import conclude
-
-    campaign, trials = as_it_is(campaign), store.trials(campaign.id)
-    report = build(campaign, trials, baseline=baseline)
-    against_best = report if baseline is None else build(campaign, trials)
-    return {**report.model_dump(mode="json"), "conclusion": conclude(against_best).model_dump(mode="json")}
 
 
 def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:

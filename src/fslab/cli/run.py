@@ -98,9 +98,9 @@ def run(
         _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], as_json)
         return
     _undo_leftovers(quiet=quiet or as_json)
+    from fslab.api.stores import Store
     from fslab.campaign import launch
     from fslab.cli import live
-    from fslab.store.store import Store
 
     agree = partial(consent.check, allowed=allow_commands, typed=consent.typed(kernel))
     terms = launch.Terms(agree=agree, wipe=frozenset(wipe or []), tell=_tell)
@@ -141,12 +141,13 @@ def _created(
 
 def _resumed(store: Store, wanted: str | None, terms: Terms, **more: int | None) -> Campaign:
     """A stored campaign that may go on; what it writes to and which of its files have changed is printed."""
+    from fslab.api import agreement
     from fslab.campaign import launch
 
     campaign = (
         launch.more_of(store, wanted, **more) if any(more.values()) else launch.unfinished(store, wanted)
     )
-    for line in (*consent.places(campaign.cells), *consent.changed_files(campaign.settings)):
+    for line in (*agreement.places(campaign.cells), *agreement.changed_files(campaign.settings)):
         _tell(line)
     launch.take_up(campaign, store, terms)
     return campaign
@@ -154,11 +155,13 @@ def _resumed(store: Store, wanted: str | None, terms: Terms, **more: int | None)
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
     """Print the results and write the report; exit with 6 when there are none to speak of."""
+    from fslab.api import explanations
+    from fslab.api.results import CampaignResults
     from fslab.cli import causes, results
 
-    document = results.as_document(campaign, store)
+    document = CampaignResults(campaign, store).document()
     if as_json:
-        print_json({**document, "why": causes.as_document(causes.evidence_of(campaign, store))})
+        print_json({**document, "why": explanations.as_document(explanations.evidence_of(campaign, store))})
     else:
         results.show(campaign, store)
         causes.show_briefly(campaign, store)

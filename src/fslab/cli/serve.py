@@ -33,15 +33,13 @@ def serve(
 
     Ends with Ctrl-C.
     """
-    from fslab.cli import page_annotations
-    from fslab.report.sources import Annotations
+    from fslab.api.annotations import ANNOTATIONS
+    from fslab.api.stores import Store
     from fslab.serve import server
-    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if not opened.campaigns():
             typer.echo(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
-    annotations = Annotations(statements=page_annotations.statements, claims=page_annotations.claims)
     try:
         server.run(
             store,
@@ -50,7 +48,7 @@ def serve(
             names=name or [],
             is_running=_is_running,
             announce=typer.echo,
-            annotations=annotations,
+            annotations=ANNOTATIONS,
         )
     except InterruptedBySignal:
         return  # the way to end it

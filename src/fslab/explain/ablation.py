@@ -101,7 +101,7 @@ def values_of(
 def attributed(
     ablation: Ablation, by_cell: Mapping[str, Mapping[int, float]], coverage: float
 ) -> Attribution | None:
-    """What the trials of an ablation say; a mechanism whose cell has no sound trial is left out."""
+    """What the trials of an ablation say; a mechanism whose cell has no usable trial is left out."""
     slow, fast = values_of(ablation, by_cell)
     unmeasured = {name for off, values in slow.items() if not values for name in off if len(off) == 1}
     kept = {off: values for off, values in slow.items() if values and not off & unmeasured}
@@ -113,6 +113,13 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
     blocks = f"{ablation.metric}, {found.ratio.n} blocks"
     lines = [f"{ablation.workload}: {ablation.fast} is {_factor(found.ratio)} × {ablation.slow} ({blocks})."]
     ordered = sorted(found.shares, key=lambda name: -found.shares[name].factor)
+    causes = [
+        name for name in ordered if found.shares[name].nothing is False and found.shares[name].factor > 1
+    ]
+    if causes:
+        lines.append(
+            f"{ablation.slow} is slower because of {', '.join(REGISTRY.get(name).cause for name in causes)}."
+        )
     how = "on average over all orders of switching off" if found.complete and len(ordered) > 1 else "alone"
     for name in ordered:
         share, alone = found.shares[name], found.alone[name]

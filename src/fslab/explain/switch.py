@@ -26,8 +26,8 @@ class Switch:
     def __str__(self) -> str:
         parts = (
             f"mount -o {','.join(self.mount)}" if self.mount else "",
-            f"without mount option {' or '.join(self.instead)}" if self.instead and not self.mount else "",
             f"mkfs {self.mkfs}" if self.mkfs else "",
+            f"no mount option {' or '.join(self.instead)}" if self.instead and not self.mount else "",
             *(f"{name}={value}" for name, value in (*self.parameters.items(), *self.medium.items())),
             f"geometry: {self.geometry}" if self.geometry else "",
         )

@@ -15,7 +15,7 @@ from fslab.workloads import parsed
 
 
 def why_not(cell: Cell) -> str | None:
-    """The reason why no trial of the cell can come off, None if nothing speaks against it."""
+    """The reason why no trial of the cell is possible, None if nothing speaks against it."""
     if cell.stack.filesystem is None:
         return None
     filesystem = FILESYSTEMS.get(cell.stack.filesystem)

@@ -46,7 +46,7 @@ class Plan(Frozen):
 
     ``commands`` maps a cell's id to what each of its trials runs; ``order`` has every trial once, in the
     order of running; ``refused`` is why ``run`` would not start here;
-    ``impossible`` has the reason for each cell that cannot come off; ``devices`` are the
+    ``impossible`` has the reason for each cell that is not possible; ``devices`` are the
     block devices in use (or their stand-ins); ``space`` maps a place (a directory, or ``memory``) to the bytes
     needed there at the same time; ``wipes`` are devices whose content will be lost. ``stopping`` says
     whether ``trials`` are all, or those to begin with (``order`` has no others). ``expected_s`` is a rough duration,

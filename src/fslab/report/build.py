@@ -1,6 +1,6 @@
 """Makes a report of a campaign and its trials. Pure: reads neither the store nor the machine, prints nothing.
 
-Sound trials are compared; those in doubt among them are noted; invalid and failed ones are counted and noted.
+Usable trials are compared; those with warnings are noted; invalid and failed ones are counted and noted.
 """
 
 from __future__ import annotations

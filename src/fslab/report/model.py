@@ -79,7 +79,7 @@ class NotePlace(Frozen):
 
 
 class Note(Frozen):
-    """Why some trials are in doubt or missing. ``kind``: of the warning, or the status of a failure.
+    """Why some trials have warnings or are missing. ``kind``: of the warning, or the status of a failure.
 
     ``summary`` says in a few words what warnings of this kind mean, ``message`` with its figures what the first one of
     them told.
@@ -100,8 +100,8 @@ class Note(Frozen):
 
 
 class Counts(Frozen):
-    """Trials of the campaign: planned, stored, and of these sound (with those in doubt), invalid, failed (with
-    those that are not possible here).
+    """Trials of the campaign: planned, stored, and of these sound (with those that have warnings), invalid, failed
+    (with those that are not possible here).
 
     A campaign with a precision has ``planned`` at least and ``planned_most`` at most. A cell that is not possible
     counts once.

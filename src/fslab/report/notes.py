@@ -1,4 +1,4 @@
-"""Collects why trials are in doubt, left out or missing: one numbered note per reason, with where and how often.
+"""Collects why trials have warnings, are left out or missing: one numbered note per reason, with where and how often.
 
 Warnings of one kind share a note, whichever workload and stack they concern; failures share one per stack.
 """

@@ -25,7 +25,7 @@ def row_words(
 ) -> str:
     """``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
 
-    ``missing`` are stacks without a sound value, ``impossible`` those that this machine cannot build, ``apart``
+    ``missing`` are stacks without a usable value, ``impossible`` those that this machine cannot build, ``apart``
     those of another machine, which are not compared.
     Above 1 the leader is better: where lower is better the others are told as multiples of it.
     """

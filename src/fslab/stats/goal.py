@@ -78,8 +78,8 @@ def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -
     holds together with the others (Holm's correction of p-values that are over all looks, so that the
     family errs once in twenty over all its comparisons and looks). Equivalence is not corrected: each claim
     of it errs once in twenty at most. Before 20 blocks a difference is settled only if it would hold also were each
-    trial like the one before. What has no ratio at all (a value that is not positive) is settled: trials do not
-    mend that.
+    trial like the one before. What has no ratio at all (a value that is not positive) is settled: more trials
+    do not change that.
     """
     holding = _hold_together(family)
     return [

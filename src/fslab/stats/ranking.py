@@ -16,7 +16,7 @@ Winners = Mapping[tuple[str, str], str | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankPlace:
-    """A place and those who share it. ``ahead``: pairs among them (first, second) that can be told apart."""
+    """A place and those who share it. ``ahead``: pairs among them (first, second) of which one is shown better."""
 
     rank: int
     labels: tuple[str, ...]
@@ -30,8 +30,8 @@ class RankPlace:
 def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) -> tuple[RankPlace, ...]:
     """Places as in sports: those who share one count, the next is as many further down (1, 2=, 2=, 4).
 
-    ``winners`` maps a pair, in either order, to the one shown better, or None; a pair that is missing cannot be
-    told apart. Two places are parted only where everyone above is shown better than everyone below. So
+    ``winners`` maps a pair, in either order, to the one shown better, or None; a pair that is missing counts as
+    indistinguishable. Two places are parted only where everyone above is shown better than everyone below. So
     those who hang together by a chain of undecided pairs share a place, and the pairs among them that are
     decided stand in ``ahead``. Order within a place: more won than lost, then the better value.
     """

@@ -61,10 +61,10 @@ def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
             objects = [trial_object(trial) for trial in trials]
             return (json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
         case Format.CSV:
-            return _frame(trials).write_csv(null_value="").encode()
+            return frame(trials).write_csv(null_value="").encode()
         case Format.PARQUET:
             buffer = io.BytesIO()
-            _frame(trials).write_parquet(buffer)
+            frame(trials).write_parquet(buffer)
             return buffer.getvalue()
 
 
@@ -128,8 +128,8 @@ def _figures_object(figures: dict[str, Value]) -> Object:
     return {name: {"value": figure.value, "unit": figure.unit.value} for name, figure in figures.items()}
 
 
-def _frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
-    """The long table, with fixed columns and types even when it is empty."""
+def frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
+    """The long table: one row per trial and figure. Columns and types are fixed, also when it is empty."""
     import polars as pl  # noqa: PLC0415 - slow to import, and not needed for JSON
 
     text = (

@@ -142,7 +142,7 @@ def _combinations(
 def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
     """Where a stack runs: every machine with every kernel, and the words for what varies.
 
-    Kernels are told apart by their files' names, by their whole paths where those are the same.
+    Kernels are distinguished by their files' names, by their whole paths where those are the same.
     """
     types, kernels = stack.on or ("host",), stack.kernel or (None,)
     modules = stack.modules * len(kernels) if len(stack.modules) == 1 else stack.modules

@@ -38,7 +38,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What the evidence says; nothing without evidence, or where there is nothing to notice."""
+        """What the evidence says; nothing without evidence, or where no mechanism is found."""
 
     def explanation(
         self,

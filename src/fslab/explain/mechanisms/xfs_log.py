@@ -27,11 +27,7 @@ class XfsLog(Mechanism):
         log, written = evidence.figure("xfs_log_bytes", "bytes written to the log"), evidence.written_bytes
         waits = evidence.figure("xfs_log_no_buffer", "waits for a log buffer")
         if log is not None and written and log.value > 0.05 * written:
-            waited = (
-                f", and {waits.value:.0f} times a transaction waited for a buffer"
-                if waits and waits.value
-                else ""
-            )
+            waited = f"; waits for a log buffer: {waits.value:.0f}" if waits and waits.value else ""
             yield self.explanation(
                 evidence,
                 f"For {format_size(written)} of data the log wrote {format_size(log.value)}{waited}.",

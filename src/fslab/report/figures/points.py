@@ -22,7 +22,7 @@ class PlotPoint:
 
 
 def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) -> Figure:
-    """Of one metric of one workload; invalid trials are crossed out, those in doubt are hollow."""
+    """Of one metric of one workload; invalid trials are crossed out, those with warnings are hollow."""
     best = best_of(row, looks)
     medians = _medians(row, looks, best)
     data = [

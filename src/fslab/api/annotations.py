@@ -6,22 +6,23 @@ What cannot be judged here (a study of another version, a publication whose figu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fslab.claims.model import ClaimAnswer
-    from fslab.report.page.model import PageClaim, PageStatement
-    from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
+from fslab.api import explanations
+from fslab.api.claims import of_campaign
+from fslab.claims.model import ClaimAnswer
+from fslab.claims.said import verdict_words
+from fslab.errors import FslabError
+from fslab.explain.statements import all_statements
+from fslab.report.page.model import PageClaim, PageStatement
+from fslab.report.sources import Annotations
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 
 MOST = 40  # statements of a page: the weightiest
 
 
 def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
     """Each claim: by the study's own figures, and by these trials."""
-    from fslab.cli.claims import of_campaign
-    from fslab.errors import FslabError
-    from fslab.report.page.model import PageClaim
 
     if "claims:" not in campaign.study_source:
         return ()
@@ -46,11 +47,8 @@ def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:
 
 
 def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
-    from fslab.cli import causes
-    from fslab.explain.statements import all_statements
-    from fslab.report.page.model import PageStatement
 
-    found = all_statements(causes.evidence_of(campaign, store))
+    found = all_statements(explanations.evidence_of(campaign, store))
     for each in sorted(found, key=lambda statement: -statement.weight):
         yield PageStatement(
             says=each.text,
@@ -61,6 +59,8 @@ def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
 
 
 def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:
-    from fslab.claims.said import verdict_words
 
     return "not printed" if answer is None else verdict_words(answer, printed=printed)
+
+
+ANNOTATIONS = Annotations(statements=statements, claims=claims)

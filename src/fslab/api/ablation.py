@@ -1,30 +1,34 @@
-"""Ablations for ``fslab explain``: makes their campaign, has it run, reads what it says. No verb of its own."""
+"""Ablations: makes their campaign, runs it, reads what it says."""
 
 from __future__ import annotations
 
 import statistics
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from fslab.cli.common import console
+from fslab import feasibility
+from fslab.analysis.groups import headline_metrics
+from fslab.analysis.pairs import looks_of
+from fslab.analysis.usability import is_usable
+from fslab.campaign import campaign as campaigns
+from fslab.campaign import launch
+from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
 from fslab.explain import ablation as plans
 from fslab.explain.ablation import Ablation
+from fslab.explain.attribution import Attribution
+from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
+from fslab.machine import facts
+from fslab.record import Metric
+from fslab.stopping import StoppingRule
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 from fslab.units import Direction
-
-if TYPE_CHECKING:
-    from fslab.explain.attribution import Attribution
-    from fslab.explain.evidence import Evidence
-    from fslab.record import Metric
-    from fslab.store.campaign import Campaign
-    from fslab.store.store import Store
 
 
 def ordered(pair: list[Evidence]) -> tuple[Evidence, Evidence, Metric]:
     """The slower and the faster of two cells of one workload, and by which figure; the first against the best of the
     others where there are more. UsageError where they cannot be put in order."""
-    from fslab.analysis.groups import headline_metrics
 
     if len({seen.cell.id for seen in pair}) < 2 or len({seen.workload for seen in pair}) > 1:
         raise UsageError(
@@ -50,10 +54,6 @@ def make(
     campaign: Campaign, slow: Evidence, fast: Evidence, metric: Metric, only: list[str], trials: int | None
 ) -> Campaign:
     """The campaign of the counterfactuals: both originals and the slower one with mechanisms off."""
-    from fslab.campaign import campaign as campaigns
-    from fslab.machine import facts
-    from fslab.stopping import StoppingRule
-    from fslab.store.campaign import Campaign as Made
 
     for name in only:
         REGISTRY.get(name)
@@ -72,7 +72,7 @@ def make(
         switches={name: str(switch) for name, switch in switches.items()},
     )  # fmt: skip
     stopping = campaign.stopping if trials is None else StoppingRule(trials=trials)
-    return Made(
+    return Campaign(
         id=campaigns.new_id(),
         study_id=f"{campaign.study_id}-why",
         study_title=f"{slow.workload}: {slow.stack} with its mechanisms off, against {fast.stack}",
@@ -90,23 +90,17 @@ def make(
     )
 
 
-def run(campaign: Campaign, store: Store, wipe: frozenset[str]) -> None:
+def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[str]) -> None:
     """Run it, with the same stopping rule as the original and each block interleaved; it can be resumed."""
-    from fslab import feasibility
-    from fslab.campaign import launch
-    from fslab.cli import live
 
     feasibility.check_named(campaign.cells, wipe)
     terms = launch.Terms(agree=lambda _: None, wipe=wipe)  # what it runs was asked about before
     launch.create(campaign, store, terms)
-    with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
-        launch.run(campaign, store, shown, terms, budget_s=None, new=True)
+    launch.run(campaign, store, observer, terms, budget_s=None, new=True)
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
     """What the usable trials of an ablation say."""
-    from fslab.analysis.pairs import looks_of
-    from fslab.analysis.usability import is_usable
 
     plan = Ablation.model_validate(campaign.settings["ablation"])
     values: dict[str, dict[int, float]] = {}

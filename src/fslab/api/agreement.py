@@ -1,0 +1,58 @@
+"""What a person must agree to before a campaign runs: commands that a study brings, and what it overwrites."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from fslab import feasibility, names
+from fslab.cell import Cell
+from fslab.errors import FslabError
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.study.inputs import text_of
+from fslab.system import paths
+from fslab.workloads import Job, parsed
+
+
+def own_commands(cells: Iterable[Cell]) -> list[str]:
+    """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
+
+    job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
+    found: dict[str, None] = {}
+    for cell in cells:  # of a store by hand, two workloads may have one name
+        feasibility.check_plugins(cell)
+        own = parsed(cell.workload).own_commands(job)
+        for argv in (*own, *MACHINES.get(cell.stack.machine.type).own_commands(cell.stack.machine)):
+            found[shlex.join(argv)] = None
+    return list(found)
+
+
+def places(cells: Iterable[Cell]) -> list[str]:
+    """What a stored campaign overwrites and where it makes files, as notes; its own images are left out."""
+
+    found: dict[str, None] = {}
+    for cell in cells:
+        stack = parsed_stack(cell.stack)
+        planned = stack.medium_plan(paths.images())
+        for device in planned.wipes:
+            found[f"overwrites {names.shown(device)}"] = None
+        if not stack.medium.formatted:
+            found[f"makes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
+    return list(found)
+
+
+def changed_files(settings: dict[str, object]) -> list[str]:
+    """Files of a campaign's study whose text is another one now, as notes: what is stored is what runs."""
+
+    files, base = settings.get("files"), settings.get("directory")
+    found = []
+    for path, text in files.items() if isinstance(files, dict) else ():
+        try:
+            same = text_of(Path(str(base)) / Path(path).expanduser()) == text
+        except FslabError:
+            same = False
+        if not same:
+            found.append(f"'{path}' has changed since the campaign started: its stored text is used")
+    return found

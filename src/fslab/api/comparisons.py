@@ -1,0 +1,130 @@
+"""Two sets of results side by side: campaigns, exported files, kernels or stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fslab.analysis import campaign_comparison
+from fslab.analysis.campaign_comparison import Results
+from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.matching import By, chosen
+from fslab.errors import StoreError, UsageError, nearest
+from fslab.machine import facts
+from fslab.store import exported
+from fslab.store.store import Store
+
+
+def compare(
+    a: str | None = None, b: str | None = None, *, stacks: Sequence[str] = (), kernels: Sequence[str] = (),
+    metrics: Sequence[str] = (), differing: Sequence[str] = (), force: bool = False, store: str | None = None,
+) -> CampaignComparison:  # fmt: skip
+    """Two sets of results: campaigns of the store at ``store`` (ids, ``last``, several with commas) or exported files.
+
+    Two ``stacks`` or two ``kernels``: those against each other. ``differing`` names facts that may differ; what else
+    differs is in the result (``campaign_comparison.refused``), and nothing is then compared unless ``force``.
+    """
+    facts.check_names(differing)
+
+    within = len(stacks) == 2 or len(kernels) == 2
+    _check(b, stacks, kernels)
+    names = (a or "last", b or a or "last") if within else (a or "last~1", b or "last")
+    try:
+        left, right = _load(*names, store)
+    except StoreError as error:
+        if a is not None or within:
+            raise
+        hint = "run a study twice, or compare two stacks of one campaign: --stack ext4 --stack xfs"
+        raise StoreError(error.what, where=error.where, hint=hint) from error
+    same = left is right
+    if same and not within:
+        raise UsageError(
+            f"'{names[0]}' and '{names[1]}' are one and the same",
+            hint="name another, or two stacks of it: --stack",
+        )
+    left, right = _narrowed(left, stacks[:1]), _narrowed(right, stacks[-1:])
+    left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
+    by = By.WORKLOAD if len(stacks) == 2 else By.MACHINE if len(kernels) == 2 else By.STACK
+    _check_metrics(metrics, left, right)
+    # Side by side in one campaign whatever differs belongs to what is compared.
+    allowed = (
+        [campaign_comparison.ALL]
+        if force or same
+        else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
+    )
+    found = campaign_comparison.compare_results(
+        left, right, by=by, paired=same, allowed=allowed, metrics=metrics
+    )
+    if not found.lines:
+        raise UsageError(
+            "no matching results", where="fslab compare",
+            hint=f"A has {_some(found.only_a)}; B has {_some(found.only_b)}",
+        )  # fmt: skip
+    return found
+
+
+def _check(b: str | None, stacks: Sequence[str], kernels: Sequence[str]) -> None:
+    for option, values in (("--stack", stacks), ("--kernel", kernels)):
+        if len(values) > 2:
+            raise UsageError("two at most are compared", where=option)
+        if len(set(values)) < len(values) and b is None:
+            raise UsageError(f"'{values[0]}' is compared with itself", where=option)
+    if len(kernels) == 1:
+        raise UsageError("one kernel is compared with which?", where="--kernel", hint="give it twice")
+
+
+def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
+    """Both sides; one and the same object if both are one campaign."""
+    loaded = {name: _results(name, store) for name in dict.fromkeys((a, b))}
+    left, right = loaded[a], loaded[b]
+    return (left, left) if left.name == right.name else (left, right)
+
+
+def _results(name: str, store: str | None) -> Results:
+
+    if "," in name:
+        parts = {part: _results(part, store) for part in filter(None, name.split(","))}
+        if len({part.name for part in parts.values()}) < name.count(",") + 1:
+            raise UsageError("one campaign is named twice, or not at all", where=name, hint="write a,b,c")
+        return Results.of_several(name, list(parts.values()))
+    if name.endswith(".json") or "/" in name:
+        return Results.of_trials(name, exported.read(Path(name)))
+    with Store.open(store, create=False) as opened:
+        campaign = opened.campaign(name)
+        return Results.of_campaign(campaign, opened.trials(campaign.id))
+
+
+def _narrowed(results: Results, stacks: Sequence[str]) -> Results:
+
+    if not stacks:
+        return results
+    return results.only(chosen(results.cells, stacks[0]), f"{results.name} {stacks[0]}")
+
+
+def _of_kernel(results: Results, kernels: Sequence[str]) -> Results:
+    if not kernels:
+        return results
+    kept = {
+        trial.cell.id: trial.cell
+        for trial in results.trials
+        if str(trial.provenance.machine.get("kernel", "")).startswith(kernels[0])
+    }
+    if not kept:
+        known = sorted({str(trial.provenance.machine.get("kernel")) for trial in results.trials})
+        raise UsageError(
+            f"no trial ran on a kernel '{kernels[0]}'",
+            where="--kernel",
+            hint=f"there are: {', '.join(known)}",
+        )
+    return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
+
+
+def _check_metrics(metrics: Sequence[str], *sides: Results) -> None:
+    known = {name for side in sides for trial in side.trials for name in (*trial.metrics, *trial.probes)}
+    for name in metrics:
+        if name not in known:
+            raise UsageError(f"no figure is called '{name}'", where="--metric", hint=nearest(name, known))
+
+
+def _some(cells: tuple[str, ...]) -> str:
+    return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing else"

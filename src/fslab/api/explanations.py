@@ -1,0 +1,104 @@
+"""Why: what is known of the causes in each cell of a campaign, and which explanations matter most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fslab.cell import Frozen
+from fslab.errors import UsageError, nearest
+from fslab.explain import statements
+from fslab.explain.evidence import Evidence
+from fslab.explain.mechanisms import REGISTRY as MECHANISMS
+from fslab.explain.statement import Explanation
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+
+NOTABLE = 1.0
+
+
+def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
+    """Every cell of a campaign with what is known of it."""
+
+    return statements.evidence_of(campaign.cells, store.trials(campaign.id), store.traced(campaign.id))
+
+
+def chosen(everything: list[Evidence], workload: str | None, a: str | None, b: str | None) -> list[Evidence]:
+    """The cells that are meant; UsageError where there is none."""
+    if workload is not None:
+        names = {seen.workload for seen in everything}
+        if workload not in names:
+            raise UsageError(f"no workload '{workload}' with a usable trial", hint=nearest(workload, names))
+        everything = [seen for seen in everything if seen.workload == workload]
+    if a is None:
+        return everything
+    one = _stack(everything, a)
+    if b is not None:
+        return [one, _stack(everything, b)]
+    others = [seen for seen in everything if seen is not one]
+    return [one, *others]
+
+
+def _stack(everything: list[Evidence], wanted: str) -> Evidence:
+    exact = [seen for seen in everything if wanted in {seen.stack, seen.cell.stack.name, seen.cell.id}]
+    own = [seen for seen in everything if wanted == seen.filesystem or wanted in seen.stack.split()]
+    found = exact or own
+    if len(found) != 1:
+        what = f"{len(found)} stacks are called '{wanted}'" if found else f"no stack '{wanted}'"
+        raise UsageError(what, hint=f"the stacks are: {', '.join(seen.stack for seen in everything)}")
+    return found[0]
+
+
+def notable(everything: Sequence[Evidence]) -> list[Explanation]:
+    """One of each mechanism and workload, that with the most weight."""
+
+    best: dict[tuple[str, str], Explanation] = {}
+    for each in statements.all_statements(everything):
+        key = (each.mechanism, each.workload)
+        if each.weight > NOTABLE and (key not in best or best[key].weight < each.weight):
+            best[key] = each
+    return sorted(best.values(), key=lambda statement: -statement.weight)
+
+
+def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
+    """All statements as JSON values."""
+
+    return [statement.model_dump(mode="json") for statement in statements.all_statements(everything)]
+
+
+class RankedMechanism(Frozen):
+    """A mechanism with its strongest explanation; ``cells`` are those that it was found in, ``weight`` its largest."""
+
+    mechanism: str
+    summary: str
+    weight: float
+    cells: tuple[str, ...]
+    strongest: Explanation
+
+
+def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
+    """The mechanisms that were found, the one with the strongest evidence first."""
+    found: dict[str, list[Explanation]] = {}
+    for each in statements.all_statements(everything):
+        found.setdefault(each.mechanism, []).append(each)
+    ranked = [
+        RankedMechanism(
+            mechanism=name,
+            summary=MECHANISMS.get(name).summary,
+            weight=max(each.weight for each in each_of),
+            cells=tuple(dict.fromkeys(f"{each.workload} on {each.stack}" for each in each_of)),
+            strongest=max(each_of, key=lambda each: each.weight),
+        )
+        for name, each_of in found.items()
+    ]
+    return sorted(ranked, key=lambda each: (-each.weight, -len(each.cells), each.mechanism))
+
+
+def leading(ranked: Sequence[RankedMechanism], most: int = 5) -> int:
+    """How many of the first mechanisms carry more than half of all weight; at most ``most``, 0 where none has any."""
+    whole, carried = sum(each.weight for each in ranked), 0.0
+    for number, each in enumerate(ranked[:most], 1):
+        carried += each.weight
+        if carried > whole / 2:
+            return number
+    return 0 if whole == 0 else most

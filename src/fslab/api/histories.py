@@ -1,0 +1,45 @@
+"""A study over time: all of its campaigns in a store, with their changes of level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fslab.analysis import history as histories
+from fslab.analysis.history_model import History
+from fslab.errors import StoreError, UsageError, nearest
+from fslab.store.store import Store
+
+
+def of_study(
+    store: Store,
+    study: str | None,
+    stacks: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> History:
+    """A study (id or file; None: that of the last campaign) over time, campaign by campaign."""
+
+    wanted = Path(study).stem if study else store.campaign().study_id
+    everything = store.campaigns()
+    chosen = [campaign for campaign in everything if campaign.study_id == wanted]
+    if not chosen:
+        known = {campaign.study_id for campaign in everything}
+        raise StoreError(f"no campaign of a study '{wanted}'", where=store.path, hint=nearest(wanted, known))
+    past = [(campaign, store.trials(campaign.id)) for campaign in chosen]
+    cells = chosen[-1].cells
+    _check(
+        "--stack",
+        stacks,
+        {name for cell in cells for name in (cell.stack.name, cell.stack.filesystem) if name},
+    )
+    _check("--workload", workloads, {cell.workload.name for cell in cells})
+    figures = {name for _, trials in past for trial in trials for name in (*trial.metrics, *trial.probes)}
+    _check("--metric", metrics, figures)
+    return histories.history(past, stacks=stacks, workloads=workloads, metrics=metrics)
+
+
+def _check(option: str, wanted: Sequence[str], known: set[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"there is no '{name}'", where=option, hint=nearest(name, known))

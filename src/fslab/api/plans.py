@@ -1,0 +1,26 @@
+"""What running a study would take: cells, exact commands, room and time. Touches nothing."""
+
+from __future__ import annotations
+
+import os
+
+from fslab import feasibility
+from fslab.plan.model import Plan
+from fslab.plan.plan import make_plan
+from fslab.study.model import Study
+from fslab.system import paths
+
+
+def plan(study: Study) -> Plan:
+    """The plan of a study on this machine, with what ``run`` would refuse, and why. Changes nothing."""
+    made = make_plan(
+        study, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=feasibility.resolved,
+        memory_bytes=memory_bytes(),
+    )  # fmt: skip
+    impossible, refused = feasibility.foresee(made.cells, paths.images())
+    return made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,147 @@
+"""Results: a store of campaigns, and each campaign with its trials, tables, comparisons and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from fslab.analysis import campaign_comparison
+from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.api import claims, explanations, histories, pages
+from fslab.campaign.liveness import as_it_is
+from fslab.claims.model import Verdicts
+from fslab.errors import NotComparableError, ToolMissingError
+from fslab.explain import statements
+from fslab.explain.statement import Explanation
+from fslab.record import TrialRecord
+from fslab.report.build import build
+from fslab.report.conclusion import Conclusion, conclude
+from fslab.report.model import Report
+from fslab.store import export
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fslab.analysis.history_model import History
+
+
+class CampaignResults:
+    """One campaign of a store. Trials are read when they are first asked for."""
+
+    def __init__(self, campaign: Campaign, store: Store) -> None:
+        self.campaign = as_it_is(campaign)
+        self._store = store
+
+    def __repr__(self) -> str:
+        return f"<CampaignResults {self.id}: {self.campaign.study_title!r}, {self.campaign.status}>"
+
+    @property
+    def id(self) -> str:
+        return self.campaign.id
+
+    @cached_property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """All trials in the order in which they were stored, without the tools' own output."""
+        return tuple(self._store.trials(self.id))
+
+    def frame(self) -> pl.DataFrame:
+        """A polars table with one row per trial and figure: cell, stack, workload, block, status, name, value, unit."""
+        return export.frame(self.trials)
+
+    def pandas(self) -> Any:
+        """The same as a ``pandas.DataFrame``; ToolMissingError where pandas is not installed."""
+        try:
+            import pandas as pd  # noqa: PLC0415 - not a dependency
+        except ImportError as error:
+            raise ToolMissingError("pandas is not installed", hint="pip install pandas") from error
+        return pd.DataFrame(self.frame().to_dict(as_series=False))
+
+    def report(self, *, baseline: str | None = None) -> Report:
+        """Every figure with its comparison: with the best of each row, or with the stack ``baseline``."""
+        return build(self.campaign, list(self.trials), baseline=baseline)
+
+    def conclusion(self) -> Conclusion:
+        """Per workload the best stack or the tie, by how much, with what confidence, and what speaks against it."""
+        return conclude(self.report())
+
+    def explanations(self) -> list[Explanation]:
+        """What the kernel's counters say about causes, the weightiest first."""
+        found = statements.all_statements(explanations.evidence_of(self.campaign, self._store))
+        return sorted(found, key=lambda each: -each.weight)
+
+    def claims(self) -> Verdicts:
+        """The claims of the study, evaluated by its published figures and by these trials."""
+        return claims.of_campaign(self.campaign, self._store)
+
+    def compare(
+        self, other: CampaignResults, *, differing: Sequence[str] = (), force: bool = False
+    ) -> CampaignComparison:
+        """This campaign against another, cell by cell. NotComparableError where facts differ that are not named in
+        ``differing`` (``kernel``, ``machine``, …), unless ``force``."""
+        allowed = [campaign_comparison.ALL] if force else list(differing)
+        sides = [
+            campaign_comparison.Results.of_campaign(each.campaign, list(each.trials))
+            for each in (self, other)
+        ]
+        found = campaign_comparison.compare_results(*sides, allowed=allowed)
+        if unlike := campaign_comparison.refused(found):
+            groups = sorted({each.group for each in unlike})
+            raise NotComparableError(
+                f"measured under unlike conditions: {', '.join(groups)}", where=f"{self.id} and {other.id}",
+                hint=f"if that is what you compare: differing={groups}",
+            )  # fmt: skip
+        return found
+
+    def html(self) -> str:
+        """The report as the text of one HTML file that needs neither server nor network."""
+        return pages.html_of(pages.page_of([self.campaign], self._store))
+
+    def write_report(self, path: str | Path) -> Path:
+        """Write ``html()`` to a file."""
+        file = Path(path)
+        file.write_text(self.html(), encoding="utf-8")
+        return file.resolve()
+
+    def document(self, *, baseline: str | None = None) -> dict[str, Any]:
+        """The report as JSON values, with its conclusion (against the best, whatever the baseline)."""
+        shown = self.report(baseline=baseline).model_dump(mode="json")
+        return {**shown, "conclusion": self.conclusion().model_dump(mode="json")}
+
+
+class ResultStore:
+    """A store of campaigns; a context manager that closes it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the database."""
+        self.store.close()
+
+    def campaigns(self) -> list[CampaignResults]:
+        """All campaigns, the oldest first."""
+        return [CampaignResults(each, self.store) for each in self.store.campaigns()]
+
+    def campaign(self, wanted: str = "last") -> CampaignResults:
+        """The one of an id, the beginning of one, a name, ``last`` or ``last~1``; StoreError if there is none."""
+        return CampaignResults(self.store.campaign(wanted), self.store)
+
+    def history(self, study: str | None = None) -> History:
+        """A study (id or file; None: that of the last campaign) over time, with its changes of level."""
+        return histories.of_study(self.store, study)
+
+
+def open_store(url: str | Path | None = None, *, create: bool = True) -> ResultStore:
+    """The store at a path or a database URL; None: the user's own. StoreError if it is not one, or is not there and
+    ``create`` is False."""
+    return ResultStore(Store.open(None if url is None else str(url), create=create))

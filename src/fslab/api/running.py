@@ -1,0 +1,84 @@
+"""Runs campaigns: of a study, or stored ones that were interrupted or are given more trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from fslab.api.agreement import own_commands
+from fslab.api.results import CampaignResults, ResultStore
+from fslab.campaign import cleanup, launch
+from fslab.campaign.observer import Observer
+from fslab.cell import Cell
+from fslab.errors import UsageError
+from fslab.study.load import load
+from fslab.study.model import Study
+
+
+def run(
+    study: Study | str | Path,
+    store: ResultStore,
+    *,
+    budget_s: float | None = None,
+    name: str | None = None,
+    note: str | None = None,
+    wipe: Collection[str] = (),
+    allow_commands: bool = False,
+    observer: Observer | None = None,
+) -> CampaignResults:
+    """Run a study on this machine and return its results; blocks until the campaign ends. Most media need root.
+
+    Every trial is stored in ``store`` at once. ``budget_s``: start no trial after so many seconds. ``wipe`` names
+    devices that may be overwritten although they contain data. ``allow_commands``: run the study's own commands;
+    without it such a study is refused. ``observer`` is called before and after each trial.
+    """
+    cleanup.clean_all()
+    loaded = study if isinstance(study, Study) else load(study)
+    terms = _terms(wipe, allow_commands=allow_commands)
+    path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
+    campaign = launch.of_study(loaded, path, budget_s=budget_s, name=name, note=note)
+    launch.create(campaign, store.store, terms)
+    limit_s = budget_s or loaded.limit_s
+    launch.run(campaign, store.store, observer or Observer(), terms, budget_s=limit_s, new=True)
+    return store.campaign(campaign.id)
+
+
+def resume(
+    store: ResultStore,
+    campaign: str | None = None,
+    *,
+    trials: int | None = None,
+    max_trials: int | None = None,
+    budget_s: float | None = None,
+    wipe: Collection[str] = (),
+    allow_commands: bool = False,
+    observer: Observer | None = None,
+) -> CampaignResults:
+    """Run what is left of a stored campaign (id, study or None: the last unfinished one) and return its results.
+
+    ``trials`` (with a precision ``max_trials``) gives it more trials of each cell, also a finished one. The other
+    arguments are those of ``run``. UsageError on another machine or kernel than before.
+    """
+    cleanup.clean_all()
+    more = trials is not None or max_trials is not None
+    found = (
+        launch.more_of(store.store, campaign, trials=trials, max_trials=max_trials)
+        if more
+        else launch.unfinished(store.store, campaign)
+    )
+    terms = _terms(wipe, allow_commands=allow_commands)
+    launch.take_up(found, store.store, terms)
+    launch.run(found, store.store, observer or Observer(), terms, budget_s=budget_s, new=False)
+    return store.campaign(found.id)
+
+
+def _terms(wipe: Collection[str], *, allow_commands: bool) -> launch.Terms:
+    def refuse(cells: Sequence[Cell]) -> None:
+        if lines := own_commands(cells):
+            raise UsageError(
+                f"the study runs commands of its own: {'; '.join(lines[:3])}", where="tool: command",
+                hint="read them; to run them: allow_commands=True",
+            )  # fmt: skip
+
+    agree: Callable[[Sequence[Cell]], object] = (lambda _: None) if allow_commands else refuse
+    return launch.Terms(agree=agree, wipe=frozenset(wipe))
