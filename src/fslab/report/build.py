@@ -92,7 +92,7 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
     return tuple(
         StackColumn(
             id=key, lines=label, name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
-            layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mount_options,
+            layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mounted_with,
         )
         for (key, spec), label in zip(specs.items(), lines, strict=True)
     )  # fmt: skip

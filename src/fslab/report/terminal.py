@@ -173,7 +173,7 @@ def _options(report: Report) -> Iterator[str]:
 def _nondefault(stack: StackColumn) -> Iterator[str]:
     if stack.mkfs_options:
         yield f"mkfs {stack.mkfs_options}"
-    if stack.mount_options not in {"", "defaults"}:
+    if stack.mount_options != "defaults":
         yield stack.mount_options
 
 
