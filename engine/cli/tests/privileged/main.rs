@@ -10,6 +10,7 @@ mod direct;
 mod full;
 mod guard;
 mod mounts;
+mod nodes;
 mod room;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         damage::a_bad_sector_ends_a_workload,
         damage::a_bad_sector_is_no_end_of_a_file,
         mounts::subvolumes_are_left_out_and_no_failure,
+        nodes::what_is_no_file_is_never_opened,
     ];
     libtest_mimic::run(&arguments, mounts.into_iter().chain(loops).collect()).exit_code()
 }

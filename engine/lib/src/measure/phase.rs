@@ -46,7 +46,9 @@ impl Finish {
 }
 
 /// Says that workers need nothing that takes time to make.
-pub fn unprepared(_worker: usize) -> Result<()> {
+#[cfg(test)]
+#[expect(clippy::unnecessary_wraps, reason = "as preparations are")]
+pub(crate) fn unprepared(_worker: usize) -> Result<()> {
     Ok(())
 }
 
