@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from fslab.cell import Frozen
+
+MOST_TRIALS = 100_000  # of a cell: more would not fit into a schedule
 
 
 class Until(StrEnum):
@@ -25,11 +29,11 @@ class StoppingRule(Frozen):
     that it was planned with. What error each look may make goes by that, since trials were seen before the change.
     """
 
-    trials: int
-    precision: float | None = None
+    trials: int = Field(ge=1, le=MOST_TRIALS)
+    precision: float | None = Field(None, gt=0, allow_inf_nan=False)
     until: Until = Until.DECIDED
-    max_trials: int = 40
-    planned_most: int | None = None
+    max_trials: int = Field(40, ge=1, le=MOST_TRIALS)
+    planned_most: int | None = Field(None, ge=1, le=MOST_TRIALS)
 
     @property
     def most(self) -> int:

@@ -17,6 +17,7 @@ import pytest
 
 from fslab.campaign import launch
 from fslab.cell import Cell
+from fslab.errors import StoreError
 from fslab.store.store import Store
 from fslab.study import load
 
@@ -135,6 +136,31 @@ def test_where_a_stored_campaign_makes_files_is_said(altered: Altered, tmp_path:
     altered.cell(command("true"))
     altered.cell(lambda cell: cell["stack"]["medium"]["options"].update(path=str(other)))
     assert f"makes files in {other}" in altered.refused()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"stopping": {"trials": "inf"}}, {"stopping": {"trials": 10**12}}, {"stopping": {"trials": 1, "precision": -1}},
+        {"stopping": []}, {"scale": "-rf"}, {"scale": 0}, {"set": 5}, {"files": ["x"]}, {"directory": {}},
+        {"claims": [{"id": []}]}, {"extended_from": "x"}, {"ablation": 1}, {"budget_s": "soon"},
+    ],
+)  # fmt: skip
+def test_settings_that_fslab_does_not_write_are_refused(altered: Altered, settings: dict[str, Any]) -> None:
+    altered.campaign("settings", lambda known: known.update(settings))
+    with (
+        Store.open(str(altered.store), create=False) as store,
+        pytest.raises(StoreError, match="holds what fslab does not write"),
+    ):
+        store.campaign("last")
+
+
+def test_escapes_that_are_no_characters_stay_escapes(altered: Altered) -> None:
+    """JSON can write what UTF-8 cannot: it would stop every report and export."""
+    altered.campaign("machine", lambda machine: machine.update(model="\udcff", kernel="\u00e9"))
+    with Store.open(str(altered.store), create=False) as store:
+        machine = store.campaign("last").machine
+    assert (machine["model"], machine["kernel"]) == ("\\udcff", "\u00e9")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="devices are for root")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BaseModel, Field, field_validator
 
 from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
@@ -24,6 +24,20 @@ class CampaignStatus(StrEnum):
     FINISHED = "finished"
     BUDGET_SPENT = "budget_spent"
     FAILED = "failed"
+
+
+class _Settings(BaseModel):
+    """What is read of a campaign's settings, checked where they are: a store may be anybody's."""
+
+    set: list[str] = []
+    scale: float = Field(1.0, gt=0, allow_inf_nan=False)
+    budget_s: float | None = Field(None, ge=0, allow_inf_nan=False)
+    stopping: StoppingRule | None = None
+    extended_from: list[int] = []
+    claims: list[Claim] = []
+    files: dict[str, str] = {}
+    directory: str | None = None
+    ablation: dict[str, Any] = {}
 
 
 class Campaign(Frozen):
@@ -48,6 +62,12 @@ class Campaign(Frozen):
     status: CampaignStatus = CampaignStatus.RUNNING
     name: str | None = None
     note: str | None = None
+
+    @field_validator("settings")
+    @classmethod
+    def _known(cls, value: dict[str, Any]) -> dict[str, Any]:
+        _Settings.model_validate(value)
+        return value
 
     @property
     def stopping(self) -> StoppingRule:

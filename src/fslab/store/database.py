@@ -29,6 +29,7 @@ from sqlalchemy.sql import column
 
 from fslab.errors import StoreError, StoreLostError
 from fslab.store import readonly
+from fslab.store.rows import from_json
 from fslab.store.schema import REVISIONS, VERSION_TABLE
 from fslab.system import paths
 
@@ -74,7 +75,7 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
             reading = _connector(url)
         _make_directory(url)
     try:
-        engine = create_engine(url, pool_pre_ping=True, **_options(url, reading))
+        engine = create_engine(url, pool_pre_ping=True, json_deserializer=from_json, **_options(url, reading))
     except NoSuchModuleError as error:
         raise StoreError(
             f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -42,6 +43,13 @@ def _storable(value: Any) -> Any:
         case datetime():
             return value.isoformat()
     return value
+
+
+def from_json(written: str | bytes) -> Any:
+    """A JSON column. Escapes that are no characters (lone surrogates) come as they are stored by :func:`plain`."""
+    document = written if isinstance(written, str) else written.decode("utf-8")
+    value = json.loads(document)
+    return _storable(value) if "\\u" in document else value
 
 
 def text(said: str) -> str:
@@ -116,7 +124,7 @@ def figure_rows(figures: Mapping[str, Value], trial: int) -> list[Row]:
             "trial": trial,
             "name": name,
             "position": position,
-            "value": figure.value if figure.value is not None and isfinite(figure.value) else None,
+            "value": _finite(figure.value),
             "unit": figure.unit.value,
         }
         for position, (name, figure) in enumerate(figures.items())
@@ -152,7 +160,11 @@ def _inflated(compressed: bytes) -> bytes:
 
 def to_figures(rows: Iterable[RowMapping]) -> dict[str, Value]:
     """Metrics or probes by name."""
-    return {row["name"]: Value(value=row["value"], unit=Unit(row["unit"])) for row in rows}
+    return {row["name"]: Value(value=_finite(row["value"]), unit=Unit(row["unit"])) for row in rows}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
 
 
 def to_warning(row: RowMapping) -> ValidityWarning:

@@ -15,7 +15,7 @@ from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
 from fslab.claims.schema import MARGIN, Claim, Names, Published
 from fslab.machine import tunables
 from fslab.scaling import Scaled
-from fslab.stopping import StoppingRule, Until
+from fslab.stopping import MOST_TRIALS, StoppingRule, Until
 from fslab.units import Share, SomeSize, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
@@ -186,7 +186,7 @@ class StudyFile(Written):
         5,
         description="repetitions of each cell (stack × workload); with `precision`, the number to begin with",
         ge=1,
-        le=100_000,
+        le=MOST_TRIALS,
     )
     precision: Share | None = Field(
         None,
@@ -203,7 +203,7 @@ class StudyFile(Written):
         40,
         description="with `precision`, repetitions of a cell after which it stays undecided",
         ge=1,
-        le=100_000,
+        le=MOST_TRIALS,
     )
     cache: Cache = Field(
         Cache.COLD,
