@@ -73,7 +73,7 @@ def test_a_loop_device_that_falls_back_to_buffered_is_reported(
 ) -> None:
     # Asking losetup for no direct I/O is what a backing file system without it amounts to.
     real = loops.attach_argv
-    monkeypatch.setattr(loops, "attach_argv", lambda image, *, direct: real(image, direct=False))
+    monkeypatch.setattr(loops, "attach_argv", lambda image, *, direct, device: real(image, direct=False))
     with ExitStack() as undo:
         up = stack.build(spec("ext4", "loop"), workspace, undo, slot="m", make=True)
         assert up.buffered

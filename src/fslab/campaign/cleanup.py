@@ -5,6 +5,7 @@ Touches only what a journal names, and processes that carry the campaign's mark.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -18,7 +19,7 @@ from fslab.errors import BusyError, FslabError, InterruptedBySignal, UnsafeError
 from fslab.machine import tuning
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import loops, mounts, proc
+from fslab.system import disk, loops, mounts, proc
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -54,6 +55,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     Raises the first failure when all is tried.
     """
     end_marked(journal.campaign)
+    _abort_disks(journal)
     done: list[JournalEntry] = []
     failures: list[FslabError | OSError] = []
     for entry in reversed(journal.pending()):
@@ -77,6 +79,18 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     if failures:
         raise failures[0]
     return done
+
+
+def _abort_disks(journal: CampaignJournal) -> None:
+    """Virtual disks first: once their connection is aborted, nothing that lies on them waits for a dead server.
+
+    One that cannot be is tried again when its turn comes, and what failed is told of then.
+    """
+    for entry in journal.pending():
+        if entry.kind == "disk":
+            with contextlib.suppress(FslabError, OSError):
+                _check_ours(journal.campaign, entry)
+                disk.clean(Path(entry.target))
 
 
 def _check_ours(campaign: str, entry: JournalEntry) -> None:
@@ -143,6 +157,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "image": lambda target: Path(target).unlink(missing_ok=True),
     "directory": _remove_directory,
     "tree": _remove_tree,
+    "disk": lambda target: disk.clean(Path(target)),
     "tuning": _put_back,
     tuning.TIMER: tuning.start_timer,
 }

@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fslab.campaign import watchdog
+from fslab.campaign import disks, watchdog
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
+from fslab.cell import Cell, Fresh, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
@@ -108,6 +108,8 @@ class Guests:
         since = guest.console_end()
         request = {"do": "trial", "cell": cell.model_dump(mode="json"), "key": key.model_dump(mode="json")}
         limit_s = COMMANDS * cell.time_limit_s + SLACK_S
+        if cell.fresh is Fresh.TRIAL or cell.slot not in self.workspace.made:
+            disks.renew(cell, self.workspace)
         value = self.ask(
             cell.stack, cell.slot, request, timeout_s=limit_s, disks=parsed_stack(cell.stack).disks
         )
@@ -116,13 +118,15 @@ class Guests:
         self.workspace.made |= reply.made
         record = reply.record
         raw = {**record.raw, "guest_kernel_log": guest.log_text(since)}
-        return record.model_copy(update={"raw": raw})
+        device = {**record.provenance.device, **disks.facts(cell, self.workspace)}
+        provenance = record.provenance.model_copy(update={"device": device})
+        return record.model_copy(update={"raw": raw, "provenance": provenance})
 
     def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
         parsed = parsed_stack(spec)
         plugged = {}
-        for name in slots:
-            image = parsed.medium.image_file(parsed.medium_options, self.workspace, name)
+        for name, each in zip(slots, parsed.each_medium_options(), strict=False):
+            image = parsed.medium.image_file(each, self.workspace, name)
             disk = _plugged(guest, image)
             undo.callback(_unplug, guest, disk)
             plugged[name] = disk

@@ -9,15 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fslab import feasibility, workloads
-from fslab.campaign import tool_output
+from fslab.campaign import disks, tool_output
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, Fresh, TrialKey
 from fslab.errors import (
@@ -35,7 +35,7 @@ from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, stack, tool_scratch
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import cache, proc, throttle, tools, untrusted_files
+from fslab.system import cache, proc, tools, untrusted_files
 from fslab.system.signals import Teardown
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
@@ -120,6 +120,7 @@ def _measure(
     feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, workspace.journal))
     state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
+    state.device |= disks.facts(cell, workspace)
     scratch = _emptied(tool_scratch(workspace.runtime))
     left = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     undo.callback(os.close, left)
@@ -132,7 +133,7 @@ def _measure(
     state.caches_dropped = _prepare_cache(cell.cache, up)
     for tool in workload.tools():
         tools.page_in(tool)  # dropping the caches dropped the tool as well
-    undo.enter_context(_emulated(cell, workspace, state))
+    state.device |= undo.enter_context(disks.running(cell, workspace))
     watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
     watch.snapshot(SnapshotMoment.BEFORE)
@@ -146,6 +147,7 @@ def _measure(
     watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # what the last snapshot sees is all that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
+    state.device |= disks.facts(cell, workspace)
     findings = watch.derive(_work(cell.cache, done, reading))
     state.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
@@ -176,27 +178,14 @@ def _build(
     slot = cell.slot
     make = cell.fresh is Fresh.TRIAL or slot not in workspace.made
     keep = cell.fresh is not Fresh.TRIAL
+    if make and workspace.attached is None:
+        disks.renew(cell, workspace)
     up = stack.build(cell.stack, workspace, undo, slot=slot, make=make, keep=keep)
     workspace.made.add(slot)
     if cell.fresh is not Fresh.TRIAL:
         undo.callback(_forget_files, up)
         state.remade = make and key.block > 0
     return up
-
-
-@contextmanager
-def _emulated(cell: Cell, workspace: Workspace, state: TrialState) -> Iterator[None]:
-    """The limits of the disk that the medium stands for, from here on: making a file system would take minutes."""
-    stack_of = parsed_stack(cell.stack)
-    limit = stack_of.medium.limit(stack_of.medium_options)
-    if limit is None or workspace.attached is None:
-        yield
-        return
-    state.device.update(stack_of.medium.emulation(stack_of.medium_options))
-    with throttle.limited(
-        [disk.path for disk in workspace.attached.values()], limit, workspace.runtime / "blkio"
-    ):
-        yield
 
 
 def _forget_files(up: stack.Stack) -> None:
@@ -242,6 +231,7 @@ def _facts(
     state: TrialState,
     machine: Mapping[str, Any],
 ) -> TrialFacts:
+    parsed = parsed_stack(cell.stack)
     return TrialFacts(
         work=reading,
         cold=cell.cache is Cache.COLD,
@@ -259,6 +249,8 @@ def _facts(
         probe_failures=findings.failures,
         machine=machine.get("machine", "host"),
         accelerator=machine.get("accelerator"),
+        disk_speed=parsed.medium.speed(parsed.medium_options),
+        disk_fidelities=disks.fidelities(state.device),
         disk_limits={name: value for name, value in state.device.get("limits", {}).items() if value},
     )
 

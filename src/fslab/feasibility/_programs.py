@@ -9,6 +9,7 @@ from fslab.cell import Cell
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import distributions, tools
 from fslab.system.tools import Tool
 
@@ -37,8 +38,9 @@ def remedies_for(needed: Iterable[Tool]) -> list[str]:
 
 
 def programs_of(cell: Cell) -> tuple[Tool, ...]:
-    """What its trials run: the workload's tools, the layout's, the file system's."""
+    """What its trials run: the workload's tools, the layout's, the medium's, the file system's."""
     found = [*workloads.parsed(cell.workload).tools(), *LAYOUTS.get(cell.stack.layout).tools]
+    found += MEDIA.get(cell.stack.medium.type).tools
     if cell.stack.filesystem:
         found += FILESYSTEMS.get(cell.stack.filesystem).tools
     return tuple(dict.fromkeys(found))

@@ -62,7 +62,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
     ]
     devices = _devices(cell, planned, paths)
     plan = parsed.layout_plan(devices, "CAMPAIGN")
-    discard = not parsed.medium.image
+    discard = parsed.medium.discards(parsed.medium_options)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
     mount = parsed.mount_argv(plan, plan.device, str(paths.target))
     return (

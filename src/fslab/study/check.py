@@ -230,9 +230,12 @@ class _Use:
                 "layout", f"needs disks of at least {least}, and those of medium '{medium}' have {room}"
             )
             return
-        size_bytes = parsed_stack(self.stack).usable_bytes(planned.size_bytes)
+        parsed = parsed_stack(self.stack)
+        size_bytes = parsed.usable_bytes(planned.size_bytes)
         if self.stack.filesystem is not None:
             self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
+        if planned.holds_bytes is not None:
+            size_bytes = min(size_bytes, parsed.usable_bytes(planned.holds_bytes))
         for name, workload in workloads.items():
             for spec in matrix.workload_specs(name, workload):
                 self._check_space(name, spec, size_bytes)

@@ -5,11 +5,14 @@ Only devices whose backing file is the given image are ever detached.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import MountError, ToolFailedError, UnsupportedError
@@ -20,6 +23,8 @@ CONTROL = Path("/dev/loop-control")
 # include/uapi/linux/loop.h; struct loop_info64 begins with lo_device, lo_inode and lo_rdevice.
 LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES = 232
+LOOP_CTL_ADD = 0x4C80
+LOOP_CTL_REMOVE = 0x4C81
 
 
 def check_supported() -> None:
@@ -31,9 +36,10 @@ def check_supported() -> None:
         )  # fmt: skip
 
 
-def attach_argv(image: Path, *, direct: bool) -> list[str]:
-    """losetup(8), for ``image``, on the first free device; prints the device's path."""
-    return ["losetup", "--find", "--show", f"--direct-io={'on' if direct else 'off'}", str(image)]
+def attach_argv(image: Path, *, direct: bool, device: Path | None = None) -> list[str]:
+    """losetup(8), for ``image``, on ``device`` or the first free one; prints the device's path."""
+    where = ["--find"] if device is None else [str(device)]
+    return ["losetup", *where, "--show", f"--direct-io={'on' if direct else 'off'}", str(image)]
 
 
 def allows_direct_io(image: Path) -> bool:
@@ -87,6 +93,22 @@ def uses_direct_io(device: Path) -> bool:
 def forbid_discard(device: Path) -> None:
     """Make the device refuse discards: they would punch holes into the fully written image."""
     (sysfs.block_directory(device) / "queue/discard_max_bytes").write_text("0")
+
+
+@contextmanager
+def added() -> Iterator[Path]:
+    """A loop device that is new, for as long as it is wanted: one that was once forbidden to discard never does again,
+    whatever is attached to it. Somebody else who looks for a free one may take it first."""
+    control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        number = fcntl.ioctl(control, LOOP_CTL_ADD, -1)
+        try:
+            yield Path(f"/dev/loop{number}")
+        finally:
+            with contextlib.suppress(OSError):  # in use
+                fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+    finally:
+        os.close(control)
 
 
 def detach(image: Path) -> None:

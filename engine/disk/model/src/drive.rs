@@ -73,8 +73,14 @@ pub enum Cache {
 
 /// A drive in virtual time.
 pub trait Drive: Send {
-    /// Takes a request that arrives at `now`; times never fall.
+    /// Takes a request that arrives at `now`. These times never fall, but one can be somewhat before the last `advance`: a
+    /// server looks ahead by the time that its answers are under way.
     fn submit(&mut self, now: Nanos, request: &Request);
+
+    /// Whether it has no command for zeros, so that they are written like all else.
+    fn writes_zeros(&self) -> bool {
+        false
+    }
 
     /// When something happens next if nothing more arrives.
     fn next_event(&self) -> Option<Nanos>;

@@ -230,3 +230,42 @@ fn everything_is_answered_once() {
         }
     }
 }
+
+/// The median time of random reads when the drive is always let run so far ahead of the clock, as a server does whose
+/// answers take so long to arrive.
+fn median_looking_ahead(ahead: Nanos) -> Nanos {
+    let mut drive = Ssd::new(&PROFILES[0], 1 << 28, Cache::Volatile, Collection::Greedy, true, 1);
+    let mut random = Stream::new(1, 7);
+    let (mut times, mut events, mut started) = (Vec::new(), Vec::new(), Vec::new());
+    let mut arrivals = std::collections::BinaryHeap::from(vec![std::cmp::Reverse(0); 8]);
+    while started.len() < 20_000 {
+        let arrival = arrivals.peek().map(|first| first.0);
+        let due = drive.next_event().map(|at| at.saturating_sub(ahead));
+        let now = arrival.into_iter().chain(due).min().expect("something is under way");
+        drive.advance(now + ahead, &mut events);
+        for event in events.drain(..) {
+            let Event::Done { id, at } = event else { continue };
+            times.push(at - started[id as usize]);
+            arrivals.push(std::cmp::Reverse(at));
+        }
+        if arrival == Some(now) {
+            arrivals.pop();
+            let request = Request {
+                id: started.len() as u64,
+                op: Op::Read,
+                sector: random.below(1 << 16) * 8,
+                sectors: 8,
+            };
+            started.push(now);
+            drive.submit(now, &request);
+        }
+    }
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[test]
+fn looking_ahead_changes_no_time() {
+    let (plain, ahead) = (median_looking_ahead(0), median_looking_ahead(30_000));
+    assert!(plain.abs_diff(ahead) <= plain / 50, "{plain} and {ahead} ns");
+}

@@ -45,6 +45,10 @@ enum Verb {
         #[serde(default)]
         data: bool,
     },
+    Clear,
+    Pace {
+        real: bool,
+    },
     Sync,
     Shutdown,
 }
@@ -109,6 +113,14 @@ impl Control {
                 device.core().clock.set_slow(factor);
                 json!({})
             }
+            Verb::Clear => {
+                device.core().clear(device).context("cannot empty the log")?;
+                json!({})
+            }
+            Verb::Pace { real } => {
+                device.core().paced = real;
+                json!({})
+            }
             Verb::Slow { factor } => bail!("factor {factor} must be greater than 0"),
             Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
             Verb::Calibrate { path } => self.calibrate(&path)?,
@@ -166,6 +178,7 @@ impl Control {
             "model": core.drive.report(),
             "fidelity": core.fidelity,
             "realtime": core.realtime,
+            "paced": core.paced,
             "faults": faults,
             "cut": core.cut_report,
             "cut_armed": core.gate.cut.is_some(),
@@ -205,7 +218,7 @@ impl Control {
         if core.busy() {
             bail!("requests are under way: unmount the file system first");
         }
-        core.reset(&self.device);
+        core.reset(&self.device).context("cannot empty the log")?;
         if data && self.device.store.punch(0, self.device.size).is_err() {
             bail!("cannot empty the backing file");
         }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::io;
 
 use fslab_disk_model::drive::{Drive, Event, Op, Request};
 use fslab_disk_model::fault::Fate;
@@ -30,6 +31,8 @@ pub(crate) struct Core {
     /// What the way to the server and back takes, real nanoseconds.
     pub(crate) round_trip: u64,
     pub(crate) fidelity: Value,
+    /// Whether the drive's time is real time; else it goes on to what comes next whenever nothing else is to do.
+    pub(crate) paced: bool,
     /// Whether the serving thread goes before others.
     pub(crate) realtime: bool,
     pub(crate) cut_report: Value,
@@ -68,6 +71,7 @@ impl Core {
             late: histogram(),
             round_trip: 0,
             fidelity: Value::Null,
+            paced: true,
             realtime: false,
             cut_report: Value::Null,
             replies: Vec::new(),
@@ -83,7 +87,7 @@ impl Core {
 
     /// Takes a request in the drive's time.
     pub(crate) fn submit(&mut self, device: &Device, unique: u64, io: Io, data: &[u8]) {
-        self.time = self.time.max(self.clock.now());
+        self.time = self.time.max(self.clock.now()); // as it comes, however far the drive has looked ahead
         let request = request(self.next, io);
         self.next += 1;
         let fate = match self.gate.pass(self.time, &request) {
@@ -109,7 +113,9 @@ impl Core {
         if at_once {
             self.finish(device, request.id, self.time);
         } else {
-            self.drive.submit(self.time, &request);
+            let zeros = matches!(io, Io::Zero { .. }) && self.drive.writes_zeros();
+            let op = if zeros { Op::Write } else { request.op };
+            self.drive.submit(self.time, &Request { op, ..request });
         }
     }
 
@@ -176,7 +182,6 @@ impl Core {
     fn finish(&mut self, device: &Device, id: u64, at: Nanos) {
         let Some(mut pending) = self.pending.remove(&id) else { return };
         let (unique, request) = (pending.unique, pending.request);
-        self.time = self.time.max(at);
         if request.op == Op::Flush && pending.error.is_none() && !pending.fate.ignored {
             self.volatile.flush_done(id);
         }
@@ -221,6 +226,13 @@ impl Core {
     pub(crate) fn due(&self) -> Option<Nanos> {
         let delayed = self.delayed.peek().map(|Reverse((at, _))| *at);
         [self.drive.next_event(), delayed, self.gate.cut_at].into_iter().flatten().min()
+    }
+
+    /// Goes on to what is due next, where time need not be real; false if it must be, or nothing is due.
+    pub(crate) fn skip(&mut self) -> bool {
+        let Some(at) = self.due().filter(|_| !self.paced) else { return false };
+        self.clock.skip_to(at);
+        true
     }
 
     /// Arms a power cut, or cuts now.
@@ -268,17 +280,23 @@ impl Core {
         !self.pending.is_empty()
     }
 
+    /// Counts and logs anew from here on; the model's own counters go on.
+    pub(crate) fn clear(&mut self, device: &Device) -> io::Result<()> {
+        self.late.clear();
+        self.service.iter_mut().for_each(Histogram::clear);
+        device.counters.reset();
+        self.recorder.as_mut().map_or(Ok(()), Recorder::restart)
+    }
+
     /// Back to a new disk, but for its contents.
-    pub(crate) fn reset(&mut self, device: &Device) {
+    pub(crate) fn reset(&mut self, device: &Device) -> io::Result<()> {
         self.drive.reset();
         self.gate.faults.disarm(None);
         self.gate.cut = None;
         self.gate.cut_at = None;
         self.volatile = Volatile::default();
         self.cut_report = Value::Null;
-        self.late.clear();
-        self.service.iter_mut().for_each(Histogram::clear);
-        device.counters.reset();
         device.look_again(self);
+        self.clear(device)
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn place(io: Io) -> (u64, u64) {
     match io {
         Io::Read { offset, length } | Io::Write { offset, length, .. } => (offset, u64::from(length)),
         Io::Flush => (0, 0),
-        Io::Discard { offset, length } => (offset, length),
+        Io::Discard { offset, length } | Io::Zero { offset, length } => (offset, length),
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn request(id: u64, io: Io) -> Request {
         Io::Read { .. } => Op::Read,
         Io::Write { .. } => Op::Write,
         Io::Flush => Op::Flush,
-        Io::Discard { .. } => Op::Discard,
+        Io::Discard { .. } | Io::Zero { .. } => Op::Discard,
     };
     let (offset, length) = place(io);
     let sector = offset / SECTOR;

@@ -50,7 +50,9 @@ fn answer(
         Io::Write { offset, length, data: at } => {
             device.put(offset, &fate, &buffer[at..at + length as usize])
         }
-        Io::Discard { offset, length } => device.store.punch(offset, length).err().map(|_| libc::EIO),
+        Io::Discard { offset, length } | Io::Zero { offset, length } => {
+            device.store.punch(offset, length).err().map(|_| libc::EIO)
+        }
         Io::Flush => None,
     };
     device.counters.count(request.op, bytes, error.is_some());
@@ -58,7 +60,7 @@ fn answer(
         (Some(error), _) => fuse::reply(fd, unique, Err(error)),
         (None, Io::Read { length, .. }) => fuse::reply(fd, unique, Ok(&data[..length as usize])),
         (None, Io::Write { length, .. }) => fuse::reply_written(fd, unique, length),
-        (None, Io::Flush | Io::Discard { .. }) => fuse::reply(fd, unique, Ok(&[])),
+        (None, Io::Flush | Io::Discard { .. } | Io::Zero { .. }) => fuse::reply(fd, unique, Ok(&[])),
     }
 }
 

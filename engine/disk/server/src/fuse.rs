@@ -27,10 +27,25 @@ pub(crate) struct Connection(OwnedFd);
 /// An I/O request; its data is in the buffer from `data` on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Io {
-    Read { offset: u64, length: u32 },
-    Write { offset: u64, length: u32, data: usize },
+    Read {
+        offset: u64,
+        length: u32,
+    },
+    Write {
+        offset: u64,
+        length: u32,
+        data: usize,
+    },
     Flush,
-    Discard { offset: u64, length: u64 },
+    Discard {
+        offset: u64,
+        length: u64,
+    },
+    /// Zeros, without their data.
+    Zero {
+        offset: u64,
+        length: u64,
+    },
 }
 
 /// What a request was.
@@ -149,12 +164,15 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], size: u64) -> io::R
         16 => Io::Write { offset: number(body, 8), length: half(body, 16), data: IN_HEADER + WRITE_IN },
         20 => Io::Flush,
         43 => {
-            let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
-            if half(body, 24) & hole.unsigned_abs() == 0 {
+            let (offset, length, mode) = (number(body, 8), number(body, 16), half(body, 24));
+            if mode & libc::FALLOC_FL_PUNCH_HOLE.unsigned_abs() != 0 {
+                Io::Discard { offset, length }
+            } else if mode & libc::FALLOC_FL_ZERO_RANGE.unsigned_abs() != 0 {
+                Io::Zero { offset, length }
+            } else {
                 reply(fd, unique, Err(libc::EOPNOTSUPP))?;
                 return Ok(Got::Other);
             }
-            Io::Discard { offset: number(body, 8), length: number(body, 16) }
         }
         _ => {
             if let Some(result) = answer(operation, node, body, size) {
@@ -167,7 +185,9 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], size: u64) -> io::R
         Io::Read { offset, length } | Io::Write { offset, length, .. } => {
             length <= MAX_WRITE && offset.checked_add(u64::from(length)).is_some_and(|end| end <= size)
         }
-        Io::Discard { offset, length } => offset.checked_add(length).is_some_and(|end| end <= size),
+        Io::Discard { offset, length } | Io::Zero { offset, length } => {
+            offset.checked_add(length).is_some_and(|end| end <= size)
+        }
         Io::Flush => true,
     };
     if inside {

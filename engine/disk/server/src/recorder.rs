@@ -1,7 +1,7 @@
 //! Writes the log: records to one file, the data of writes to another where that was asked for.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fslab_disk_model::log::{NO_DATA, Record, header};
@@ -13,6 +13,7 @@ pub(crate) struct Recorder {
     records: BufWriter<File>,
     data: Option<(BufWriter<File>, u64)>,
     size: u64,
+    seed: u64,
 }
 
 impl Recorder {
@@ -26,7 +27,16 @@ impl Recorder {
         } else {
             None
         };
-        Ok(Self { path: path.to_owned(), records, data, size })
+        Ok(Self { path: path.to_owned(), records, data, size, seed })
+    }
+
+    /// Empties it.
+    pub(crate) fn restart(&mut self) -> io::Result<()> {
+        empty(&mut self.records)?;
+        self.records.write_all(&header(self.size, self.seed))?;
+        let Some((file, end)) = &mut self.data else { return Ok(()) };
+        *end = 0;
+        empty(file)
     }
 
     /// Keeps the data of a write; tells where.
@@ -51,6 +61,13 @@ impl Recorder {
         let about = json!({"version": 1, "size_bytes": self.size, "phases": phases});
         std::fs::write(self.path.with_suffix("json"), format!("{about}\n"))
     }
+}
+
+fn empty(writer: &mut BufWriter<File>) -> io::Result<()> {
+    writer.flush()?;
+    let file = writer.get_mut();
+    file.set_len(0)?;
+    file.rewind()
 }
 
 /// `log` and `data` make `log.data`.

@@ -73,6 +73,7 @@ pub(crate) fn summary(histogram: &Histogram<u64>) -> Value {
         return Value::Null;
     }
     json!({
+        "count": histogram.len(),
         "mean": histogram.mean(),
         "p50": histogram.value_at_quantile(0.5),
         "p90": histogram.value_at_quantile(0.9),

@@ -4,10 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use crate::device::{Device, Reply};
 use crate::fuse::{self, Connection, Got, Io};
 use crate::sys;
+
+/// How often a spinning thread looks for requests, real nanoseconds.
+const LOOK_EVERY: u64 = 1_000;
 
 /// How the thread waits, real nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +40,7 @@ pub(crate) fn serve(device: &Arc<Device>, connection: &Connection, waiting: Wait
             idle = false;
         }
         let remaining = pass_time(device, fd, &mut data)?;
-        if idle {
+        if idle && !device.core().skip() {
             wait(device, fd, remaining, waiting)?;
         }
     }
@@ -86,10 +90,18 @@ fn send(device: &Device, fd: BorrowedFd<'_>, reply: Reply, data: &mut [u8]) -> i
     }
 }
 
+/// Keeps the CPU for so long, without asking the kernel for anything: those who bring requests need its locks.
+fn spin(nanoseconds: u64) {
+    let (start, time) = (Instant::now(), Duration::from_nanos(nanoseconds));
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
 fn wait(device: &Device, fd: BorrowedFd<'_>, remaining: Option<u64>, waiting: Waiting) -> io::Result<()> {
     let time = match remaining {
         Some(time) if time <= waiting.spin.max(waiting.overshoot) => {
-            std::hint::spin_loop();
+            spin(time.min(LOOK_EVERY));
             return Ok(());
         }
         Some(time) => Some(time - waiting.spin.max(waiting.overshoot)),

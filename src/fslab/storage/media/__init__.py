@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -19,6 +19,7 @@ from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.storage import StackDevice, Workspace
 from fslab.system.throttle import Limit
+from fslab.system.tools import Tool
 
 
 class MediumOptions(Frozen):
@@ -34,11 +35,12 @@ class MediumPlan:
 
     ``device``: the path, or a stand-in such as ``/dev/loopN``, used in printed commands. ``space`` maps a
     place (a directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost, in
-    the order in which a layout takes them.
+    the order in which a layout takes them. ``holds_bytes``: less than its size may be written to it.
     """
 
     device: str
     size_bytes: int | None
+    holds_bytes: int | None = None
     commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
     space: Mapping[str, int]
     wipes: tuple[str, ...] = ()
@@ -47,13 +49,15 @@ class MediumPlan:
 class Medium(ABC, Generic[O]):
     """One kind of medium. ``name`` is set by the registry from the file's name.
 
-    ``image``: it is an image file of ours (discard stays off). ``formatted``: a file system is made on it.
+    ``image``: it is a file of ours, which a guest can be given. ``formatted``: a file system is made on it.
+    ``tools`` are programs that it runs.
     """
 
     name: str
     summary: ClassVar[str]
     needs_root: ClassVar[bool] = True
     image: ClassVar[bool] = False
+    tools: ClassVar[tuple[Tool, ...]] = ()
     formatted: ClassVar[bool] = True
     Options: type[O]
 
@@ -88,6 +92,27 @@ class Medium(ABC, Generic[O]):
         """The image of this slot, for a guest to be given as a disk; it lives as long as the campaign."""
         self.check_image(options, workspace, disks=1)
         raise NotImplementedError(slot)
+
+    def renew(self, options: O, workspace: Workspace, slot: str) -> None:  # noqa: ARG002
+        """Give the slot's device the state of a new one: a file system is made on it next."""
+        return
+
+    def running(self, options: O, workspace: Workspace, slot: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """What it does differently during the measured run, until everything has been flushed."""
+        return nullcontext()
+
+    def speed(self, options: O) -> float:  # noqa: ARG002
+        """How many times faster than what it stands for it runs."""
+        return 1.0
+
+    def about(self, options: O, workspace: Workspace, slot: str) -> dict[str, Any]:  # noqa: ARG002
+        """What else the record says of the slot's device; on the host, also where a guest had it. Raises what made it
+        fail."""
+        return {}
+
+    def discards(self, options: O) -> bool:  # noqa: ARG002
+        """Whether mkfs may discard; an image that was written fully would get holes."""
+        return False
 
     def limit(self, options: O) -> Limit | None:  # noqa: ARG002
         """What a guest's kernel limits the disk to during the run; None: nothing."""

@@ -30,12 +30,21 @@ def image_for(
     return image
 
 
-def attach(image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct: bool) -> StackDevice:
-    """A loop device on ``image``: direct I/O asked for and verified, discard forbidden."""
+def identity(image: Path) -> tuple[int, int]:
+    """Device and inode number of an image, as a loop device tells of it."""
+    found = image.stat()
+    return found.st_dev, found.st_ino
+
+
+def attach(
+    image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct: bool, discard: bool = False
+) -> StackDevice:
+    """A loop device on ``image``: direct I/O asked for and verified; ``discard``: not forbidden."""
     entry = workspace.journal.will_create("loop", str(image))
+    new = undo.enter_context(loops.added()) if discard else None
     undo.callback(_detach, image, workspace, entry)
-    done = workspace.run("attach", loops.attach_argv(image, direct=loops.allows_direct_io(image)))
-    device = Path(done.stdout.strip())
+    argv = loops.attach_argv(image, direct=loops.allows_direct_io(image), device=new)
+    device = Path(workspace.run("attach", argv).stdout.strip())
     if loops.backing(device) != workspace.media[str(image)]:
         # It came by name, and who owns the directory can give the name to any file or disk.
         workspace.run("detach", ["losetup", "--detach", str(device)])
@@ -43,7 +52,8 @@ def attach(image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct:
             "the image was exchanged by somebody", where=str(image),
             hint="let 'path' of the medium be a directory that only you can write to",
         )  # fmt: skip
-    loops.forbid_discard(device)
+    if not discard:
+        loops.forbid_discard(device)
     direct = loops.uses_direct_io(device)
     facts = {
         **sysfs.geometry(device),
@@ -54,7 +64,7 @@ def attach(image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct:
     return StackDevice(
         path=device,
         size_bytes=image.stat().st_size,
-        discard=False,
+        discard=discard,
         facts=facts,
         buffered=expect_direct and not direct,
     )

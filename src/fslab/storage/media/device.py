@@ -78,6 +78,10 @@ class Device(media.Medium[DeviceOptions]):
             guard.check_blank(each.path, workspace.wipe, workspace.tell)
         guard.check_apart(each.path for each in self.each(options, disks))
 
+    def discards(self, options: DeviceOptions) -> bool:  # noqa: ARG002
+        """As on any other use of it."""
+        return True
+
     def provide(
         self,
         options: DeviceOptions,

@@ -129,11 +129,11 @@ impl Hdd {
         self.done.push(Reverse((self.bus_free, id)));
     }
 
-    /// Lets in what waits, as far as the queue, the cache and a flush allow.
-    fn admit(&mut self) {
+    /// Lets in what waits, as far as the queue, the cache and a flush allow, not before `from`.
+    fn admit(&mut self, from: Nanos) {
         while let Some(command) = self.waiting.front().copied() {
             let full = self.queue.len() >= self.profile.queue || self.flush.is_some();
-            if full || !self.take(command) {
+            if full || !self.take(command, from) {
                 return;
             }
             self.waiting.pop_front();
@@ -141,9 +141,9 @@ impl Hdd {
     }
 
     /// Takes a command; false if there is no room for it yet.
-    fn take(&mut self, command: Command) -> bool {
+    fn take(&mut self, command: Command, from: Nanos) -> bool {
         let request = command.request;
-        let ready = self.now + self.command_time();
+        let ready = from + self.command_time();
         match request.op {
             Op::Discard => self.done.push(Reverse((ready, request.id))),
             Op::Flush if self.dirty.sectors() == 0 && self.queue.is_empty() && self.doing.is_none() => {
@@ -205,7 +205,7 @@ impl Hdd {
         let Some(flush) = self.flush.filter(|_| drained && self.queue.is_empty()) else { return };
         self.flush = None;
         self.done.push(Reverse((self.now + self.command_time(), flush.id)));
-        self.admit();
+        self.admit(self.now);
     }
 
     fn arrival(&self, sector: u64, write: bool, from: Nanos) -> Nanos {
@@ -234,7 +234,7 @@ impl Hdd {
             _ => self.counts.media_reads += 1,
         }
         self.doing = Some((Doing::Command(command), end.0, end.1));
-        self.admit();
+        self.admit(self.now);
     }
 
     fn move_to(&mut self, sector: u64, sectors: u64, write: bool, from: Nanos) -> (Nanos, (u64, u64)) {
@@ -287,7 +287,7 @@ impl Hdd {
                 }
             }
         }
-        self.admit();
+        self.admit(self.now);
     }
 
     fn step_time(&self) -> Option<Nanos> {

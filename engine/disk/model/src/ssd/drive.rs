@@ -170,9 +170,13 @@ impl Ssd {
         usize::try_from(self.profile.flash_page).unwrap_or(0) / PAGE * self.profile.planes as usize
     }
 
-    fn admit(&mut self) {
+    /// Lets in what waits, not before `from`.
+    fn admit(&mut self, from: Nanos) {
         while let Some((request, arrived)) = self.waiting.front().copied() {
-            if self.active >= self.profile.queue || self.flush.is_some() || !self.take(&request, arrived) {
+            if self.active >= self.profile.queue
+                || self.flush.is_some()
+                || !self.take(&request, arrived.max(from))
+            {
                 return;
             }
             self.waiting.pop_front();
@@ -184,7 +188,7 @@ impl Ssd {
     fn start(&mut self, write: bool, arrived: Nanos) -> Nanos {
         let gap = if write { self.profile.write_gap_us } else { self.profile.read_gap_us };
         let free = &mut self.free[usize::from(write)];
-        let start = (*free).max(arrived).max(self.now);
+        let start = (*free).max(arrived);
         *free = start + nanos(gap);
         start
     }

@@ -13,10 +13,13 @@ impl Drive for Hdd {
         let mut ignored = Vec::new();
         self.run(now, &mut ignored);
         self.persisted.splice(0..0, ignored);
-        let command = Command { request: *request, arrived: self.now };
-        self.waiting.push_back(command);
-        self.admit();
+        self.waiting.push_back(Command { request: *request, arrived: now });
+        self.admit(now);
         self.choose();
+    }
+
+    fn writes_zeros(&self) -> bool {
+        true
     }
 
     fn next_event(&self) -> Option<Nanos> {

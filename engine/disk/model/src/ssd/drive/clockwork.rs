@@ -15,8 +15,8 @@ impl Drive for Ssd {
         self.run(now, &mut before);
         self.ready.splice(0..0, before);
         self.fold(now);
-        self.waiting.push_back((*request, self.now));
-        self.admit();
+        self.waiting.push_back((*request, now));
+        self.admit(now);
     }
 
     fn next_event(&self) -> Option<Nanos> {
@@ -83,7 +83,7 @@ impl Ssd {
                     self.active -= 1;
                     self.idle_since = at;
                     events.push(Event::Done { id, at });
-                    self.admit();
+                    self.admit(self.now);
                 }
                 _ => break,
             }
@@ -100,6 +100,6 @@ impl Ssd {
             self.programmed(end, &program);
         }
         self.ended = ended;
-        self.admit();
+        self.admit(self.now);
     }
 }

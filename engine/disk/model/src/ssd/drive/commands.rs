@@ -11,18 +11,18 @@ impl Ssd {
         match request.op {
             Op::Read => self.read(request, arrived),
             Op::Write => return self.write(request, arrived),
-            Op::Flush if self.cache == Cache::Protected => self.finish(request.id, self.now + command),
+            Op::Flush if self.cache == Cache::Protected => self.finish(request.id, arrived + command),
             Op::Flush => {
-                self.dispatch(self.now);
+                self.dispatch(arrived);
                 if self.used == 0 {
-                    self.finish(request.id, self.now + command);
+                    self.finish(request.id, arrived + command);
                 } else {
                     self.flush = Some(request.id);
                 }
             }
             Op::Discard => {
                 self.ftl.trim(request.sector.div_ceil(PAGE_SECTORS)..request.end() / PAGE_SECTORS);
-                self.finish(request.id, self.now + command);
+                self.finish(request.id, arrived + command);
             }
         }
         true

@@ -1,0 +1,58 @@
+"""What the media of a trial do while it runs, and what its record says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from fslab.cell import Cell
+from fslab.storage import Workspace
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.system import throttle
+
+VIRTUAL = "virtual_disks"
+
+
+def facts(cell: Cell, workspace: Workspace) -> dict[str, Any]:
+    """What the medium says of each disk, where it has something to say. Raises what made a disk fail."""
+    medium = parsed_stack(cell.stack).medium
+    found = [medium.about(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
+    return {VIRTUAL: found} if any(found) else {}
+
+
+def renew(cell: Cell, workspace: Workspace) -> None:
+    """Give the disks the state of new ones: a file system is made on them next."""
+    medium = parsed_stack(cell.stack).medium
+    for each, slot in _disks(cell) if medium.formatted else ():
+        medium.renew(each, workspace, slot)
+
+
+def fidelities(device: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """How well each virtual disk can be served, of such facts."""
+    return tuple(each["fidelity"] for each in device.get(VIRTUAL, ()) if each.get("fidelity"))
+
+
+@contextmanager
+def running(cell: Cell, workspace: Workspace) -> Iterator[dict[str, Any]]:
+    """What the medium does from here on, such as the limits of the disk that it stands for: making a file system would
+    take minutes. Gives what the record says of that."""
+    parsed = parsed_stack(cell.stack)
+    medium, options = parsed.medium, parsed.medium_options
+    with ExitStack() as undo:
+        if workspace.attached is None:
+            for each, slot in _disks(cell) if medium.formatted else ():
+                undo.enter_context(medium.running(each, workspace, slot))
+            yield {}
+        elif (limit := medium.limit(options)) is not None:
+            paths = [disk.path for disk in workspace.attached.values()]
+            undo.enter_context(throttle.limited(paths, limit, workspace.runtime / "blkio"))
+            yield medium.emulation(options)
+        else:
+            yield {}
+
+
+def _disks(cell: Cell) -> list[tuple[Any, str]]:
+    """The options and the slot of each disk."""
+    parsed = parsed_stack(cell.stack)
+    return list(zip(parsed.each_medium_options(), parsed.slots(cell.slot), strict=True))

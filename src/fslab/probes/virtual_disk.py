@@ -1,0 +1,125 @@
+"""What a disk in software counted: its times, how late its answers were, what an SSD made of what was written.
+
+Asks the servers of virtual disks (``fslab-disk``) on their control sockets; takes some 0.3 ms per disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fslab.errors import FslabError
+from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.record import Value
+from fslab.system import disk, sysfs
+from fslab.units import Unit
+
+YEAR_S = 31_557_600.0
+OPERATIONS = ("read", "write", "flush", "discard")
+
+
+class VirtualDisk(Probe):
+    """Counters of all virtual disks under the file system, summed; a machine without them has no such figures.
+
+    ``disk_late_mean`` is how much later than its deadline an answer was ready, ``disk_service_mean`` how long the
+    model took, both in real time. ``device_write_amplification`` is what an SSD wrote to its flash over what it was
+    given.
+    """
+
+    summary = "virtual disks: service times, lateness, seek distances, an SSD's write amplification and wear"
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (
+        SnapshotMoment.BEFORE,
+        SnapshotMoment.END,
+        SnapshotMoment.FLUSHED,
+    )
+
+    def snapshot(self, target: Target) -> Snapshot:
+        """Statistics by device; ValueError where a server does not answer."""
+        found = {name: _directory(target.sys / "class/block" / name) for name in target.devices}
+        return {name: _statistics(directory) for name, directory in found.items() if directory is not None}
+
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
+        """Differences; means over all requests of the run."""
+        before, end, flushed = (taken[moment] for moment in self.moments)
+        if not before or not before.keys() == end.keys() == flushed.keys():
+            return ProbeFinding(values={})
+        pairs = [(before[name], end[name], flushed[name]) for name in before]
+        values = {**_times([last for _, last, _ in pairs]), **_heads(pairs), **_flash(pairs)}
+        return ProbeFinding(
+            values={name: Value(value=value, unit=unit) for name, (value, unit) in values.items()}
+        )
+
+
+Figures = dict[str, tuple[float | None, Unit]]
+
+
+def _directory(block: Path) -> Path | None:
+    """Where a loop device's virtual disk is mounted; None if it lies on something else."""
+    backing = sysfs.text(block / "loop/backing_file")
+    directory = Path(backing).parent if backing else None
+    return directory if directory and disk.control_of(directory).is_socket() else None
+
+
+def _statistics(directory: Path) -> dict[str, Any]:
+    try:
+        return disk.ask(directory, "statistics")
+    except FslabError as error:
+        raise ValueError(str(error)) from error
+
+
+def _times(ends: list[dict[str, Any]]) -> Figures:
+    """Until the tool ended."""
+    late = [each["late_ns"] for each in ends if each["late_ns"]]
+    services = [
+        (each["operations"][name]["service_ns"], each["rate"])
+        for each in ends
+        for name in OPERATIONS
+        if each["operations"][name]["service_ns"]
+    ]
+    count = sum(each["count"] for each, _ in services)
+    total = sum(each["count"] * each["mean"] / rate for each, rate in services)
+    lateness = sum(each["count"] * each["mean"] for each in late)
+    requests = sum(each["operations"][name]["requests"] for each in ends for name in OPERATIONS)
+    return {
+        "disk_requests": (requests, Unit.COUNT),
+        "disk_service_mean": (total / count if count else None, Unit.NANOSECONDS),
+        "disk_late_mean": (lateness / count if count else None, Unit.NANOSECONDS),
+        "disk_late_max": (max((each["max"] for each in late), default=None), Unit.NANOSECONDS),
+    }
+
+
+def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
+    """Of hard disks, until the tool ended."""
+    disks = [(first["model"], last["model"]) for first, last, _ in pairs if last["model"]["kind"] == "hdd"]
+    if not disks:
+        return {}
+    moves = sum(_more(pair, "media_reads") + _more(pair, "media_writes") for pair in disks)
+    distance = sum(_more(pair, "seek_cylinders") for pair in disks)
+    return {
+        "disk_movements": (moves, Unit.COUNT),
+        "disk_cache_hits": (sum(_more(pair, "cache_hits") for pair in disks), Unit.COUNT),
+        "disk_seek_cylinders": (distance / moves if moves else None, Unit.COUNT),
+    }
+
+
+def _flash(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
+    """Of SSDs, until everything dirty had reached them."""
+    ssds = [(first, last) for first, _, last in pairs if last["model"]["kind"] == "ssd"]
+    if not ssds:
+        return {}
+    models = [(first["model"], last["model"]) for first, last in ssds]
+    host, flash = (sum(_more(pair, name) for pair in models) for name in ("host_bytes", "flash_bytes"))
+    seconds = max(last["time_ns"] - first["time_ns"] for first, last in ssds) / 1e9
+    rated = sum(last["rated_bytes"] for _, last in models)
+    return {
+        "flash_written_bytes": (flash, Unit.BYTES),
+        "device_write_amplification": (flash / host if host else None, Unit.RATIO),
+        "ssd_years_at_this_rate": (rated / host * seconds / YEAR_S if host else None, Unit.COUNT),
+    }
+
+
+def _more(pair: tuple[dict[str, Any], dict[str, Any]], name: str) -> float:
+    first, last = pair
+    more: float = last[name] - first[name]
+    return more

@@ -1,0 +1,131 @@
+"""The servers of virtual disks: their command line, their life within a campaign, and what the record says of them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fslab.errors import NoSpaceError
+from fslab.storage import StackDevice, Workspace
+from fslab.storage.media import _faults, _loop, _profiles
+from fslab.storage.media._disk_options import VirtualOptions
+from fslab.system import disk, loops, sysfs
+from fslab.units import format_size, parse_size
+
+STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns")
+MAP_BYTES_PER_PAGE = 8
+PAGE_BYTES = 4096
+
+
+def argv(options: VirtualOptions) -> tuple[str, ...]:
+    """The options of ``fslab-disk serve``."""
+    words = ["--size", str(parse_size(options.size)), "--memory", str(parse_size(options.memory))]
+    words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
+    if options.profile != _profiles.NONE:
+        words += ["--profile", options.profile, "--collection", str(options.collection)]
+    if options.cache is not None:
+        words += ["--cache", str(options.cache)]
+    if options.steady:
+        words.append("--steady")
+    if options.faults or options.slow != 1:
+        words.append("--timed")
+    return tuple(words)
+
+
+def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
+    """The commands that bring up a disk."""
+    directory = Path("/run/fslab/CAMPAIGN/disk-N")
+    attach = loops.attach_argv(directory / disk.FILE, direct=True, device=Path("/dev/loopN"))
+    return (disk.TOOL.program, "serve", str(directory), *argv(options)), tuple(attach)
+
+
+def memory_bytes(options: VirtualOptions) -> int:
+    """What a disk takes at most: what is written to it, and an SSD's map of that, or of all of its pages."""
+    written = parse_size(options.memory)
+    if options.kind != "ssd":
+        return written
+    mapped = parse_size(options.size) if options.steady else written
+    return written + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
+
+
+def key(slot: str) -> str:
+    """What a workspace remembers the server of a slot under."""
+    return f"disk {slot}"
+
+
+def running(workspace: Workspace, slot: str) -> disk.Server | None:
+    """The server of this slot, if one runs; in a guest none is known."""
+    known: disk.Server | None = workspace.media.get(key(slot))
+    return known if known is not None and known.runs else None
+
+
+def served(options: VirtualOptions, workspace: Workspace, slot: str) -> disk.Server:
+    """The running server of this slot; a new one if there is none, or if somebody ended it."""
+    known: disk.Server | None = workspace.media.get(key(slot))
+    if known is not None and known.runs:
+        return known
+    if known is not None:
+        known.end()
+    number = 1 + sum(name.startswith(key("")) for name in workspace.media)
+    directory = known.directory if known else workspace.runtime / f"disk-{number}"
+    entry = workspace.journal.will_create("disk", str(directory))
+    try:
+        server = disk.start(directory, argv(options), mark=workspace.campaign)
+    finally:
+        workspace.exit.callback(_end, workspace, slot, entry, directory)
+    workspace.media[key(slot)] = server
+    if options.slow != 1:
+        server.ask("slow", factor=options.slow)
+    return server
+
+
+def attach(
+    server: disk.Server, options: VirtualOptions, workspace: Workspace, undo: ExitStack, *, discard: bool
+) -> StackDevice:
+    """A loop device on it with direct I/O that turns, or not, as the disk does, and takes discards if the disk does."""
+    workspace.media[str(server.file)] = _loop.identity(server.file)
+    # Where discards are forbidden there is no command for zeros either.
+    device = _loop.attach(server.file, workspace, undo, expect_direct=True, discard=True)
+    queue = sysfs.block_directory(device.path) / "queue"
+    (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
+    if options.profile != _profiles.NONE:
+        server.ready["fidelity"] = server.ask("calibrate", path=str(device.path))
+    facts_now = {**device.facts, "rotational": options.kind == "hdd"}
+    return replace(device, discard=discard, facts=facts_now)
+
+
+def check_room(server: disk.Server, options: VirtualOptions) -> None:
+    """NoSpaceError if it could not keep what was written: file systems tell of that as of a broken disk."""
+    if server.runs and server.ask("statistics")["no_space"]:
+        raise NoSpaceError(
+            f"more was written to the virtual disk than it has memory for ({format_size(parse_size(options.memory))})",
+            where="medium", hint="let its 'memory' be larger, or the workload's files smaller",
+        )  # fmt: skip
+
+
+def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
+    """What the record says of the disk: all that makes its times, and how well this machine can serve them."""
+    statistics = server.ask("statistics")
+    return {
+        "profile": options.profile,
+        "figures": dict(options.figures),
+        "cache": str(options.cache or options.figures.get("cache", _profiles.NONE)),
+        "seed": options.seed,
+        "speed": options.speed,
+        "steady": options.steady,
+        "slow": options.slow,
+        "faults": list(_faults.parse(options.faults)),
+        "memory_limit_bytes": parse_size(options.memory),
+        "fidelity": server.ready.get("fidelity"),
+        "statistics": {name: statistics[name] for name in STATISTICS},
+    }
+
+
+def _end(workspace: Workspace, slot: str, entry: str, directory: Path) -> None:
+    server = workspace.media.pop(key(slot), None)
+    if server is not None:
+        server.end()
+    disk.clean(directory)
+    workspace.journal.undone(entry)

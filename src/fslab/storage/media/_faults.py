@@ -1,0 +1,73 @@
+"""Faults of a virtual disk as a study writes them: ``stuck delay=2s probability=0.001; latent start=1m``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fslab.units import parse_duration, parse_size
+
+EFFECTS = ("error", "latent", "bit-rot", "shorn", "stuck", "ignore-flush")
+OPERATIONS = ("read", "write", "flush", "discard")
+
+
+def parse(text: str) -> tuple[dict[str, Any], ...]:
+    """The faults, as the server is asked to arm them. ValueError for what it would refuse."""
+    return tuple(_fault(part.split()) for part in text.split(";") if part.strip())
+
+
+def _fault(words: list[str]) -> dict[str, Any]:
+    effect, *pairs = words
+    if effect not in EFFECTS:
+        raise ValueError(f"no fault '{effect}': known are {', '.join(EFFECTS)}")
+    fault: dict[str, Any] = {"effect": effect}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in _VALUES:
+            raise ValueError(
+                f"'{pair}' of fault '{effect}': known are {', '.join(f'{name}=' for name in _VALUES)}"
+            )
+        name, read = _VALUES[key]
+        try:
+            fault[name] = read(value)
+        except ValueError as error:
+            raise ValueError(f"'{pair}' of fault '{effect}': {error}") from error
+    if (effect == "stuck") != ("delay_ns" in fault):
+        raise ValueError(f"fault '{effect}' {'needs a' if effect == 'stuck' else 'has no'} 'delay'")
+    if fault.get("end", 1) <= fault.get("start", 0):
+        raise ValueError(f"fault '{effect}': 'end' is not behind 'start'")
+    return fault
+
+
+def _operation(value: str) -> str:
+    if value not in OPERATIONS:
+        raise ValueError(f"known are {', '.join(OPERATIONS)}")
+    return value
+
+
+def _share(value: str) -> float:
+    share = float(value)
+    if not 0 < share <= 1:
+        raise ValueError("a probability is above 0 and at most 1")
+    return share
+
+
+def _times(value: str) -> int:
+    times = int(value)
+    if times < 1:
+        raise ValueError("at least once")
+    return times
+
+
+def _nanoseconds(value: str) -> int:
+    return round(parse_duration(value) * 1e9)
+
+
+_VALUES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "op": ("op", _operation),
+    "start": ("start", parse_size),
+    "end": ("end", parse_size),
+    "probability": ("probability", _share),
+    "times": ("times", _times),
+    "delay": ("delay_ns", _nanoseconds),
+}

@@ -1,0 +1,120 @@
+"""A disk in software (docs/disk.md): every request takes the time of a model of a hard disk or an SSD."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fslab.errors import UnsupportedError
+from fslab.storage import StackDevice, Workspace, images, media
+from fslab.storage.media import MediumPlan, _disk, _faults, _loop
+from fslab.storage.media._disk_options import VirtualOptions
+from fslab.system import disk, loops
+from fslab.units import parse_size
+
+
+class Virtual(media.Medium[VirtualOptions]):
+    """One server for each disk, as long as the campaign; its state is renewed whenever a file system is made."""
+
+    summary = "disk in software: hard disks and SSDs by their mechanics, with caches and faults"
+    image = True
+    tools = (disk.TOOL,)
+    Options = VirtualOptions
+
+    def plan(self, options: VirtualOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
+        """A server and a loop device; in memory what is written, and an SSD's map."""
+        return MediumPlan(
+            device="/dev/loopN",
+            size_bytes=parse_size(options.size),
+            holds_bytes=parse_size(options.memory),
+            commands=tuple(("attach", argv) for argv in _disk.planned(options)),
+            space={images.MEMORY: _disk.memory_bytes(options)},
+        )
+
+    def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
+        """Root, loop devices, FUSE, and enough memory."""
+        _loop.check_root(os.geteuid(), self.name)
+        loops.check_supported()
+        self._check(options, disks)
+
+    def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:
+        """A seed for each, and one that is slow."""
+        return [
+            options.model_copy(
+                update={"seed": options.seed + index, "slow": options.slow if index == 0 else 1.0}
+            )
+            for index in range(disks)
+        ]
+
+    def provide(
+        self, options: VirtualOptions, workspace: Workspace, slot: str, undo: ExitStack
+    ) -> StackDevice:
+        """The slot's disk on a loop device. Until the run its time is not real: filling it would take minutes."""
+        server = _disk.served(options, workspace, slot)
+        undo.callback(_disk.check_room, server, options)
+        device = _disk.attach(server, options, workspace, undo, discard=self.discards(options))
+        server.ask("pace", real=False)
+        return device
+
+    def renew(self, options: VirtualOptions, workspace: Workspace, slot: str) -> None:  # noqa: ARG002
+        """An empty disk, as it was at first."""
+        if (server := _disk.running(workspace, slot)) is not None:
+            server.ask("reset", data=True)
+
+    @contextmanager
+    def running(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Iterator[None]:
+        """Real time, and the faults of the study; not while the file system is made and filled."""
+        server = _disk.running(workspace, slot)
+        if server is None:
+            yield
+            return
+        server.ask("clear")
+        server.ask("pace", real=True)
+        for fault in _faults.parse(options.faults):
+            server.ask("arm", **fault)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # somebody ended it: the trial has failed, or will
+                server.ask("disarm")
+                server.ask("pace", real=False)
+
+    def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
+        """The same, for a guest; there is nobody there to say when the run begins."""
+        if options.faults:
+            raise UnsupportedError(
+                "'faults' of a virtual disk begin with the run, which the host does not see in a guest",
+                where="medium", hint="leave them out, or measure on the host",
+            )  # fmt: skip
+        _loop.check_root(os.geteuid(), self.name)
+        self._check(options, disks)
+
+    def image_file(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path:
+        """The slot's disk itself: a guest's drive can lie on it."""
+        server = _disk.served(options, workspace, slot)
+        server.ask("pace", real=True)  # nobody there says when the run begins
+        return server.file
+
+    def discards(self, options: VirtualOptions) -> bool:
+        """No hard disk has that command."""
+        return options.kind != "hdd"
+
+    def speed(self, options: VirtualOptions) -> float:
+        """The study's."""
+        return options.speed
+
+    def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
+        """All that makes its times, and its own counters."""
+        server = _disk.running(workspace, slot)
+        if server is None:
+            return {}
+        _disk.check_room(server, options)
+        return _disk.facts(server, options)
+
+    @staticmethod
+    def _check(options: VirtualOptions, disks: int) -> None:
+        disk.check_supported()
+        images.check_memory(disks * _disk.memory_bytes(options))

@@ -1,0 +1,159 @@
+"""``fslab-disk``, which serves a disk in software (engine/disk/PROTOCOL.md): start, ask, end and clean up.
+
+A server ends with whoever started it: it holds the other end of a pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fslab import texts
+from fslab.errors import FslabError, ToolFailedError, UnsupportedError
+from fslab.system import proc, tools
+from fslab.system.tools import Tool
+
+TOOL = Tool(program="fslab-disk", package=None)
+FILE = "disk"
+READY_LIMIT_S = 300.0  # an SSD that is to be full is written over first
+ASK_LIMIT_S = 60.0
+END_LIMIT_S = 10.0
+ANSWER_BYTES = 1 << 20
+FUSE = Path("/dev/fuse")
+
+
+def check_supported() -> None:
+    """ToolMissingError or UnsupportedError where no such disk can be served."""
+    tools.require(TOOL)
+    if not FUSE.exists():
+        raise UnsupportedError(
+            "this kernel has no FUSE", where=str(FUSE), hint="load it (modprobe fuse), or use another medium"
+        )
+
+
+def control_of(directory: Path) -> Path:
+    """The control socket of the disk that is mounted on ``directory``."""
+    return directory.with_name(f"{directory.name}.control")
+
+
+def ask(directory: Path, do: str, **arguments: Any) -> dict[str, Any]:
+    """The answer of the server of ``directory`` to one request. ConnectionError if it is gone."""
+    control = control_of(directory)
+    # A socket's path has at most 107 bytes; a directory's descriptor makes it short.
+    parent = os.open(control.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ASK_LIMIT_S)
+            connection.connect(f"/proc/self/fd/{parent}/{control.name}")
+            connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            with connection.makefile("rb") as lines:
+                line = lines.readline(ANSWER_BYTES)
+    finally:
+        os.close(parent)
+    if not line:
+        raise ConnectionError(f"the server of {directory} has hung up")
+    answer: dict[str, Any] = texts.json_of(line)
+    if not answer.get("ok"):
+        raise FslabError(f"the virtual disk refuses '{do}': {answer.get('error')}", where=str(directory))
+    return answer
+
+
+def clean(directory: Path) -> None:
+    """Undo what a server left, and what lies on its disk; nothing here waits for the server. Can be called twice."""
+    proc.run([TOOL.program, "clean", str(directory)], timeout_s=60)
+    control_of(directory).unlink(missing_ok=True)
+
+
+@dataclass(kw_only=True, slots=True)
+class Server:
+    """A running server. ``ready`` is what it said when its disk could be used."""
+
+    directory: Path
+    child: proc.Child
+    lifeline: int
+    errors: int
+    ready: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        """The disk, for a loop device or a guest."""
+        return self.directory / FILE
+
+    @property
+    def runs(self) -> bool:
+        """Whether it still serves."""
+        return self.child.exit_code() is None
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The answer to one request."""
+        return ask(self.directory, do, **arguments)
+
+    def end(self) -> None:
+        """End it, and remove what it made. Can be called twice."""
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+            os.close(self.errors)
+            self.lifeline = -1
+        if self.child.wait(END_LIMIT_S) is None:
+            self.child.end()
+        clean(self.directory)
+
+
+def start(directory: Path, options: Sequence[str], *, mark: str) -> Server:
+    """Serve a disk on the new ``directory``; ToolFailedError, with what it said, if it does not become ready."""
+    control = control_of(directory).name
+    argv = [TOOL.program, "serve", str(directory), "--control", control, *options]
+    ours, theirs = os.pipe2(os.O_CLOEXEC)
+    answer, said = os.pipe2(os.O_CLOEXEC)
+    errors = os.memfd_create("fslab-disk-errors", os.MFD_CLOEXEC)
+    try:
+        child = proc.start(
+            [*argv, "--lifeline", str(ours)], output=said, errors=errors, inherit=[ours], cwd=directory.parent,
+            env={proc.MARK: mark}, kept=True,
+        )  # fmt: skip
+    except BaseException:
+        for descriptor in (theirs, answer, errors):
+            os.close(descriptor)
+        raise
+    finally:
+        os.close(ours)
+        os.close(said)
+    server = Server(directory=directory, child=child, lifeline=theirs, errors=errors)
+    try:
+        server.ready = _ready(answer, server)
+    except BaseException:
+        with contextlib.suppress(FslabError):
+            server.end()
+        raise
+    finally:
+        os.close(answer)
+    return server
+
+
+def _ready(answer: int, server: Server) -> dict[str, Any]:
+    """The line that says that the disk can be used."""
+    deadline, line = time.monotonic() + READY_LIMIT_S, b""
+    while not line.endswith(b"\n") and len(line) < ANSWER_BYTES:
+        found, _, _ = select.select([answer], [], [], max(deadline - time.monotonic(), 0))
+        part = os.read(answer, 4096) if found else b""
+        if not part:
+            break
+        line += part
+    try:
+        ready: dict[str, Any] = texts.json_of(line)
+    except ValueError as error:
+        server.child.wait(1)
+        said = os.pread(server.errors, 4096, 0).decode("utf-8", "replace").strip()
+        why = said or f"it was not ready within {READY_LIMIT_S:g} s"
+        raise ToolFailedError(
+            f"the virtual disk could not be started: {why}", where=proc.shell_line(server.child.argv)
+        ) from error
+    return ready

@@ -1,0 +1,32 @@
+"""Disk late: the machine was too slow for the virtual disk that it served. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import Unit, format_value
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+SHARE = 0.03
+
+
+class DiskLate(TrialRule):
+    """A model's times are met by a thread that needs a CPU at the right moment."""
+
+    summary = "the virtual disk answered later than its model says"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "measure when nothing else works on the machine, or take a slower profile"
+    needs = ("disk_late_mean", "disk_service_mean")
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """By the mean, of which rates are made."""
+        late, service = facts.known("disk_late_mean"), facts.known("disk_service_mean")
+        if late > SHARE * service:
+            yield self.warning(
+                f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average, of "
+                f"{format_value(service, Unit.NANOSECONDS)} that its model takes",
+                late_ns=late, service_ns=service,
+            )  # fmt: skip

@@ -1,0 +1,27 @@
+"""Disk speed: a virtual disk ran faster or slower than what it stands for. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class DiskSpeed(TrialRule):
+    """Processors do not run faster with it, so that their share of each figure is another one."""
+
+    summary = "the virtual disk ran at another speed than its model's"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Says how fast."""
+        if facts.disk_speed != 1:
+            yield self.warning(
+                f"the virtual disk ran {facts.disk_speed:g} times as fast as its model, and the CPUs and the file "
+                "system's timers did not: their share is another one than on such a disk",
+                speed=facts.disk_speed,
+            )  # fmt: skip

@@ -1,0 +1,33 @@
+"""Disk too fast: a virtual disk's quickest request is quicker than the way to it. Judges only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import Unit, format_value
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+TOO_FAST = "too-fast"
+
+
+class DiskTooFast(TrialRule):
+    """The way to the server and back is measured before each trial."""
+
+    summary = "the virtual disk is faster than this machine can serve"
+    severity = Severity.DOUBT
+    hint: ClassVar[str] = "take a slower profile, or a 'speed' below the one that was asked for"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Says both times."""
+        for fidelity in facts.disk_fidelities:
+            if fidelity.get("verdict") == TOO_FAST:
+                trip, fastest = fidelity["round_trip_ns"]["p50"], fidelity["fastest_request_ns"]
+                yield self.warning(
+                    f"a request takes {format_value(trip, Unit.NANOSECONDS)} to the virtual disk and back, and the "
+                    f"quickest of its model {format_value(fastest, Unit.NANOSECONDS)}",
+                    round_trip_ns=trip, fastest_request_ns=fastest,
+                )  # fmt: skip
+                return

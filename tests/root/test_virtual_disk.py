@@ -1,0 +1,127 @@
+"""Trials on virtual disks: what they are to the file system, what the record says, and how they fail. Nothing here
+depends on how quick anything is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY
+
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord
+from fslab.storage import Workspace
+from fslab.system import disk
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
+
+READS: dict[str, Any] = {"rw": "randread", "bs": "4k", "direct": True, "size": "8m", "io_size": "256k"}
+WRITES: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "1m"}
+
+
+def run(
+    workspace: Workspace,
+    parameters: dict[str, Any],
+    filesystem: str = "ext4",
+    layout: dict[str, Any] | None = None,
+    **options: Any,
+) -> TrialRecord:
+    medium = MediumSpec(name="m", type="virtual", options={"memory": "64m", "size": "1g", **options})
+    stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem, **(layout or {}))
+    workload = WorkloadSpec(name="w", tool="fio", parameters=parameters)
+    cell = Cell(stack=stack, workload=workload, cache=Cache.WARM)  # nobody else's caches are dropped
+    return run_trial(
+        cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
+    )
+
+
+def figure(record: TrialRecord, name: str) -> float:
+    value = record.probes[name].value
+    assert value is not None, name
+    return value
+
+
+def kinds(record: TrialRecord) -> set[str]:
+    return {warning.kind for warning in record.validity}
+
+
+def test_a_hard_disk_of_a_tebibyte(workspace: Workspace) -> None:
+    record = run(workspace, READS, profile="hdd-7200", size="1t")
+    assert record.status is not Status.FAILED, record.error
+    assert record.provenance.device["rotational"] is True
+    assert record.provenance.device["size_bytes"] == 1 << 40
+    (about,) = record.provenance.device["virtual_disks"]
+    assert (about["profile"], about["seed"], about["cache"]) == ("hdd-7200", 1, "volatile")
+    assert about["figures"]["rpm"] == 7200
+    assert about["fidelity"]["measured_through"].startswith("/dev/loop")
+    assert figure(record, "disk_movements") > 0
+    assert figure(record, "disk_requests") >= 64
+    assert figure(record, "disk_service_mean") > 100_000, (
+        "no request takes less than the drive's command time"
+    )
+    assert "device_write_amplification" not in record.probes
+    assert about["statistics"]["stored_bytes"] < 64 << 20
+
+
+def test_five_of_them_are_five_drives(workspace: Workspace) -> None:
+    layout = {"layout": "btrfs-raid0", "layout_options": {"disks": 5}}
+    record = run(workspace, READS, "btrfs", layout, profile="hdd-7200", slow=2)
+    assert record.status is not Status.FAILED, record.error
+    disks = record.provenance.device["virtual_disks"]
+    assert [each["seed"] for each in disks] == [1, 2, 3, 4, 5]
+    assert [each["slow"] for each in disks] == [2, 1, 1, 1, 1]
+
+
+def test_an_ssd_tells_of_its_own_writes(workspace: Workspace) -> None:
+    record = run(workspace, WRITES, profile="ssd-sata", steady=True, size="256m", memory="256m")
+    assert record.status is not Status.FAILED, record.error
+    assert figure(record, "device_write_amplification") >= 1
+    assert figure(record, "flash_written_bytes") >= 1 << 20
+    assert figure(record, "ssd_years_at_this_rate") > 0
+    (mkfs,) = (command.argv for command in record.provenance.commands if command.stage == "mkfs")
+    assert "nodiscard" not in " ".join(mkfs)
+
+
+def test_each_trial_has_a_new_disk(workspace: Workspace) -> None:
+    first, second = (run(workspace, WRITES, profile="none") for _ in range(2))
+    assert first.status is not Status.FAILED, first.error
+    stored = [
+        each.provenance.device["virtual_disks"][0]["statistics"]["stored_bytes"] for each in (first, second)
+    ]
+    assert stored[1] < stored[0] * 1.5
+
+
+def test_faults_begin_with_the_run(workspace: Workspace) -> None:
+    record = run(workspace, READS, profile="none", faults="error op=read")
+    assert record.status is Status.FAILED
+    assert any(command.stage == "run" for command in record.provenance.commands), "not while it was filled"
+    assert record.provenance.device["virtual_disks"][0]["faults"] == [{"effect": "error", "op": "read"}]
+    assert run(workspace, READS, profile="none").status is not Status.FAILED, "they end with the trial"
+
+
+def test_more_than_its_memory_is_a_failure(workspace: Workspace) -> None:
+    record = run(workspace, {**WRITES, "size": "48m", "io_size": "48m"}, "ext2", profile="none", memory="16m")
+    assert record.status_text == "failed:no_space", record.error
+    assert "more was written to the virtual disk than it has memory for" in (record.error or "")
+
+
+def test_another_speed_is_a_doubt(workspace: Workspace) -> None:
+    record = run(workspace, READS, profile="hdd-7200", speed=50)
+    assert "disk_speed" in kinds(record)
+    assert "disk_speed" not in kinds(run(workspace, READS, profile="none"))
+
+
+def test_a_disk_that_cannot_be_served_in_its_time_is_a_doubt(workspace: Workspace) -> None:
+    record = run(workspace, READS, profile="ssd-nvme", speed=1000)
+    assert "disk_too_fast" in kinds(record)
+
+
+def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
+    assert run(workspace, READS, profile="none").status is not Status.FAILED
+    server: disk.Server = workspace.media["disk m"]
+    server.child.end()
+    assert not server.runs
+    record = run(workspace, READS, profile="none")
+    assert record.status is not Status.FAILED, record.error
+    assert workspace.media["disk m"].runs
