@@ -245,7 +245,7 @@ fn median_looking_ahead(ahead: Nanos) -> Nanos {
         drive.advance(now + ahead, &mut events);
         for event in events.drain(..) {
             let Event::Done { id, at } = event else { continue };
-            times.push(at - started[id as usize]);
+            times.push(at - started[usize::try_from(id).unwrap_or(0)]);
             arrivals.push(std::cmp::Reverse(at));
         }
         if arrival == Some(now) {
