@@ -34,7 +34,7 @@ BUSY = ["sh", "-c", "while dd if=/dev/urandom of=x bs=64k count=16 oflag=direct 
 
 
 def write(path: Path, run: str) -> Path:
-    path.write_text(STUDY.format(run=json.dumps(run)))
+    path.write_text(STUDY.format(run=run))
     return path
 
 
