@@ -178,7 +178,8 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     notes = f" · --notes: all warnings{more}" if report.notes else ""
     yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: causes"
     undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
-    if undecided and report.status is CampaignStatus.FINISHED:
+    fixed = report.counts.planned_most <= report.counts.planned  # else it has repeated until it was sure
+    if undecided and fixed and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
         yield f"to decide more: fslab run --resume {report.campaign} --trials {needed}"
 
