@@ -44,12 +44,18 @@ class Direction(StrEnum):
     NEITHER = "neither"
 
 
+LARGEST_BYTES = (1 << 63) - 1  # loff_t
+LONGEST_S = 100 * 365 * 86400.0
+
+
 def parse_size(text: str | int) -> int:
     """Bytes from ``4k``, ``4K``, ``4kb``, ``4KiB``, ``1.5g`` or a plain number; ValueError says what is accepted."""
     match = _SIZE.fullmatch(str(text))
     if match is None:
         raise ValueError(f"'{text}' is not a size: {_SIZE_GRAMMAR}")
     size = float(match[1]) * SIZE_SUFFIXES[(match[2] or "").lower()]
+    if size > LARGEST_BYTES:
+        raise ValueError(f"'{str(text)[:40]}' is more than any file or device can have (8 EiB)")
     if size != int(size):
         raise ValueError(f"'{text}' is not a whole number of bytes")
     return int(size)
@@ -109,7 +115,10 @@ def parse_duration(text: str | float) -> float:
     parts = _DURATION_PART.findall(rest)
     if not parts or "".join(number + unit for number, unit in parts) != rest:
         raise ValueError(f"'{text}' is not a duration: write 30s, 10m, 1h30m or 700ms")
-    return sum(float(number) * SECONDS_PER[unit.lower()] for number, unit in parts)
+    seconds = sum(float(number) * SECONDS_PER[unit.lower()] for number, unit in parts)
+    if seconds > LONGEST_S:
+        raise ValueError(f"'{rest[:40]}' is more than a hundred years")
+    return seconds
 
 
 def format_size(size_bytes: float) -> str:

@@ -155,6 +155,16 @@ def test_settings_that_fslab_does_not_write_are_refused(altered: Altered, settin
         store.campaign("last")
 
 
+@pytest.mark.parametrize("value", [1e300, 7, b"\xff", "5", "[]"])
+def test_a_json_column_of_another_kind_is_refused(altered: Altered, value: object) -> None:
+    altered.execute("UPDATE campaigns SET machine = ?", value)
+    with (
+        Store.open(str(altered.store), create=False) as store,
+        pytest.raises(StoreError, match="holds what fslab does not write"),
+    ):
+        store.campaign("last")
+
+
 def test_escapes_that_are_no_characters_stay_escapes(altered: Altered) -> None:
     """JSON can write what UTF-8 cannot: it would stop every report and export."""
     altered.campaign("machine", lambda machine: machine.update(model="\udcff", kernel="\u00e9"))

@@ -158,3 +158,14 @@ def test_a_name_that_only_shares_letters_is_not_suggested() -> None:
     assert "did you mean" not in str(caught.value)
     with pytest.raises(ValueError, match="did you mean 'noatime'"):
         FILESYSTEMS.get("zfs").check_mount_options("noatme")
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 400, "9" * 30, "1" + "0" * 400 + "k", "16777216t", "1e400", "inf", "nan"]
+)
+def test_what_no_machine_has_is_no_size_and_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is more than|is not a size"):
+        parse_size(text)
+    if text[-1] != "k" and text[-1] != "t":
+        with pytest.raises(ValueError, match=r"is more than|is not a duration"):
+            parse_duration(text)
