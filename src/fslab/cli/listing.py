@@ -67,6 +67,9 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
         for row in rows:
             plugin = "" if row["from"] == BUILT_IN else f" \\[{escape(row['from'])}]"
             table.add_row(f"  {row['name']}", f"[dim]{escape(row['summary'])}[/dim]{plugin}")
+            for profile in row.get("profiles", ()) if len(entries) == 1 else ():
+                about = f"[dim]{escape(profile['about'])}\nSource: {escape(profile['sources'])}[/dim]"
+                table.add_row(f"    {profile['name']}", about)
         screen.print(table)
 
 
@@ -75,9 +78,20 @@ def _entries(kind: Kind) -> list[dict[str, Any]]:
         return _studies()
     registry = _registry(kind)
     return [
-        {"name": name, "summary": entry.summary, "from": str(registry.plugin(name) or BUILT_IN)}
+        {
+            "name": name,
+            "summary": entry.summary,
+            "from": str(registry.plugin(name) or BUILT_IN),
+            **_profiles(entry),
+        }
         for name, entry in registry
     ]
+
+
+def _profiles(entry: Any) -> dict[str, Any]:
+    """What a medium can stand for, with all figures."""
+    profiles = getattr(entry, "profiles", None)
+    return {"profiles": list(profiles.values())} if profiles else {}
 
 
 def _registry(kind: Kind) -> Any:

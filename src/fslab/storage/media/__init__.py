@@ -50,7 +50,7 @@ class Medium(ABC, Generic[O]):
     """One kind of medium. ``name`` is set by the registry from the file's name.
 
     ``image``: it is a file of ours, which a guest can be given. ``formatted``: a file system is made on it.
-    ``tools`` are programs that it runs.
+    ``tools`` are programs that it runs, ``profiles`` what it can stand for, each with its figures and their source.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Medium(ABC, Generic[O]):
     needs_root: ClassVar[bool] = True
     image: ClassVar[bool] = False
     tools: ClassVar[tuple[Tool, ...]] = ()
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     formatted: ClassVar[bool] = True
     Options: type[O]
 

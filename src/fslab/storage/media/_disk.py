@@ -107,6 +107,7 @@ def check_room(server: disk.Server, options: VirtualOptions) -> None:
 
 def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
     """What the record says of the disk: all that makes its times, and how well this machine can serve them."""
+    check_room(server, options)
     statistics = server.ask("statistics")
     return {
         "profile": options.profile,

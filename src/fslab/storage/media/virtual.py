@@ -10,7 +10,7 @@ from typing import Any
 
 from fslab.errors import UnsupportedError
 from fslab.storage import StackDevice, Workspace, images, media
-from fslab.storage.media import MediumPlan, _disk, _faults, _loop
+from fslab.storage.media import MediumPlan, _disk, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk, loops
 from fslab.units import parse_size
@@ -22,6 +22,7 @@ class Virtual(media.Medium[VirtualOptions]):
     summary = "disk in software: hard disks and SSDs by their mechanics, with caches and faults"
     image = True
     tools = (disk.TOOL,)
+    profiles = _profiles.PROFILES
     Options = VirtualOptions
 
     def plan(self, options: VirtualOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
@@ -109,10 +110,7 @@ class Virtual(media.Medium[VirtualOptions]):
     def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
         """All that makes its times, and its own counters."""
         server = _disk.running(workspace, slot)
-        if server is None:
-            return {}
-        _disk.check_room(server, options)
-        return _disk.facts(server, options)
+        return _disk.facts(server, options) if server is not None else {}
 
     @staticmethod
     def _check(options: VirtualOptions, disks: int) -> None:

@@ -1,0 +1,81 @@
+"""Virtual disks: profiles, faults as they are written, the options of each disk, memory. Starts no disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY
+
+from fslab.storage.media import REGISTRY, _faults, _profiles
+from fslab.system import proc
+
+VIRTUAL = REGISTRY.get("virtual")
+
+
+def options(**raw: Any) -> Any:
+    return VIRTUAL.parse_options(raw)
+
+
+@pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
+def test_the_profiles_are_those_of_the_server() -> None:
+    served = json.loads(proc.run([str(BINARY), "list"]).stdout)
+    shipped = {profile["name"]: profile for kind in served.values() for profile in kind}
+    ours = {
+        name: {key: each[key] for key in each if key != "kind"} for name, each in _profiles.PROFILES.items()
+    }
+    assert ours == shipped, "make it again: fslab-disk list > src/fslab/storage/media/profiles.json"
+    assert all(each["sources"] and each["about"] for each in ours.values())
+
+
+def test_faults_as_they_are_written() -> None:
+    text = "stuck delay=2s probability=0.001 op=read; latent start=1m end=2m; error op=write times=3"
+    assert _faults.parse(text) == (
+        {"effect": "stuck", "delay_ns": 2_000_000_000, "probability": 0.001, "op": "read"},
+        {"effect": "latent", "start": 1 << 20, "end": 2 << 20},
+        {"effect": "error", "op": "write", "times": 3},
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stcuk",
+        "stuck",
+        "error delay=1s",
+        "error op=raed",
+        "latent start=2m end=1m",
+        "error probability=2",
+        "error x=1",
+    ],
+)
+def test_faults_that_are_mistakes(text: str) -> None:
+    with pytest.raises(ValueError, match="fault"):
+        options(profile="hdd-7200", faults=text)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"profile": "hdd-7201"}, {"profile": "hdd-7200", "steady": True}, {"size": "1t"}]
+)
+def test_options_that_are_mistakes(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"profile|steady"):
+        options(**wrong)
+
+
+def test_each_disk_is_a_drive_of_its_own_and_one_is_slow() -> None:
+    each = VIRTUAL.each(options(profile="hdd-7200", seed=7, slow=3), 3)
+    assert [(one.seed, one.slow) for one in each] == [(7, 3), (8, 1), (9, 1)]
+
+
+def test_what_it_takes_is_memory_for_what_is_written_and_not_its_size() -> None:
+    plan = VIRTUAL.plan(options(profile="hdd-7200", size="1t", memory="1g"), Path())
+    assert (plan.size_bytes, plan.holds_bytes, plan.space) == (1 << 40, 1 << 30, {"memory": 1 << 30})
+    ssd = VIRTUAL.plan(options(profile="ssd-sata", size="8g", memory="1g", steady=True), Path())
+    assert ssd.space["memory"] == (1 << 30) + (8 << 30) // 4096 * 8
+
+
+def test_a_hard_disk_has_no_discard() -> None:
+    assert not VIRTUAL.discards(options(profile="hdd-7200"))
+    assert VIRTUAL.discards(options(profile="ssd-sata"))
