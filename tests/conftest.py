@@ -6,7 +6,6 @@ Tests neither wait for the disk nor depend on how quick it is.
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import shutil
@@ -15,11 +14,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import settings
-from tests import leaks
+from tests import caches, leaks
+from tests.directories import set_directories, sharing
 from tests.hold import Hold
+from tests.starter import Starter
 
 from fslab.system import mounts
 
@@ -28,8 +30,6 @@ SESSION = "fslab-test-"
 ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
 MEASURE = {"root", "e2e", "browser"}
-LOCK = Path(tempfile.gettempdir()) / f"fslab-tests-{os.geteuid()}.lock"
-GATE = LOCK.with_suffix(".gate")
 
 # IOzone is in no free component: packaging/iozone.sh brings it into this directory, or into another one.
 _IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "target/iozone")
@@ -83,14 +83,20 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory)
 
 
+caches.guard()
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """As Ctrl-C does, also where a shell started it in the background: there SIGINT is ignored."""
+    raise KeyboardInterrupt
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Workers of xdist are given a directory below the one made here."""
     if hasattr(config, "workerinput") or config.option.basetemp:
         return
-    signal.signal(
-        signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT)
-    )  # so that it ends in good order
+    signal.signal(signal.SIGTERM, _interrupt)  # so that it ends in good order
     _reap()
     made = _session_directory()
     if made is not None:
@@ -104,6 +110,14 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.fixture(scope="session")
+def starter() -> Iterator[Starter]:
+    """Starts fslab without importing it anew."""
+    made = Starter()
+    yield made
+    made.close()
+
+
 _numbers = itertools.count()
 
 
@@ -114,16 +128,8 @@ def own_directories(
     """Directories of this test only; also where its subprocesses look. Short, since sockets' names are."""
     home = tmp_path_factory.getbasetemp() / f"x{next(_numbers)}"
     home.mkdir()
-    for variable, name in (
-        ("XDG_STATE_HOME", "state"),
-        ("XDG_DATA_HOME", "data"),
-        ("XDG_RUNTIME_DIR", "run"),
-        ("FSLAB_RUNTIME_DIR", "fslab"),
-    ):
-        monkeypatch.setenv(variable, str(home / name))
+    set_directories(monkeypatch, home)
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_cache))
-    for variable in ("FSLAB_STORE", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
     return home
 
 
@@ -139,16 +145,14 @@ def hold(tmp_path: Path) -> Iterator[Hold]:
 
 @pytest.fixture(autouse=True)
 def machine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests that measure drop the machine's caches, which spoils the trials of others: a test marked ``alone`` counts
-    on sound trials, and runs while no other test measures, in whichever session."""
+    """A test marked ``alone`` drops the machine's caches or changes its settings, which spoils the trials of others: it
+    runs while no other test measures, in whichever session."""
+    alone = request.node.get_closest_marker("alone") is not None
+    caches.allow(alone)
     if request.path.parent.name not in MEASURE:
         yield
         return
-    alone = request.node.get_closest_marker("alone") is not None
-    with LOCK.open("a") as lock:
-        with GATE.open("a") as gate:  # first come, first served: who waits to be alone holds the others up
-            fcntl.flock(gate, fcntl.LOCK_EX)
-            fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    with sharing(alone=alone):
         yield
 
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.limits import LIMIT_S
+
 from fslab.system import loops, proc
 
 MIB = 1 << 20
@@ -47,13 +49,13 @@ class Server:
         return self.loop
 
     def clean(self) -> None:
-        subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=60)
+        subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=LIMIT_S)
 
     def end(self) -> None:
         with contextlib.suppress(OSError):
             self.clean()
         self.process.kill()
-        self.process.wait(60)
+        self.process.wait(LIMIT_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
         if self.loop is not None:

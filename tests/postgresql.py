@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from tests.limits import LIMIT_S
 
 UNPRIVILEGED = 65534  # the server refuses root
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
@@ -80,7 +81,7 @@ class Cluster:
         done = subprocess.run(
             [str(self.programs / program), *words], user=self.user, group=self.user,
             extra_groups=None if self.user is None else [], cwd=self.directory, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, timeout=120, env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, timeout=LIMIT_S, env=ENVIRONMENT,
         )  # fmt: skip
         assert not check or done.returncode == 0, done.stderr
 

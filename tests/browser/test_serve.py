@@ -15,12 +15,12 @@ import pytest
 from tests.browser import campaigns
 from tests.browser.conftest import Opener
 from tests.hold import Hold
+from tests.limits import LIMIT_S
 
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 
 FSLAB = Path(sys.executable).parent / "fslab"
-LIMIT_S = 300.0
 
 
 @dataclass
@@ -122,6 +122,7 @@ stacks: {{here: {{medium: here}}}}
 workloads:
   held: {{tool: command, run: {run}, space: 1m}}
 trials: 3
+cache: warm
 """
 
 

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.directories import set_directories, sharing
+from tests.limits import LIMIT_S
+from tests.starter import Starter
 
-LIMIT_S = 300.0  # on a busy machine; only a test that fails waits so long
 FSLAB = Path(sys.executable).parent / "fslab"
 
 
 class Fslab:
     """Runs fslab in the test's own directories."""
 
-    def __init__(self, cwd: Path) -> None:
+    def __init__(self, cwd: Path, starter: Starter) -> None:
         self.cwd = cwd
+        self._starter = starter
 
     def __call__(
         self, *argv: object, code: int = 0, user: int | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end and check its exit code."""
-        done = subprocess.run(
-            [str(FSLAB), *map(str, argv)], capture_output=True, text=True, cwd=self.cwd, timeout=LIMIT_S, user=user,
-            check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        words = [str(FSLAB), *map(str, argv)]
+        done = self._starter.run(words, cwd=self.cwd, timeout_s=LIMIT_S, user=user)
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
@@ -57,14 +58,43 @@ def end(process: subprocess.Popen[str], signum: signal.Signals) -> tuple[str, st
     return process.communicate(timeout=LIMIT_S)
 
 
-def wait_for(condition: Callable[[], bool], *, within_s: float = LIMIT_S) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "did not come about"
-        time.sleep(0.02)
+# What reading needs a campaign for: its numbers are looked at, not compared.
+MEASURED = """\
+title: A & <b> report
+media: {here: {type: directory, path: .}}
+stacks: {here: {medium: here}}
+workloads:
+  files: {tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}
+trials: 2
+cache: warm
+"""
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory, worker_id: str, starter: Starter) -> Path:
+    """A data directory with one finished campaign, measured once for all workers."""
+    own = tmp_path_factory.getbasetemp()
+    directory = (own if worker_id == "master" else own.parent) / "stored"
+    with directory.with_suffix(".lock").open("a") as turn, sharing(), pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not directory.exists():
+            work = directory.with_suffix(".work")
+            work.mkdir(exist_ok=True)
+            (work / "s.yaml").write_text(MEASURED)
+            set_directories(patch, work)
+            Fslab(work, starter)("run", "s.yaml", "--quiet")
+            (work / "data").rename(directory)
+    return directory
 
 
 @pytest.fixture
-def fslab(tmp_path: Path) -> Fslab:
-    return Fslab(tmp_path)
+def measured(fslab: Fslab, stored: Path, own_directories: Path) -> Fslab:
+    """fslab with a copy of that campaign in its store, and its study in the directory."""
+    shutil.copytree(stored, own_directories / "data")
+    (fslab.cwd / "s.yaml").write_text(MEASURED)
+    return fslab
+
+
+@pytest.fixture
+def fslab(tmp_path: Path, starter: Starter) -> Fslab:
+    return Fslab(tmp_path, starter)

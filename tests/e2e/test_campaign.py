@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.conftest import LIMIT_S, Fslab, end
+from tests.e2e.conftest import Fslab, end
 from tests.hold import Hold
+from tests.limits import LIMIT_S
 
 from fslab.system import loops, mounts, paths, proc
 
@@ -23,6 +24,7 @@ workloads:
   files: {tool: engine, operation: small-files, files: 2000, size: 4k, operations: "create,delete"}
   write: {tool: fio, rw: randwrite, bs: 4k, iodepth: 8, direct: true, size: 8m, runtime: 1s}
 trials: 3
+cache: warm
 """
 
 
@@ -34,6 +36,7 @@ workloads:
   files: {{tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}}
   held: {{tool: command, run: {run}, space: 1m}}
 trials: 3
+cache: warm
 """
 
 
@@ -66,7 +69,6 @@ def planned(trials: list[dict[str, Any]]) -> int:
     return sum(trial["block"] < 3 for trial in trials)
 
 
-@pytest.mark.alone
 def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) -> None:
     done = fslab("run", study)
     assert "two file systems" in done.stdout
@@ -88,7 +90,6 @@ def test_a_campaign_ends_with_the_table_and_its_path(fslab: Fslab, study: Path) 
     assert "finished" in fslab("results", "--list").stdout
 
 
-@pytest.mark.alone
 def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial(
     fslab: Fslab, held: Path, hold: Hold, own_directories: Path
 ) -> None:
@@ -183,7 +184,6 @@ def test_a_budget_stops_in_time_and_can_be_extended(fslab: Fslab, study: Path) -
     assert fslab.json("results", "--json")["status"] == "finished"
 
 
-@pytest.mark.alone
 def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> None:
     fslab("run", study, "--trials", "1", "--scale", "0.5")
     (before,) = fslab.json("results", "--list", "--json")
@@ -196,7 +196,6 @@ def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> 
     assert "already" in refused.stderr
 
 
-@pytest.mark.alone
 def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> None:
     changes = (
         "stacks.fs.filesystem=ext4",

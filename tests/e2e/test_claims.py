@@ -19,6 +19,7 @@ claims:
   - {says: Larger writes move more, metric: bandwidth, that: rises with bs}
   - {says: Larger writes move less, metric: bandwidth, that: falls with bs}
 trials: 4
+cache: warm
 """
 
 

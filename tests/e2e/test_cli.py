@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import FSLAB, Fslab
+from tests.limits import LIMIT_S
 
 FIVE_MISTAKES = """\
 title: five mistakes
@@ -51,7 +52,8 @@ def test_plan_touches_nothing(study: str, fslab: Fslab, tmp_path: Path, own_dire
     calls = "execve fork vfork clone clone3 mount umount2 unlink unlinkat rename renameat2 mkdir mkdirat openat ioctl"
     subprocess.run(
         [strace, "-f", "-o", str(log), "-e", f"trace={calls.replace(' ', ',')}", str(FSLAB), "plan", study],
-        check=True, capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=120,
+        check=True, capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        timeout=LIMIT_S,
     )  # fmt: skip
     lines = [line.split(None, 1)[1] for line in log.read_text().splitlines()]
     done = [line for line in lines if "= -1" not in line and not line.startswith(("---", "+++"))]
@@ -103,7 +105,7 @@ def test_lists_and_schema_and_doctor_speak_json(fslab: Fslab) -> None:
 def test_the_directory_medium_needs_no_root(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "precious").write_text("data")
-    small = ["--set", "trials=2", "--set", "media.here.path=data"]
+    small = ["--set", "trials=2", "--set", "cache=warm", "--set", "media.here.path=data"]
     done = fslab("run", "here", *small, "--precision", "5%")
     assert "store.sqlite" in done.stdout
     assert "nothing to compare: no two stacks" in done.stderr  # one stack, however often
@@ -134,22 +136,22 @@ def test_the_plan_says_how_often_at_least_and_at_most(fslab: Fslab) -> None:
     assert "the budget of 1 s may end it earlier" in told.stdout
 
 
-def test_exports_agree(fslab: Fslab, tmp_path: Path) -> None:
+def test_exports_agree(measured: Fslab) -> None:
     import polars as pl
 
-    (tmp_path / "data").mkdir()
-    fslab("run", "here", "--set", "trials=1", "--set", "media.here.path=data")
-    figures = sum(len(trial["metrics"]) + len(trial["probes"]) for trial in fslab.trials())
-    fslab("export", "--output", "out.csv")  # as the name says
-    fslab("export", "--format", "parquet", "--output", "out.parquet")
-    assert pl.read_csv(tmp_path / "out.csv").height == figures
-    assert pl.read_parquet(tmp_path / "out.parquet").height == figures
-    assert "--output" in fslab("export", "--format", "parquet", code=2).stderr
+    figures = sum(len(trial["metrics"]) + len(trial["probes"]) for trial in measured.trials())
+    measured("export", "--output", "out.csv")  # as the name says
+    measured("export", "--format", "parquet", "--output", "out.parquet")
+    assert pl.read_csv(measured.cwd / "out.csv").height == figures
+    assert pl.read_parquet(measured.cwd / "out.parquet").height == figures
+    assert "--output" in measured("export", "--format", "parquet", code=2).stderr
 
 
 def test_a_json_run_prints_one_document(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    done = fslab("run", "here", "--set", "trials=1", "--set", "media.here.path=data", "--json")
+    done = fslab(
+        "run", "here", "--set", "trials=1", "--set", "cache=warm", "--set", "media.here.path=data", "--json"
+    )
     assert json.loads(done.stdout)["counts"]["stored"] > 0
     assert done.stderr == ""
 
@@ -178,7 +180,7 @@ def test_options_that_would_be_ignored_are_refused(fslab: Fslab, argv: tuple[str
 def test_when_no_trial_comes_off_the_exit_code_says_so(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text(
         "title: fails\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
-        "workloads: {w: {tool: fio, rw: read, size: 4k, ioengine: sync, bs: 8k}}\ntrials: 1\n"
+        "workloads: {w: {tool: fio, rw: read, size: 4k, ioengine: sync, bs: 8k}}\ntrials: 1\ncache: warm\n"
     )
     done = fslab("run", "fails.yaml", code=6)
     assert "failed" in done.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import FSLAB, Fslab
+from tests.limits import LIMIT_S
 
 OWN = """\
 title: a command of mine
@@ -18,6 +19,7 @@ media: {here: {type: directory, path: .}}
 stacks: {here: {medium: here}}
 workloads: {mine: {tool: command, run: "touch {directory}/made"}}
 trials: 1
+cache: warm
 """
 JOB = """\
 title: a job file
@@ -25,6 +27,7 @@ media: {here: {type: directory, path: .}}
 stacks: {here: {medium: here}}
 workloads: {job: {tool: fio, file: job.fio}}
 trials: 2
+cache: warm
 """
 FIO = """\
 [writer]
@@ -32,7 +35,6 @@ rw=write
 bs=4k
 size=%s
 """
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -68,11 +70,11 @@ def test_a_terminal_is_asked(fslab: Fslab, own: Path, answer: bytes, runs: bool)
         assert b"touch DIRECTORY/made" in said
         os.write(master, answer)
         _until(master, None, said)
-        assert (process.wait(timeout=PATIENCE_S) == 0) is runs
+        assert (process.wait(timeout=LIMIT_S) == 0) is runs
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(timeout=PATIENCE_S)
+            process.wait(timeout=LIMIT_S)
         os.close(master)
     stored = fslab.json("results", "--list", "--json")
     assert [each["trials"] for each in stored] == ([1] if runs else [])
@@ -100,7 +102,7 @@ def test_a_file_that_changed_is_told_on_resume_and_its_stored_text_runs(fslab: F
 
 def _until(terminal: int, wanted: bytes | None, said: bytes) -> bytes:
     """What comes from a terminal until ``wanted`` is there, or the other side is closed."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + LIMIT_S
     while wanted is None or wanted not in said:
         assert time.monotonic() < deadline, said
         if not select.select([terminal], [], [], 1.0)[0]:

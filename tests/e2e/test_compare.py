@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import Fslab
 
-pytestmark = pytest.mark.alone
-
 STUDY = """
 title: twice the same
 media: {here: {type: directory, path: .}}
@@ -19,6 +17,7 @@ workloads:
   write: {tool: dd, op: write, bs: 64k, count: 64}
   files: {tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}
 trials: 4
+cache: warm
 """
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import Fslab
 
-pytestmark = pytest.mark.alone
-
 # Small enough for a test, and with an effect that no noise hides: each byte twice.
 STUDY = """
 title: what journalling data costs
@@ -19,6 +17,7 @@ stacks:
 workloads:
   direct: {tool: fio, rw: randwrite, bs: 4k, direct: true, iodepth: 8, size: 32m, io_size: 8m}
 trials: 4
+cache: warm
 """
 PAIR = ("last", "direct", "data=journal", "data=ordered")
 
@@ -77,12 +76,8 @@ def test_what_cannot_be_asked(campaign: Fslab) -> None:
     assert "no mechanism 'magic'" in wrong.stderr
 
 
-def test_without_root_there_is_less_and_nothing_wrong(fslab: Fslab, tmp_path: Path) -> None:
-    study = "title: here\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
-    study += "workloads: {write: {tool: dd, op: write, bs: 64k, count: 64}}\ntrials: 1\n"
-    (tmp_path / "here.yaml").write_text(study)
-    fslab("run", "--quiet", "here.yaml")
-    document = fslab.json("explain", "--json")
+def test_of_a_directory_there_is_less_and_nothing_wrong(measured: Fslab) -> None:
+    document = measured.json("explain", "--json")
     assert not {each["mechanism"] for each in document["statements"]} & {
         "metadata-traffic",
         "direct-not-honoured",

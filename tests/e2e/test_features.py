@@ -7,8 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import Fslab, end, wait_for
+from tests.e2e.conftest import Fslab, end
 from tests.e2e.test_other_user import as_nobody, home
+from tests.limits import wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY as MACHINES
@@ -83,6 +84,7 @@ media: {fast: {type: ram, size: 96m}}
 stacks: {all: {medium: fast, filesystem: [ext4, zfs, reiser4]}}
 workloads: {files: {tool: engine, operation: small-files, files: 50}}
 trials: 1
+cache: warm
 """
 
 

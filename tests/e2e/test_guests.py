@@ -6,9 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import Fslab, end, wait_for
+from tests.e2e.conftest import Fslab, end
 from tests.e2e.test_other_user import as_nobody, home
 from tests.guest.conftest import group_members
+from tests.limits import wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import Fslab
 
-pytestmark = pytest.mark.alone
-
 SECRET = "what the tool was never given"
 # By the size that it is asked for; $report is where fio writes its document.
 FIO = """#!/bin/bash
@@ -60,7 +58,7 @@ def test_a_hostile_tool(fslab: Fslab, tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "work").mkdir()
     workloads = {f"w{size}": {"tool": "fio", "rw": "write", "size": size} for size in SAID}
     study = {
-        "title": "t", "trials": 1, "time_limit": "60s",
+        "title": "t", "trials": 1, "cache": "warm", "time_limit": "60s",
         "media": {"here": {"type": "directory", "path": str(tmp_path / "work")}},
         "stacks": {"s": {"medium": "here"}}, "workloads": workloads,
     }  # fmt: skip

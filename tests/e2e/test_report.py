@@ -5,29 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import Fslab
-
-pytestmark = pytest.mark.alone
-
-STUDY = """\
-title: A & <b> report
-media: {here: {type: directory, path: .}}
-stacks: {here: {medium: here}}
-workloads:
-  files: {tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}
-trials: 2
-"""
-
-
-@pytest.fixture
-def measured(fslab: Fslab) -> Fslab:
-    (fslab.cwd / "s.yaml").write_text(STUDY)
-    fslab("run", "s.yaml", "--json")
-    return fslab
+from tests.e2e.conftest import MEASURED, Fslab
 
 
 def test_a_run_ends_with_its_report(fslab: Fslab) -> None:
-    (fslab.cwd / "s.yaml").write_text(STUDY)
+    (fslab.cwd / "s.yaml").write_text(MEASURED)
     said = fslab("run", "s.yaml", "--report", "new/out.html").stdout
     assert f"report: {fslab.cwd / 'new/out.html'}" in said
     assert "<h1>A &amp; &lt;b&gt; report</h1>" in (fslab.cwd / "new/out.html").read_text()

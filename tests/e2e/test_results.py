@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from tests.e2e.conftest import FSLAB, LIMIT_S
+from tests.e2e.conftest import FSLAB
+from tests.limits import LIMIT_S
 
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value

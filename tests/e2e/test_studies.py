@@ -10,7 +10,7 @@ from tests.e2e.conftest import Fslab
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 IMPOSSIBLE = """
 title: one that no kernel here has
@@ -19,6 +19,7 @@ stacks: {fs: {medium: memory, filesystem: [ext4, reiser4]}}
 workloads:
   files: {tool: engine, operation: small-files, files: 500, size: 4k, operations: "create,delete"}
 trials: 2
+cache: warm
 """
 
 

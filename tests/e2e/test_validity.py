@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from tests.e2e.conftest import Fslab
-
-pytestmark = pytest.mark.alone
 
 STUDY = """
 title: one workload that is too short, one that is not
@@ -17,6 +14,7 @@ workloads:
   short: {tool: fio, rw: randread, bs: 64k, direct: true, size: 8m, runtime: 200ms}
   long: {tool: fio, rw: randread, bs: 64k, direct: true, size: 8m, runtime: 1s}
 trials: 2
+cache: warm
 """
 
 

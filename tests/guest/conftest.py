@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import wait_for
 
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import workspace as workspaces
@@ -43,10 +43,9 @@ def guests(own_directories: Path) -> Iterator[Guests]:
         made = Guests(workspace=workspace, machine={"hostname": "host"})
         yield made
         leaders += [guest.child.pid for guest in made.running]
-    deadline = time.monotonic() + 5  # a large one takes a moment to give its memory back
-    while any(map(group_members, leaders)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not [pid for leader in leaders for pid in group_members(leader)], "a guest lives on"
+    wait_for(
+        lambda: not any(map(group_members, leaders))
+    )  # a large one takes a moment to give its memory back
     assert not (paths.runtime() / campaign).exists()
     assert not list(memory.SHARED.glob(f"fslab-{campaign}-*")), "an image is left"
     assert not list((own_directories / "state").rglob("*.jsonl")), "a journal is left"

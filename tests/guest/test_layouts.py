@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.campaign.guests import Guests
 from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
@@ -37,8 +38,8 @@ def inside(guests: Guests, function: str, **arguments: Any) -> Any:
     words = json.dumps({key: _plain(value) for key, value in arguments.items()})
     module = ("-m", "tests.guest.layouts_in_guest", function, guests.workspace.campaign, words)
     argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
-    request = {"do": "command", "argv": argv, "timeout_s": 100}
-    done = guests.ask(spec("single"), "m", request, timeout_s=120)
+    request = {"do": "command", "argv": argv, "timeout_s": LIMIT_S}
+    done = guests.ask(spec("single"), "m", request, timeout_s=LIMIT_S)
     assert done["returncode"] == 0, done["stderr"]
     return json.loads(done["stdout"])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.guest.conftest import cell, group_members
+from tests.limits import LIMIT_S
 
 from fslab.campaign.guests import Guests
 from fslab.cell import Cell, Fresh, MachineSpec, TrialKey, WorkloadSpec
@@ -51,7 +52,7 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
 ) -> None:
     script = f"id -u; mknod /run/node b 1 0 && echo made; touch {tmp_path}/x /etc/x; echo $?"
     request = {"do": "command", "argv": ["sh", "-c", script], "timeout_s": 30}
-    value = guests.ask(cell().stack, "m", request, timeout_s=60)
+    value = guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
     assert value["stdout"].split() == ["0", "made", "1"]
     assert value["stderr"].count("Read-only file system") == 2
     assert not (tmp_path / "x").exists()
@@ -94,9 +95,9 @@ def test_a_file_system_that_lives_on_is_not_made_again(guests: Guests) -> None:
 def test_an_error_inside_keeps_its_class(guests: Guests) -> None:
     request = {"do": "call", "function": "fslab.units:parse_size", "arguments": {"value": "2k"}}
     with pytest.raises(GuestError, match=r"failed in the guest: (?s:.*)AttributeError"):
-        guests.ask(cell().stack, "m", {**request, "function": "fslab.units:nothing"}, timeout_s=60)
+        guests.ask(cell().stack, "m", {**request, "function": "fslab.units:nothing"}, timeout_s=LIMIT_S)
     with pytest.raises(FslabError, match="no function of ours"):
-        guests.ask(cell().stack, "m", {**request, "function": "os:remove"}, timeout_s=60)
+        guests.ask(cell().stack, "m", {**request, "function": "os:remove"}, timeout_s=LIMIT_S)
 
 
 def panic(guest: Guest) -> None:
@@ -148,7 +149,7 @@ def test_a_guest_that_is_lost_costs_one_trial(
 def test_a_panic_between_trials_is_told_as_one(guests: Guests) -> None:
     request = {"do": "command", "argv": ["sh", "-c", "echo c > /proc/sysrq-trigger"], "timeout_s": 30}
     with pytest.raises(GuestPanickedError, match="kernel panicked"):
-        guests.ask(cell().stack, "m", request, timeout_s=60)
+        guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
 
 
 @pytest.mark.slow
@@ -184,10 +185,10 @@ def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> No
 def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(guests: Guests, tmp_path: Path) -> None:
     (victim := tmp_path / "victim").write_text("precious")
     request = {"do": "command", "argv": ["true"], "timeout_s": 30}
-    guests.ask(cell().stack, "m", request, timeout_s=60)
+    guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
     (guest,) = guests.running
     script = f"ln -s {victim} {guest.directory}/request-3.json; mkdir -m 0 {guest.directory}/closed"
-    guests.ask(cell().stack, "m", {**request, "argv": ["sh", "-c", script]}, timeout_s=60)
+    guests.ask(cell().stack, "m", {**request, "argv": ["sh", "-c", script]}, timeout_s=LIMIT_S)
     assert (guest.directory / "request-3.json").is_symlink()
     record = trial(guests, cell())
     assert record.status_text == "failed:guest_lost"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
+from tests.limits import LIMIT_S
 
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
@@ -90,7 +91,7 @@ def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*argv: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(word) for word in argv], check=check, capture_output=True, text=True, timeout=120
+            [str(word) for word in argv], check=check, capture_output=True, text=True, timeout=LIMIT_S
         )
 
     return run

@@ -10,7 +10,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.campaign.feature_tests import Request, run_tests
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.features import REGISTRY, Examination, Support
 from fslab.record import Status
 from fslab.storage import Workspace
@@ -118,6 +118,7 @@ def test_a_trial_that_is_not_possible_is_unsupported_and_makes_nothing(
         workload=WorkloadSpec(
             name="w", tool="fio", parameters={"rw": "randwrite", "size": "1m", "runtime": "100ms", "direct": True}
         ),
+        cache=Cache.WARM,
     )  # fmt: skip
     record = run_trial(cell, TrialKey(campaign="test", block=0, seed=1), workspace, machine={})
     if says is None and kernel.has_filesystem(filesystem):

@@ -15,7 +15,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
 from fslab.storage import Workspace, stack
 from fslab.storage.layouts import REGISTRY, volume_name
@@ -39,7 +39,12 @@ def spec(
 
 def cell(wanted: StackSpec, fresh: Fresh = Fresh.TRIAL) -> Cell:
     parameters = {"rw": "write", "bs": "1m", "size": "32m", "direct": False, "end_fsync": True}
-    return Cell(stack=wanted, fresh=fresh, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
+    return Cell(
+        stack=wanted,
+        fresh=fresh,
+        workload=WorkloadSpec(name="w", tool="fio", parameters=parameters),
+        cache=Cache.WARM,
+    )
 
 
 def written(wanted: Cell, workspace: Workspace, block: int = 0) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import TrialRecord
 from fslab.storage import Workspace
 from fslab.system import proc, tools
@@ -21,11 +21,16 @@ iozone_is_here = pytest.mark.skipif(
 both_programs = pytest.mark.parametrize("program", ["engine", pytest.param("iozone", marks=iozone_is_here)])
 
 
-def run(workspace: Workspace, filesystem: str, tool: str, parameters: dict[str, Any]) -> TrialRecord:
+def run(
+    workspace: Workspace, filesystem: str, tool: str, parameters: dict[str, Any], cache: Cache = Cache.WARM
+) -> TrialRecord:
     medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
     stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem)
     cell = Cell(
-        stack=stack, workload=WorkloadSpec(name="w", tool=tool, parameters=parameters), time_limit_s=60
+        stack=stack,
+        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
+        time_limit_s=60,
+        cache=cache,
     )
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
@@ -56,10 +61,11 @@ def test_iozone_at_a_point(filesystem: str, program: str, workspace: Workspace) 
     assert written(record) >= 3 * (16 << 20)
 
 
+@pytest.mark.alone
 @both_programs
 def test_iozone_reads_cold_what_was_written_before(program: str, workspace: Workspace) -> None:
     given = {"tests": 1, "size": "32m", "record": "64k", "retest": False, "program": program}
-    record = run(workspace, "ext4", "iozone", given)
+    record = run(workspace, "ext4", "iozone", given, Cache.COLD)
     assert set(known(record)) == {"read_bandwidth"}
     read = record.probes["device_read_bytes"].value
     assert read is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import UnsafeError
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
@@ -36,7 +36,10 @@ def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: fl
     medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
     stack = StackSpec(name="ext4", medium=medium, filesystem="ext4")
     cell = Cell(
-        stack=stack, workload=WorkloadSpec(name="w", tool=tool, parameters=parameters), time_limit_s=limit_s
+        stack=stack,
+        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
+        time_limit_s=limit_s,
+        cache=Cache.WARM,
     )
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}

@@ -57,7 +57,7 @@ class Noting(progress.Quiet):
 def created(store: Store, directory: Path) -> Campaign:
     """Three trials of a moment each."""
     study = {
-        "title": "t", "trials": 3, "media": {"here": {"type": "directory", "path": str(directory)}},
+        "title": "t", "trials": 3, "cache": "warm", "media": {"here": {"type": "directory", "path": str(directory)}},
         "stacks": {"s": {"medium": "here"}}, "workloads": {"w": {"tool": "dd", "op": "write", "bs": "4k", "count": 4}},
     }  # fmt: skip
     (directory / "study.yaml").write_text(json.dumps(study))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.evidence import Evidence
 from fslab.explain.statements import statements_of
 from fslab.probes import REGISTRY, Target
@@ -41,7 +41,9 @@ def cell(filesystem: str, mount: str, parameters: dict[str, Any], medium: str = 
         name=f"{filesystem} {mount}", medium=MediumSpec(name="m", type=medium, options={"size": "400m"}),
         filesystem=filesystem, mount_options=mount,
     )  # fmt: skip
-    return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
+    return Cell(
+        stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=Cache.WARM
+    )
 
 
 def run(workspace: Workspace, of: Cell, *, traced: bool) -> TrialRecord:
@@ -180,19 +182,24 @@ def test_what_is_written_at_rest_withdraws_the_trace(loop: Callable[[], Path]) -
     with ThreadPoolExecutor(1) as other:
         tracer = Tracer(devices=(device.name,), volume=device.name)
         try:
-            waiting = other.submit(_write_soon, device)
-            tracer.start()
-            waiting.result()
+            started = Event()
+            writing = other.submit(_write_until, started, device)
+            try:
+                tracer.start()
+            finally:
+                started.set()
+            writing.result()
             assert any("nothing ran" in why for why in figures.withdrawn(tracer.stop()))
         finally:
             tracer.close()
 
 
-def _write_soon(device: Path) -> None:
-    time.sleep(0.5)
+def _write_until(over: Event, device: Path) -> None:
     with device.open("wb", buffering=0) as file:
-        file.write(bytes(4096))
-        os.fsync(file.fileno())
+        while not over.is_set():
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+            file.seek(0)
 
 
 def test_doctor_s_sources_are_tried_and_undone() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.limits import LIMIT_S
 from tests.root.test_trial import cell, run
 
 from fslab import feasibility
@@ -79,7 +80,7 @@ def test_a_trial_has_them_and_says_so(workspace: Workspace) -> None:
 
 def test_a_kill_leaves_them_to_the_next_run() -> None:
     before = [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))]
-    done = subprocess.run([sys.executable, "-c", KILLED], check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", KILLED], check=False, timeout=LIMIT_S)
     assert done.returncode == -signal.SIGKILL
     try:
         assert sysfs.text(SWAPPINESS) == "13"

@@ -16,7 +16,7 @@ import pytest
 
 from fslab.campaign.trial import run_trial
 from fslab.campaign.watch import Watch
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
@@ -25,8 +25,6 @@ from fslab.system import cache
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import judge
-
-pytestmark = pytest.mark.alone
 
 MIB = 1 << 20
 READ: dict[str, Any] = {"rw": "randread", "bs": "64k", "size": "32m", "runtime": "1s"}
@@ -39,7 +37,9 @@ def spec() -> StackSpec:
 
 
 def run(workspace: Workspace, parameters: dict[str, Any]) -> TrialRecord:
-    cell = Cell(stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters))
+    cell = Cell(
+        stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=Cache.WARM
+    )
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
     record = run_trial(cell, key, workspace, machine=facts.gather())
     assert record.metrics, record.error

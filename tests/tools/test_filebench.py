@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.units import parse_size
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -19,7 +20,9 @@ FILEBENCH = REGISTRY.get("filebench")
 
 
 def run(argv: tuple[str, ...]) -> str:
-    done = subprocess.run([str(ENGINE), *argv[1:]], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [str(ENGINE), *argv[1:]], capture_output=True, text=True, check=True, timeout=LIMIT_S
+    )
     return done.stdout
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
+from tests.starter import Starter
 
 from fslab.campaign import launch
 from fslab.cell import Cell
@@ -21,7 +21,6 @@ from fslab.errors import StoreError
 from fslab.store.store import Store
 from fslab.study import load
 
-FSLAB = Path(sys.executable).parent / "fslab"
 STUDY = """\
 title: to be altered
 media: {{here: {{type: directory, path: {path}}}}}
@@ -30,13 +29,13 @@ workloads: {{copy: {{tool: dd, op: write, bs: 4k, count: 1}}}}
 trials: 1
 """
 Change = Callable[[dict[str, Any]], object]
-LIMIT_S = 300.0
 
 
 class Altered:
     """A campaign of one cell, and its store in the hands of somebody else."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, starter: Starter) -> None:
+        self.starter = starter
         self.store = directory / "store.sqlite"
         study = load.load_text(STUDY.format(path=directory), "study")
         with Store.open(str(self.store)) as store:
@@ -66,11 +65,8 @@ class Altered:
     def refused(self, *more: str) -> str:
         """What is said of resuming it with one trial more, in one line; the store stays as it is."""
         before = self.contents()
-        done = subprocess.run(
-            [str(FSLAB), "run", "--resume", "last", "--trials", "2", "--store", str(self.store), *more],
-            capture_output=True, text=True, cwd=self.store.parent, timeout=LIMIT_S, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        argv = ["fslab", "run", "--resume", "last", "--trials", "2", "--store", str(self.store), *more]
+        done = self.starter.run(argv, cwd=self.store.parent, timeout_s=LIMIT_S)
         assert done.returncode not in {0, 1}, done.stderr
         assert "Traceback" not in done.stderr
         assert self.contents() == before
@@ -84,8 +80,8 @@ class Altered:
 
 
 @pytest.fixture
-def altered(tmp_path: Path) -> Altered:
-    return Altered(tmp_path)
+def altered(tmp_path: Path, starter: Starter) -> Altered:
+    return Altered(tmp_path, starter)
 
 
 def command(argv: str) -> Change:

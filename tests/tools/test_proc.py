@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
 from fslab.system import proc, signals
@@ -53,16 +53,16 @@ def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         f"child = os.fork(); open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
-        "time.sleep(60)\n"
+        "time.sleep(1000)\n"
     )
-    begun = time.monotonic()
-    with pytest.raises(ToolTimeoutError, match="time_limit"):
-        proc.run([PYTHON, "-c", code], timeout_s=1.0)
-    assert time.monotonic() - begun < 10
-    deadline = time.monotonic() + 5
-    while any(_alive(int(pid)) for pid in pids.read_text().split()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not [pid for pid in pids.read_text().split() if _alive(int(pid))]
+    for limit_s in (1.0, 10.0, 100.0):  # on a busy machine a second may be over before both are there
+        with pytest.raises(ToolTimeoutError, match="time_limit"):
+            proc.run([PYTHON, "-c", code], timeout_s=limit_s)
+        found = pids.read_text().split() if pids.exists() else []
+        if len(found) >= 2:
+            break
+    assert len(found) >= 2
+    wait_for(lambda: not any(_alive(int(pid)) for pid in found))
 
 
 def _alive(pid: int) -> bool:

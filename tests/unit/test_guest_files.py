@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.campaign import guests
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -69,7 +70,7 @@ def test_a_request_is_not_written_through_a_link(guest: tuple[Said, socket.socke
     (victim := tmp_path / "victim").write_text("precious")
     (guest[0].directory / "request-1.json").symlink_to(victim)
     with pytest.raises(GuestError, match="a file of the host's name"):
-        guest[0].ask({"do": "trial"}, timeout_s=1)
+        guest[0].ask({"do": "trial"}, timeout_s=LIMIT_S)
     assert victim.read_text() == "precious"
     assert guest[0].broken
 
@@ -102,7 +103,7 @@ def test_a_reply_that_is_none_breaks_the_guest(put: Any, guest: tuple[Said, sock
     put(made.directory / "reply-1.json")
     theirs.sendall(b"done 1\n")
     with pytest.raises(GuestError, match="reply"):
-        made.ask({"do": "trial"}, timeout_s=5)
+        made.ask({"do": "trial"}, timeout_s=LIMIT_S)
     assert made.broken
 
 
@@ -124,7 +125,7 @@ def test_a_guest_that_fills_what_it_shares_is_ended(
     theirs.sendall(b"done 7\n")
     monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)  # as if all were full
     with pytest.raises(GuestError, match=r"the guest was ended: .* free"):
-        made.ask({"do": "trial"}, timeout_s=60)
+        made.ask({"do": "trial"}, timeout_s=LIMIT_S)
     assert made.broken
 
 
@@ -132,7 +133,7 @@ def test_a_line_without_end_is_none(guest: tuple[Said, socket.socket]) -> None:
     made, theirs = guest
     theirs.sendall(b"x" * (waiting.LINE_LIMIT_BYTES + 1))
     with pytest.raises(GuestError, match="no line"):
-        made.ask({"do": "trial"}, timeout_s=5)
+        made.ask({"do": "trial"}, timeout_s=LIMIT_S)
 
 
 def test_a_log_is_read_to_a_limit_and_never_through_a_link(
