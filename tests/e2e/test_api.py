@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import LIMIT_S, Fslab
+from tests.e2e.conftest import Fslab
+from tests.limits import LIMIT_S
 
 import fslab as api
 from fslab.campaign.observer import Observer
