@@ -34,6 +34,7 @@ def places(cells: Iterable[Cell]) -> list[str]:
 
     found: dict[str, None] = {}
     for cell in cells:
+        feasibility.check_plugins(cell)
         stack = parsed_stack(cell.stack)
         planned = stack.medium_plan(paths.images())
         for device in planned.wipes:
