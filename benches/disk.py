@@ -25,6 +25,8 @@ from typing import Any
 BINARY = Path(sys.executable).parent / "fslab-disk"
 GIB = 1 << 30
 TB = 1_000_000_000_000
+TRIES = 3  # of a row, until no more than this share of a CPU was stolen
+STOLEN = 0.002
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +148,11 @@ def fio(target: str, *options: str) -> dict[str, Any]:
     }
 
 
+def stolen_s() -> float:
+    """Seconds for which the hypervisor had the CPUs of this machine, until now."""
+    return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def predicted(load: Load, think: int, seconds: int) -> dict[str, float]:
     """What the model alone says of a load."""
     argv = [str(BINARY), "predict", "--profile", load.profile, "--size", str(load.size)]
@@ -162,18 +169,26 @@ def against_the_model(load: Load, seconds: int) -> str:
     options = ["--profile", load.profile, "--seed", "1"] + ["--steady"] * load.steady
     with served(*options, size=load.size, calibrated=True) as (device, control):
         span = (load.end or load.size) - load.start
-        found = fio(
-            device, f"--rw={load.rw}", f"--bs={load.block}", f"--iodepth={load.depth}", f"--runtime={seconds}",
+        work = [
+            f"--rw={load.rw}", f"--bs={load.block}", f"--iodepth={load.depth}", f"--runtime={seconds}",
             f"--ramp_time={seconds // 3}", f"--offset={load.start}", f"--size={span}",
-        )  # fmt: skip
-        late = ask(control, do="statistics")["late_ns"]
+        ]  # fmt: skip
+        tries = []
+        for _ in range(TRIES):  # what a hypervisor takes away is no figure of the disk's
+            ask(control, do="clear")
+            before = stolen_s()
+            found = fio(device, *work)
+            tries.append((stolen_s() - before, found, ask(control, do="statistics")["late_ns"]))
+            if tries[-1][0] <= STOLEN * seconds:
+                break
+        stolen, found, late = min(tries, key=lambda one: one[0])
     said = predicted(load, think=0, seconds=max(60, seconds))
     cells = [load.name]
     for key in ("rate", "mb_s", "p50", "p99"):
         scale, digits = (1e6, 2) if key.startswith("p") else (1, 1)
         off = (found[key] / said[key] - 1) * 100
         cells.append(f"{found[key] / scale:,.{digits}f} / {said[key] / scale:,.{digits}f} ({off:+.1f} %)")
-    return "| " + " | ".join([*cells, f"{late['p99'] / 1e3:.0f}"]) + " |"
+    return "| " + " | ".join([*cells, f"{late['p99'] / 1e3:.0f}", f"{stolen:.2f}"]) + " |"
 
 
 def without_model(device: str, seconds: int) -> list[float]:
@@ -236,8 +251,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     arguments = parser.parse_args()
     lines = [
-        "| fio / model | requests/s | MB/s | p50, ms | p99, ms | late p99, µs |",
-        "|---|---|---|---|---|---|",
+        "| fio / model | requests/s | MB/s | p50, ms | p99, ms | late p99, µs | stolen, s |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [against_the_model(load, arguments.seconds) for load in LOADS]
     lines += ["", "| without a model | fslab-disk | loop on tmpfs | |", "|---|---|---|---|"]
