@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fslab.cell import Cache, Fresh
-from fslab.errors import StudyError
+from fslab.errors import StudyError, UsageError
 from fslab.plan.expand import expand
 from fslab.stopping import StoppingRule, Until
 from fslab.study import shipped
@@ -192,3 +192,13 @@ def test_who_asks_for_more_certainty_lifts_the_budget_of_the_study(
 ) -> None:
     text = TEXT.replace("budget: 1h30m", "budget: 140s").replace("precision: 5%\nuntil: precise\n", "")
     assert load_text(text, "all-keys.yaml", overrides).limit_s == limit_s
+
+
+def test_a_name_longer_than_any_file_has_is_no_study() -> None:
+    with pytest.raises(UsageError, match="no study '999"):
+        load("9" * 400)
+
+
+def test_an_override_that_is_no_text_is_a_mistake() -> None:
+    with pytest.raises(StudyError, match="not UTF-8"):
+        load("quick", ['guest_memory="\\udcff"'])

@@ -112,6 +112,8 @@ def read_keys(
         except ValidationError as error:
             for details in error.errors():
                 note(mistakes, child.at(details["loc"]), describe(details), node)
+        except UnicodeEncodeError:  # pydantic hands texts to Rust
+            note(mistakes, child, "is not UTF-8 text", node)
     return values
 
 

@@ -6,6 +6,7 @@ Reads the study's file and the files that its workloads name: no device, no moun
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
     looks_like_path = isinstance(study, Path) or "/" in name or path.suffix in {".yaml", ".yml"}
     if not looks_like_path and name in shipped.ids():
         return load_text(shipped.text(name), f"{name}.yaml", overrides)
-    if not looks_like_path and not path.is_file():
+    if not looks_like_path and not os.path.isfile(name):  # noqa: PTH113 - False also for what is too long for a name
         raise UsageError(f"no study '{name}'", hint=f"give a path, or an id: {nearest(name, shipped.ids())}")
     return load_text(_read(path), name, overrides)
 
