@@ -25,7 +25,9 @@ def test_invalid_trials_are_kept_and_left_out_in_plain_sight(fslab: Fslab, tmp_p
     study.write_text(STUDY % place)
     shown = fslab("run", study).stdout
     assert "invalid: the measurement was too short" in shown
-    trials = {(trial["workload"]["name"], trial["block"]): trial for trial in fslab.trials()}
+    # Others replace invalid ones, on a machine that is not calm.
+    planned = [trial for trial in fslab.trials() if trial["block"] < 2]
+    trials = {(trial["workload"]["name"], trial["block"]): trial for trial in planned}
     assert len(trials) == 4
     for (workload, _), trial in trials.items():
         severities = {warning["severity"] for warning in trial["validity"] if warning["kind"] == "too_short"}

@@ -21,7 +21,7 @@ from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.storage import Workspace, stack
-from fslab.system import cache
+from fslab.system.cache import drop_all
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import judge
@@ -36,10 +36,8 @@ def spec() -> StackSpec:
     return StackSpec(name="ext4", medium=medium, filesystem="ext4")
 
 
-def run(workspace: Workspace, parameters: dict[str, Any]) -> TrialRecord:
-    cell = Cell(
-        stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=Cache.WARM
-    )
+def run(workspace: Workspace, parameters: dict[str, Any], cache: Cache = Cache.WARM) -> TrialRecord:
+    cell = Cell(stack=spec(), workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=cache)
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
     record = run_trial(cell, key, workspace, machine=facts.gather())
     assert record.metrics, record.error
@@ -86,18 +84,20 @@ def test_a_program_that_uses_a_cpu_meanwhile_is_named(workspace: Workspace) -> N
     assert warning.data["foreign_percent"] > 5
 
 
+@pytest.mark.alone
 def test_reads_that_go_round_in_memory_are_in_doubt(workspace: Workspace) -> None:
     # fio drops its files from the cache each time that it starts over; this job does not within its second.
     round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
-    record = run(workspace, round_and_round)
+    record = run(workspace, round_and_round, Cache.COLD)
     read_bytes = int(record.metrics["read_bandwidth"].value or 0)
     assert read_bytes > 64 * MIB, "several times over, or the test says nothing"
     (warning,) = of_kind(record, "fits_in_memory")
     assert warning.severity is Severity.DOUBT
-    assert not of_kind(run(workspace, {**round_and_round, "direct": True}), "fits_in_memory")
-    assert not of_kind(run(workspace, READ), "fits_in_memory")
+    assert not of_kind(run(workspace, {**round_and_round, "direct": True}, Cache.COLD), "fits_in_memory")
+    assert not of_kind(run(workspace, READ, Cache.COLD), "fits_in_memory")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("cold", [True, False])
 def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, cold: bool) -> None:
     with ExitStack() as undo:
@@ -106,7 +106,7 @@ def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, co
         up.flush()
         if cold:
             up.unmount()
-            cache.drop_all()
+            drop_all()
             up.mount()
         watch = Watch(up)
         watch.snapshot(SnapshotMoment.BEFORE)
