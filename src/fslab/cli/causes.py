@@ -81,8 +81,9 @@ def show_briefly(campaign: Campaign, store: Store) -> None:
     screen = console()
     width = min(screen.width, WIDEST)
     for statement in found[:SHORT]:
-        said = f"why: {statement.workload} on {statement.stack}: {statement.text}"
-        screen.print("\n".join(lines_of(fitted(said, width), width)), markup=False)
+        about = f"why: {statement.workload} on {statement.stack}: "
+        text = fitted(statement.text, width, before=about)
+        screen.print("\n".join(lines_of(text, width)), markup=False)
 
 
 def _show(statement: Explanation) -> None:

@@ -23,11 +23,14 @@ def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
     return _first(told, width, most) or fitted(what, width, most=most)
 
 
-def fitted(text: str, width: int, *, most: int = 2) -> str:
-    """As many clauses as fit on one line, else on ``most``; where not even one does, as many words."""
-    if found := _first(_shorter(text), width, most):
+def fitted(text: str, width: int, *, most: int = 2, before: str = "") -> str:
+    """As many clauses as fit on one line, else on ``most``; where not even one does, as many words.
+
+    ``before`` says what the text is about, and is never shortened to stand alone.
+    """
+    if found := _first([before + clauses for clauses in _shorter(text)], width, most):
         return found
-    words = text.split()
+    words = (before + text).split()
     while len(words) > 1 and len(lines_of(" ".join(words) + " …", width)) > most:
         words.pop()
     return f"{' '.join(words)} …"
