@@ -3,6 +3,12 @@ depends on how quick anything is."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -10,9 +16,10 @@ from tests.disk_server import BINARY
 
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import ToolFailedError
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
-from fslab.system import disk
+from fslab.system import disk, loops, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -125,3 +132,43 @@ def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
     record = run(workspace, READS, profile="none")
     assert record.status is not Status.FAILED, record.error
     assert workspace.media["disk m"].runs
+
+
+def test_a_killed_server_that_waits_for_a_disk_is_not_waited_for(workspace: Workspace) -> None:
+    """Its control thread reads a disk that does not answer, as its own does not when the thread that serves it is gone:
+    the process stays, and nothing of it is closed."""
+    options = ["--size", str(1 << 20), "--timed"]
+    other, ours = (
+        disk.start(workspace.runtime / name, options, mark=workspace.campaign) for name in ("b", "a")
+    )
+    with ExitStack() as undo:
+        undo.callback(other.end)
+        undo.callback(loops.detach, other.file)
+        undo.callback(ours.end)
+        undo.callback(os.kill, other.child.pid, signal.SIGCONT)
+        device = Path(proc.run(loops.attach_argv(other.file, direct=True)).stdout.strip())
+        os.kill(other.child.pid, signal.SIGSTOP)
+        asker = Thread(target=asks, args=(ours, device))
+        asker.start()
+        while not any(state == "D" for state in states(ours.child.pid)):
+            assert asker.is_alive()
+            time.sleep(0.01)
+        os.kill(ours.child.pid, signal.SIGKILL)
+        asker.join(30)
+        assert not asker.is_alive(), "it waits for an answer that cannot come"
+        assert not ours.runs
+        assert ours.child.exit_code() is None, "this is the case that the test is about"
+        with pytest.raises(ToolFailedError):
+            ours.ask("statistics")
+
+
+def asks(server: disk.Server, path: Path) -> None:
+    with suppress(ToolFailedError):
+        server.ask("calibrate", path=str(path))
+
+
+def states(pid: int) -> list[str]:
+    """Those of a process's threads."""
+    return [
+        path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]

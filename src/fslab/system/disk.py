@@ -18,7 +18,7 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FslabError, ToolFailedError, UnsupportedError
-from fslab.system import proc, tools
+from fslab.system import proc, sysfs, tools
 from fslab.system.tools import Tool
 
 TOOL = Tool(program="fslab-disk", package=None)
@@ -26,6 +26,7 @@ FILE = "disk"
 READY_LIMIT_S = 300.0  # an SSD that is to be full is written over first
 ASK_LIMIT_S = 60.0
 END_LIMIT_S = 10.0
+LOOK_EVERY_S = 0.2
 ANSWER_BYTES = 1 << 20
 FUSE = Path("/dev/fuse")
 
@@ -44,22 +45,30 @@ def control_of(directory: Path) -> Path:
     return directory.with_name(f"{directory.name}.control")
 
 
-def ask(directory: Path, do: str, **arguments: Any) -> dict[str, Any]:
-    """The answer of the server of ``directory`` to one request. ConnectionError if it is gone."""
+def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -> dict[str, Any]:
+    """The answer of the server of ``directory`` to one request. ToolFailedError if it is gone.
+
+    With its ``pid`` also where it was killed and cannot end, because a thread of it waits for its own disk: the disk's
+    connection is aborted then.
+    """
     control = control_of(directory)
     # A socket's path has at most 107 bytes; a directory's descriptor makes it short.
     parent = os.open(control.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(ASK_LIMIT_S)
             connection.connect(f"/proc/self/fd/{parent}/{control.name}")
             connection.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
-            with connection.makefile("rb") as lines:
-                line = lines.readline(ANSWER_BYTES)
+            line = _line(connection.fileno(), ASK_LIMIT_S, pid)
+    except OSError as error:
+        raise ToolFailedError(
+            f"the virtual disk's server does not answer: {error}", where=str(directory), hint="fslab clean"
+        ) from error
     finally:
         os.close(parent)
-    if not line:
-        raise ConnectionError(f"the server of {directory} has hung up")
+    if pid is not None and not _lives(pid):
+        clean(directory)
+    if not line.endswith(b"\n"):
+        raise ToolFailedError("the virtual disk's server has ended", where=str(directory), hint="fslab clean")
     answer: dict[str, Any] = texts.json_of(line)
     if not answer.get("ok"):
         raise FslabError(f"the virtual disk refuses '{do}': {answer.get('error')}", where=str(directory))
@@ -90,11 +99,11 @@ class Server:
     @property
     def runs(self) -> bool:
         """Whether it still serves."""
-        return self.child.exit_code() is None
+        return self.child.exit_code() is None and _lives(self.child.pid)
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """The answer to one request."""
-        return ask(self.directory, do, **arguments)
+        return ask(self.directory, do, pid=self.child.pid, **arguments)
 
     def end(self) -> None:
         """End it, and remove what it made. Can be called twice."""
@@ -102,7 +111,8 @@ class Server:
             os.close(self.lifeline)
             os.close(self.errors)
             self.lifeline = -1
-        if self.child.wait(END_LIMIT_S) is None:
+        if not self.runs or self.child.wait(END_LIMIT_S) is None:
+            clean(self.directory)  # first, for it may wait for its own disk
             self.child.end()
         clean(self.directory)
 
@@ -140,13 +150,7 @@ def start(directory: Path, options: Sequence[str], *, mark: str) -> Server:
 
 def _ready(answer: int, server: Server) -> dict[str, Any]:
     """The line that says that the disk can be used."""
-    deadline, line = time.monotonic() + READY_LIMIT_S, b""
-    while not line.endswith(b"\n") and len(line) < ANSWER_BYTES:
-        found, _, _ = select.select([answer], [], [], max(deadline - time.monotonic(), 0))
-        part = os.read(answer, 4096) if found else b""
-        if not part:
-            break
-        line += part
+    line = _line(answer, READY_LIMIT_S, server.child.pid)
     try:
         ready: dict[str, Any] = texts.json_of(line)
     except ValueError as error:
@@ -157,3 +161,25 @@ def _ready(answer: int, server: Server) -> dict[str, Any]:
             f"the virtual disk could not be started: {why}", where=proc.shell_line(server.child.argv)
         ) from error
     return ready
+
+
+def _line(descriptor: int, limit_s: float, pid: int | None) -> bytes:
+    """What comes, up to the end of a line; less where the other end is gone, or nothing came in time."""
+    deadline, line = time.monotonic() + limit_s, b""
+    while not line.endswith(b"\n") and len(line) < ANSWER_BYTES:
+        found, _, _ = select.select([descriptor], [], [], LOOK_EVERY_S)
+        if found:
+            part = os.read(descriptor, 4096)
+            if not part:
+                break
+            line += part
+        elif time.monotonic() > deadline or (pid is not None and not _lives(pid)):
+            break
+    return line
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process has not been killed. One with a thread that waits in the kernel stays, with all its descriptors
+    open, as a zombie."""
+    found = sysfs.text(Path(f"/proc/{pid}/stat"))
+    return found is not None and found.rpartition(")")[2].split()[0] not in {"Z", "X"}

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import UnsupportedError
+from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage import StackDevice, Workspace, images, media
 from fslab.storage.media import MediumPlan, _disk, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
@@ -79,7 +79,7 @@ class Virtual(media.Medium[VirtualOptions]):
         try:
             yield
         finally:
-            with suppress(OSError):  # somebody ended it: the trial has failed, or will
+            with suppress(ToolFailedError):  # somebody ended it: the trial has failed, or will
                 server.ask("disarm")
                 server.ask("pace", real=False)
 
