@@ -44,6 +44,7 @@ def servers(own: Path) -> list[int]:
     return [pid for pid in found if b"fslab-disk" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
+@pytest.mark.alone
 def test_a_killed_campaign_leaves_nothing_after_clean(
     fslab: Fslab, tmp_path: Path, own_directories: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_a_killed_campaign_leaves_nothing_after_clean(
     assert not settled(own_directories)
 
 
+@pytest.mark.alone
 def test_a_killed_server_fails_a_trial_and_not_the_campaign(
     fslab: Fslab, tmp_path: Path, own_directories: Path
 ) -> None:
@@ -97,6 +99,7 @@ def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool)
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_fifty_kills_of_campaigns_and_servers(fslab: Fslab, tmp_path: Path, own_directories: Path) -> None:
     study = write(tmp_path / "busy.yaml", json.dumps(BUSY))
     chosen = random.Random(1)

@@ -19,6 +19,7 @@ from fslab.system import loops, mounts, proc
 
 @pytest.mark.parametrize("options", [[], ["--timed"]])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None])
+@pytest.mark.alone
 def test_a_dead_server_does_not_hang_the_machine(
     serve: Any, tmp_path: Path, how: signal.Signals | None, options: list[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_model_that_is_too_fast_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_fifty_kills_leave_nothing(tmp_path: Path) -> None:
     """At moments that differ: while it starts to work, works, and answers late."""
     chosen = random.Random(1)

@@ -124,6 +124,7 @@ def test_a_disk_that_cannot_be_served_in_its_time_is_a_doubt(workspace: Workspac
     assert "disk_too_fast" in kinds(record)
 
 
+@pytest.mark.alone
 def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
     assert run(workspace, READS, profile="none").status is not Status.FAILED
     server: disk.Server = workspace.media["disk m"]
@@ -134,6 +135,7 @@ def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
     assert workspace.media["disk m"].runs
 
 
+@pytest.mark.alone
 def test_a_killed_server_that_waits_for_a_disk_is_not_waited_for(workspace: Workspace) -> None:
     """Its control thread reads a disk that does not answer, as its own does not when the thread that serves it is gone:
     the process stays, and nothing of it is closed."""
