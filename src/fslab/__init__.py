@@ -79,5 +79,5 @@ def _version() -> str:
 
     try:
         return version("fslab")
-    except PackageNotFoundError:  # a source tree that nobody installed
+    except PackageNotFoundError:  # a source tree that is not installed
         return "0+unknown"

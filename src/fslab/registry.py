@@ -149,7 +149,7 @@ class Registry(Generic[T]):
 
     def _checked(self, item: object) -> type[T]:
         if not self._fits(item):
-            raise RuntimeError(f"{item!r} is no concrete subclass of {self.contract.__name__}")
+            raise RuntimeError(f"{item!r} is not a concrete subclass of {self.contract.__name__}")
         return item
 
     def _fits(self, item: object) -> TypeGuard[type[T]]:

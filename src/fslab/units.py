@@ -98,7 +98,7 @@ def _share(value: object) -> float:
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError as error:
-        raise ValueError(f"'{value}' is no share: write 5% or 0.05") from error
+        raise ValueError(f"'{value}' is not a share: write 5% or 0.05") from error
     if isinstance(value, bool) or not 0.001 <= share <= 0.5:
         raise ValueError(f"'{value}' is not between 0.1% and 50%")
     return share

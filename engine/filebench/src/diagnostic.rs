@@ -74,7 +74,7 @@ impl Diagnostics {
         self.found.is_empty()
     }
 
-    /// Adds one, unless the very same was found before, or so many were that nobody reads one more.
+    /// Adds one, unless the very same was found before, or there are more than are printed.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         shorten(&mut diagnostic.message);
         diagnostic.hint.iter_mut().for_each(shorten);

@@ -84,7 +84,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
 def _abort_disks(journal: CampaignJournal) -> None:
     """Virtual disks first: once their connection is aborted, nothing that lies on them waits for a dead server.
 
-    One that cannot be is tried again when its turn comes, and what failed is told of then.
+    A connection that cannot be aborted now is tried again with its own entry, which reports the error.
     """
     for entry in journal.pending():
         if entry.kind == "disk":

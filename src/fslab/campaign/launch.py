@@ -31,7 +31,7 @@ class Terms:
     """On what terms a campaign may run.
 
     ``agree`` gets the cells and raises where the user does not allow the commands that they bring; ``wipe`` are the
-    devices that the user named; ``tell`` is told what takes long.
+    devices that the user named; ``tell`` receives a line before each step that takes long.
     """
 
     agree: Callable[[Sequence[Cell]], object]

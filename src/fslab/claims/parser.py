@@ -245,9 +245,9 @@ class _Parser:
         try:
             value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError as error:
-            raise Misread(f"'{text}' is no share: write 10%", column) from error
+            raise Misread(f"'{text}' is not a share: write 10%", column) from error
         if not (isfinite(value) and value > 0):
-            raise Misread(f"'{text}' is no share: write 10%", column)
+            raise Misread(f"'{text}' is not a share: write 10%", column)
         return value
 
     @property

@@ -38,7 +38,7 @@ class RefusingJournal:
 def check(
     campaign: str, cells: Sequence[Cell], wipe: frozenset[str], tell: Callable[[str], None] = print_nothing
 ) -> Reasons:
-    """Raise what keeps these cells from being measured safely; changes nothing. ``tell`` is told what takes long.
+    """Raise what keeps these cells from being measured safely; changes nothing. ``tell`` gets a line before long steps.
 
     Cells that are not possible here do not keep the others from being measured: they are returned with the
     reason, unless they are all that there is.

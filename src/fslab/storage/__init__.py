@@ -81,7 +81,7 @@ class Workspace:
     ``wipe`` are the devices that the user named with --wipe. ``exit`` undoes what lives as long as the
     campaign; ``media`` is what media remember between trials; ``made`` are the slots that carry a file system.
     ``attached``, inside a guest, are the disks that the machine plugged in for the trial, by slot: they are the
-    media there. None on the host. ``tell`` is told what takes long.
+    media there. None on the host. ``tell`` gets a line before long steps.
     """
 
     campaign: str

@@ -71,7 +71,7 @@ class ParsedStack:
         return self._driver.mount_argv(options or "defaults", device, target)
 
     def geometry_options(self, plan: LayoutPlan) -> str:
-        """What mkfs is told of stripes, as on its command line; empty: nothing."""
+        """The stripe options of mkfs, as on its command line; empty if there are none."""
         match self.spec.geometry:
             case Geometry.DEFAULT:
                 return ""

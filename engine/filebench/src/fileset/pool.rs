@@ -136,7 +136,7 @@ impl Pool {
     }
 
     /// Opens one that exists, as [`Pool::pick`] finds it; it is not taken: several may open it at once, and as
-    /// long as it is open nobody deletes it.
+    /// long as it is open no thread deletes it.
     pub(crate) fn open(&self, index: Option<usize>, turn: usize, stop: impl Fn() -> bool) -> Option<usize> {
         let mut state = self.lock();
         loop {

@@ -214,7 +214,7 @@ impl Drop for Writer {
 mod tests {
     use super::*;
 
-    /// All that was asked for is written and counted, although nobody has waited for it.
+    /// All that was asked for is written and counted, also where no operation waited for it.
     #[test]
     fn the_end_waits_for_all_writes() {
         write_all_of_a_file();

@@ -84,7 +84,7 @@ class Virtual(media.Medium[VirtualOptions]):
                 server.ask("pace", real=False)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """The same, for a guest; there is nobody there to say when the run begins."""
+        """The same, for a guest, whose run cannot be seen to begin: real time from here on."""
         if options.faults:
             raise UnsupportedError(
                 "'faults' of a virtual disk begin with the run, which the host does not see in a guest",
@@ -96,7 +96,7 @@ class Virtual(media.Medium[VirtualOptions]):
     def image_file(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path:
         """The slot's disk itself: a guest's drive can lie on it."""
         server = _disk.served(options, workspace, slot)
-        server.ask("pace", real=True)  # nobody there says when the run begins
+        server.ask("pace", real=True)  # the host does not see when the run begins
         return server.file
 
     def discards(self, options: VirtualOptions) -> bool:
