@@ -12,8 +12,6 @@
 Names are imported when they are first used: ``import fslab`` alone loads nothing else.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """The program: signals, logging, and errors turned into exit codes. Nothing else."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -3,8 +3,6 @@
 Declared, so that a plan can say "not possible" before anything is made; what can be tried is tried when it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -4,8 +4,6 @@ Raised anywhere, caught once in ``__main__``. Anything that is not an FslabError
 traceback. This module starts nothing and imports nothing of ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import StrEnum

@@ -3,8 +3,6 @@
 A store, an export, a journal's directory or a guest may be anybody's. Touches nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from typing import Annotated

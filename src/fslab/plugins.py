@@ -4,8 +4,6 @@ Finding them reads metadata only. Their code runs with the rights of fslab, most
 another user could have written.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from dataclasses import dataclass, field

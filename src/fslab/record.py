@@ -3,8 +3,6 @@
 Immutable once made. Unknown is None, never 0. This module touches nothing.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from enum import StrEnum
 from typing import Any

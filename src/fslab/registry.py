@@ -5,8 +5,6 @@ subclass of its package's contract. Other packages add entries by entry points (
 imports nothing. No table anywhere mentions a file.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 import pkgutil

@@ -3,8 +3,6 @@
 What of a workload or a medium is such an amount is said by its own file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

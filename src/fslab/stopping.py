@@ -3,8 +3,6 @@
 Decides nothing; what it means for trials that are there is the matter of ``analysis``.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Text that others wrote, read so far and no further: JSON of tools and guests, files that a user named."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -5,8 +5,6 @@ One grammar for every size that a study, an option or a claim holds (``parse_siz
 Pure functions; imports nothing of ours.
 """
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 from typing import Annotated

@@ -3,8 +3,6 @@
 The statistics are ``stats``'s; this only decides what is compared with what, and says it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, LineOutcome, SampleSummary

@@ -4,8 +4,6 @@ Reference: Fleming & Wallace, *How not to lie with statistics*, Commun. ACM 29 (
 geometrically.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, log
 

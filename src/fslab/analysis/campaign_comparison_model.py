@@ -3,8 +3,6 @@
 Holds no text layout and computes nothing; ``compare_results`` fills it. B is always told relative to A.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from enum import StrEnum
 

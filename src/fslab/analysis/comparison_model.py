@@ -1,7 +1,5 @@
 """What a comparison of stacks says, as plain values: which differs, by how much, and who leads."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from fslab.cell import Frozen

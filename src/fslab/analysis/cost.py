@@ -1,7 +1,5 @@
 """Where a campaign's time went: by stage of its trials, what was measured, and what lay between trials. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ change is shown, and measured to be at least as large as the limit; or what A di
 (a change as large as the limit is ruled out), or is *unsure*, and that is said as well.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

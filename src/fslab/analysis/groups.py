@@ -1,7 +1,5 @@
 """Trials put together by what they measure: the same workload on each stack, and its figures by block. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

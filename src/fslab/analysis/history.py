@@ -3,8 +3,6 @@
 The statistics are ``stats``'s, the meaning of facts ``machine.facts``'s; this only puts them together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any

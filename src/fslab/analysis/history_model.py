@@ -1,7 +1,5 @@
 """What the history of a study says, as plain values: shown in the terminal and by ``--json``. Computes nothing."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from fslab.analysis.campaign_comparison_model import FactChange

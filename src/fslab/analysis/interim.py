@@ -6,8 +6,6 @@ not show. Looking often costs nothing in error rate, because every interval is m
 (``stats.sequential``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

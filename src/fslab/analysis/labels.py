@@ -1,7 +1,5 @@
 """Short names for stacks and workloads: no longer than it takes to tell them apart. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from fslab.cell import Cell, StackSpec, shown

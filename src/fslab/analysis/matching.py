@@ -1,7 +1,5 @@
 """Finds for each cell of one set of results its partner in another, and what differs between the two. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass

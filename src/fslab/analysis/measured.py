@@ -1,7 +1,5 @@
 """What an analysis needs to know of a campaign, whoever keeps it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, Protocol
 

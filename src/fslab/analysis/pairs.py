@@ -3,8 +3,6 @@
 The statistics are ``stats``'s; this decides what is compared with what. Stacks on unlike machines never are.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

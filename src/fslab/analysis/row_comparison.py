@@ -3,8 +3,6 @@
 What is compared with what, and with which statistics, is ``analysis``'s; this turns it into what a report says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which trials are compared. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Ablations: makes their campaign, runs it, reads what it says."""
 
-from __future__ import annotations
-
 import statistics
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """What a person must agree to before a campaign runs: commands that a study brings, and what it overwrites."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from pathlib import Path

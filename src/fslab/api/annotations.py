@@ -3,8 +3,6 @@
 What cannot be judged here (a study of another version, a publication whose figures are not at hand) is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.api import explanations

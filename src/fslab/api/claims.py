@@ -1,7 +1,5 @@
 """Claims of a study, evaluated by the figures that it printed itself and by the trials of a campaign."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

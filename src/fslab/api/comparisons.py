@@ -1,7 +1,5 @@
 """Two sets of results side by side: campaigns, exported files, kernels or stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

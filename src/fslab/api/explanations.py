@@ -1,7 +1,5 @@
 """Why: what is known of the causes in each cell of a campaign, and which explanations matter most."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study over time: all of its campaigns in a store, with their changes of level."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

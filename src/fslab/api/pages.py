@@ -1,7 +1,5 @@
 """Reports: the page of one campaign, or of several compared with the first."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What running a study would take: cells, exact commands, room and time. Touches nothing."""
 
-from __future__ import annotations
-
 import os
 
 from fslab import feasibility

@@ -1,7 +1,5 @@
 """Runs campaigns: of a study, or stored ones that were interrupted or are given more trials."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 

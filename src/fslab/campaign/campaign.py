@@ -3,8 +3,6 @@
 Decides which trial is next and when to stop. How one trial is measured is ``trial``'s matter.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What a budget is worth to the claims of a study: how many blocks it pays for. Pure; from expected times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fslab.cell import Cell

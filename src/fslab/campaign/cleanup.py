@@ -3,8 +3,6 @@
 Touches only what a journal names, and processes that carry the campaign's mark. Safe to run twice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """What the media of a trial do while it runs, and what its record says of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any

@@ -4,8 +4,6 @@
 thrown away, so nothing here is journalled. Runs nowhere else.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -3,8 +3,6 @@
 Runs in a guest only: it would hide directories of the host.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@ A guest serves a batch of trials; every trial has its disks plugged in for itsel
 ended and the next trial boots a new one. What the trial does is ``trial``'s matter.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

@@ -4,8 +4,6 @@ One append-only JSON-lines file per campaign, synced at each entry, locked while
 what stands in a journal is ever torn down. How each kind is undone stands in ``undo.py``.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

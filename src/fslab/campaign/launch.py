@@ -3,8 +3,6 @@
 Knows no terminal. Nothing is stored before all that comes first holds, so that a refusal leaves no trace.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

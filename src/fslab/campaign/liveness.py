@@ -1,7 +1,5 @@
 """How far a campaign is, whatever status is stored: without a process it does not run."""
 
-from __future__ import annotations
-
 import os
 
 from fslab.campaign.journal import is_running

@@ -4,8 +4,6 @@ The turn is a lock (flock) on the directory of all runtime directories, so that 
 has it. Who has it leaves a note of who it is; a note without the lock means nothing.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pwd

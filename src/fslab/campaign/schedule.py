@@ -5,8 +5,6 @@ A fixed number is one of usable trials: invalid ones are replaced in further blo
 Derived from the stored trials alone, so that a resumed campaign goes on exactly as it would have. Runs nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

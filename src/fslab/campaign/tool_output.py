@@ -3,8 +3,6 @@
 Whatever cannot be read is a failure of that trial, never of the campaign.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 from typing import Any

@@ -1,7 +1,5 @@
 """The explain pass: the same trial again, traced. It says why and never how fast, and is stored apart."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@
 becomes part of the record; only interruptions and dangers to data leave as exceptions.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import time

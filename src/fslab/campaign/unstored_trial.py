@@ -3,8 +3,6 @@
 A campaign ends when its store is lost, so there is one such trial at most.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

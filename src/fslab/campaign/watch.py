@@ -3,8 +3,6 @@
 A probe that fails costs its own figures and is recorded; it never costs the trial.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 

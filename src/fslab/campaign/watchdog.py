@@ -4,8 +4,6 @@ A guest would run on otherwise. ``python -m fslab.campaign.watchdog CAMPAIGN`` w
 end of a pipe; it ends without doing anything when it is dismissed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

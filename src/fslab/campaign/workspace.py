@@ -1,7 +1,5 @@
 """A campaign's workspace: its directories, journal and media, made at the start and gone at the end."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

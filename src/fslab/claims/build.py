@@ -1,7 +1,5 @@
 """Claims and figures → everything that ``fslab claims`` says. Pure; shows nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fslab.analysis.labels import stack_lines

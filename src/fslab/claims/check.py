@@ -1,7 +1,5 @@
 """Every mistake of a claim, against the cells of its study. Pure; wording and lines are the study's matter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 

@@ -4,8 +4,6 @@ For a schedule and for "time left", never for a verdict: more trials may change 
 rests on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, log1p

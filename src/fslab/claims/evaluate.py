@@ -7,8 +7,6 @@ Statist. 6 (1979) 65): the more of a claim is replicated, the more error is left
 among each other are ``multiplicity``'s matter.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Units of figures that people write and print, and which metric of a workload a name means. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from fslab.cell import WorkloadSpec

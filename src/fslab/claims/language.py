@@ -3,8 +3,6 @@
 Values only; how they are read is ``parser``'s matter, what they mean among cells that of ``parts``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What is found about claims, as plain values: the one thing that the terminal, a page and ``--json`` all show."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from fslab.cell import Frozen

@@ -6,8 +6,6 @@ that error (``judge``): selective inference on families, Benjamini & Bogomolov, 
 loses less than Holm's correction over all parts of all claims: where all but a few claims are clear, nearly nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

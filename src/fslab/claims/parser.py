@@ -12,8 +12,6 @@ term      = (name | "each") ["[" conditions "]"] ["on" workload]
 range     = ("<" | "<=" | ">" | ">=") figure | "in" figure ".." figure | "~" figure "within" share
 """
 
-from __future__ import annotations
-
 import re
 from math import isfinite
 

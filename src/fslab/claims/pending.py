@@ -1,7 +1,5 @@
 """Claims as questions that trials are repeated for: what is open of each, and which cells get the next trials. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.interim import Ask, ClaimsProgress, Question

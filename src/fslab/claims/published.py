@@ -4,8 +4,6 @@ A printed figure is one number: what follows from it has no interval. Tables are
 print one figure twice with different values.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass

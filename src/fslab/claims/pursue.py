@@ -4,8 +4,6 @@ The cheapest are taken first, until their efforts fill what is left. Cells that 
 next. A claim that would take more than all of it alone is given up, and its time goes to the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

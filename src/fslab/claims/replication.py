@@ -4,8 +4,6 @@ Claim, what was printed, whether the publication's own table supports it, what w
 conditions that differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.cost import Cost

@@ -3,8 +3,6 @@
 Pure. What cannot be found among these cells is told in words, for a mistake of the study or for "not measured".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

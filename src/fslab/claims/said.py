@@ -1,7 +1,5 @@
 """Verdicts in words, one answer and all of a study: the same in the terminal, on pages and in Markdown. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

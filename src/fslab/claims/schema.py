@@ -1,7 +1,5 @@
 """What a person writes of claims and published figures in a study file: frozen values, nothing looked up yet."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema

@@ -4,8 +4,6 @@ Pure. A stack that a claim names stands for all that have this file system (or n
 what is compared is alike in all that the words leave open (``align``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Shows verdicts and tables in a terminal of any width, readable without colour. Computes nothing."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from math import exp, log

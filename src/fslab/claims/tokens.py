@@ -1,7 +1,5 @@
 """Cuts a statement of a claim into words and signs, each with its column. Knows nothing of what they mean."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

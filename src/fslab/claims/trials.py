@@ -1,7 +1,5 @@
 """The usable values of trials by cell, metric and block, and why a cell has none. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean

@@ -7,8 +7,6 @@ reversed when the interval lies on the other side. One of the three is reached s
 differs when it lies outside; where the truth is at the end of the range neither is ever reached: ``at_limit``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from math import inf, log, log1p
 

@@ -1,7 +1,5 @@
 """Says in a sentence or two what an answer rests on. Pure; decides nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf
 

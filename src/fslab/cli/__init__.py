@@ -3,8 +3,6 @@
 Importing this must stay cheap (``fslab --help`` answers at once): a verb imports what it needs when it runs.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``fslab name``, ``fslab note``, ``fslab delete``: what is kept beside trials, and removing both."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

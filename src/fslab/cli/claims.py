@@ -1,7 +1,5 @@
 """``fslab claims``: what a study claims, what its own figures say of that, and what this machine says."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

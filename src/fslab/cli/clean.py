@@ -1,7 +1,5 @@
 """``fslab clean``: undo what a crash left behind."""
 
-from __future__ import annotations
-
 import typer
 
 from fslab.cli.common import JsonOption, print_json

@@ -1,7 +1,5 @@
 """``fslab export``: a campaign's trials as csv, json or parquet."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``fslab history``: one study over time on one machine, with its changes of level."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """``fslab list``: studies, file systems, layouts, media, workloads, probes and features that there are."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Any
 

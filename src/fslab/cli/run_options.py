@@ -1,7 +1,5 @@
 """The options of ``fslab run``, and what some of them mean as settings of a study. Prints nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

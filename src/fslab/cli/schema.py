@@ -1,7 +1,5 @@
 """``fslab schema``: the language of study files, for editors (JSON Schema) and for people (Markdown)."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

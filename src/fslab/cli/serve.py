@@ -1,7 +1,5 @@
 """``fslab serve``: the reports of the store in a browser, live."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """Which counterfactuals tell what causes a difference: the cells of an ablation, and what its trials say. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import log

@@ -4,8 +4,6 @@ Shapley, "A value for n-person games", Contributions to the Theory of Games II (
 switching them off, of what each adds to the logarithm. Worked out in each block, so that it is free of what drifts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import comb, exp, log

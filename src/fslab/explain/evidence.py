@@ -1,7 +1,5 @@
 """What is known of one cell: its usable trials' probes, and its traced trial if that may be believed. Pure."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is said about a mechanism: in words and figures, with where they come from and what would refute it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from fslab.cell import Frozen

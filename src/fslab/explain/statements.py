@@ -1,7 +1,5 @@
 """Everything that can be said of a campaign, or of two of its cells: all mechanisms asked. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis.groups import groups

@@ -1,7 +1,5 @@
 """What turns a mechanism off: mount options, mkfs options, parameters. Pure: a cell in, another cell out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Looks only. What is wrong here is wrong for the user, not for a trial: nothing is made, nothing is stored.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

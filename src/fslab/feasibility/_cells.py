@@ -1,7 +1,5 @@
 """Whether a cell can be measured: what its workload needs, its file system declares, and its stack takes here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from fslab.cell import Cell, MachineSpec, StackSpec

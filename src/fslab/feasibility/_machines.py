@@ -3,8 +3,6 @@
 Answers from the lists beside a kernel's modules, so it is quick enough for every file system on every machine.
 """
 
-from __future__ import annotations
-
 import os
 
 from fslab.cell import MachineSpec, StackSpec

@@ -3,8 +3,6 @@
 A declared limit is a quotation; a kernel of another version, or a directory on whatever is there, may differ.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

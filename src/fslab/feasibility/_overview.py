@@ -3,8 +3,6 @@
 Programs are the host's everywhere: a guest sees the host's root. What a kernel has is read from its module lists.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

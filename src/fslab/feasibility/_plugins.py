@@ -1,7 +1,5 @@
 """Which plug-ins a stack and a workload come from. Versions belong to a cell: another version is another cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec

@@ -1,7 +1,5 @@
 """What this machine can measure, and what is missing with the command that gets it. Looks only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from fslab import workloads

@@ -4,8 +4,6 @@ Looks only, at sizes that are known: images, what workloads write into directori
 guests. What a workload writes to an image beyond that is bound by the image.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

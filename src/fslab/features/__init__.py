@@ -4,8 +4,6 @@ A feature looks at the scratch file system that it is given and touches nothing 
 ``unknown`` with the reason, never a guess and never a quotation.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Finds the largest number that still works, by doubling steps and halving them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

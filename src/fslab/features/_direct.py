@@ -1,7 +1,5 @@
 """What direct I/O really does: which steps a descriptor takes, and which of them leave pages dirty or cached."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

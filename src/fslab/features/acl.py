@@ -1,7 +1,5 @@
 """POSIX access control lists: acl(5)."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

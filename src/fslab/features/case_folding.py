@@ -1,7 +1,5 @@
 """Names that ignore case: always, or by directory (chattr +F, Documentation/admin-guide/ext4.rst)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

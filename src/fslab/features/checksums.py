@@ -1,7 +1,5 @@
 """Checksums of data: is it noticed when a byte on the device changes behind the file system's back?"""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

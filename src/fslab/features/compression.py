@@ -1,7 +1,5 @@
 """Transparent compression, asked for file by file: chattr(1), +c."""
 
-from __future__ import annotations
-
 import errno
 import os
 

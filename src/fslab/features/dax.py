@@ -1,7 +1,5 @@
 """DAX: files in persistent memory, mapped without a page cache: Documentation/filesystems/dax.rst."""
 
-from __future__ import annotations
-
 import errno
 
 from fslab import features

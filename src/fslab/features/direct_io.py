@@ -1,7 +1,5 @@
 """Direct I/O: is it possible, in steps of how many bytes, and does it really pass the page cache by?"""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

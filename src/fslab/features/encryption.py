@@ -1,7 +1,5 @@
 """Encryption by directory: Documentation/filesystems/fscrypt.rst."""
 
-from __future__ import annotations
-
 import errno
 import os
 

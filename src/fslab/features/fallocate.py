@@ -1,7 +1,5 @@
 """fallocate(2): which of its modes work."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Growing a mounted file system after its device became larger."""
 
-from __future__ import annotations
-
 import os
 
 from fslab import features

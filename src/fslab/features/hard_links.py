@@ -1,7 +1,5 @@
 """Hard links: how many names one file can have: link(2)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

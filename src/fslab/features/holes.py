@@ -1,7 +1,5 @@
 """Holes: files with parts that take no room, and SEEK_HOLE that finds them: lseek(2)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

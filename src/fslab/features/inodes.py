@@ -1,7 +1,5 @@
 """Inodes: does the file system run out of them while there is room left? Empty files until it is full."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

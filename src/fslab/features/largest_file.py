@@ -1,7 +1,5 @@
 """The largest file: the size that a sparse one can be given, ftruncate(2)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

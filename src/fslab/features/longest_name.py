@@ -1,7 +1,5 @@
 """The longest name of a file, in bytes, and whether bytes or characters are counted."""
 
-from __future__ import annotations
-
 import errno
 
 from fslab import features

@@ -1,7 +1,5 @@
 """How deep directories can be nested, as bytes of the path; beyond the 4096 that one system call takes."""
 
-from __future__ import annotations
-
 import errno
 import os
 

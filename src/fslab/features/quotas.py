@@ -1,7 +1,5 @@
 """Quotas: does the file system account what each user (or each subvolume) holds? quotactl(2)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Reflinks: one file made to share all blocks of another, ioctl_ficlone(2)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Atomic renames: renameat2(2) with its flags."""
 
-from __future__ import annotations
-
 import errno
 
 from fslab import features

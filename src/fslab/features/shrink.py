@@ -1,7 +1,5 @@
 """Shrinking a mounted file system."""
 
-from __future__ import annotations
-
 import os
 
 from fslab import features

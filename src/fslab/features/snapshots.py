@@ -3,8 +3,6 @@
 Tried with the two kernel interfaces that need no tool: btrfs's subvolumes and NILFS2's checkpoints.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 

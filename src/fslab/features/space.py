@@ -1,7 +1,5 @@
 """Room for data on an empty volume, as a share of the device: statvfs(3)."""
 
-from __future__ import annotations
-
 import os
 
 from fslab import features

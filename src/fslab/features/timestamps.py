@@ -1,7 +1,5 @@
 """The smallest step of a modification time that is still there after a remount: utimensat(2)."""
 
-from __future__ import annotations
-
 import os
 
 from fslab import features

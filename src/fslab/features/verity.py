@@ -1,7 +1,5 @@
 """fs-verity: files that are checked against a hash tree on every read, and never change again."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Extended attributes of users, and how large one can be: xattr(7)."""
 
-from __future__ import annotations
-
 import errno
 import os
 

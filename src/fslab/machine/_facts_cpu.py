@@ -1,7 +1,5 @@
 """Facts of the processors: model, count, threads, speed. Reads only."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

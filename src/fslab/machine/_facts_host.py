@@ -1,7 +1,5 @@
 """Facts of the machine as a whole: its name, make, virtualisation, distribution, where images lie. Reads only."""
 
-from __future__ import annotations
-
 import os
 import platform
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Facts of the kernel: which one, how it was started, what it does against attacks, its clock. Reads only."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Facts of the memory: how much, and how the kernel writes back, swaps and uses large pages. Reads only."""
 
-from __future__ import annotations
-
 from fslab.machine.fact import Fact, FactGroup, Value, flag_of, memory_of, number_of, selected_of
 
 HUGE = "sys/kernel/mm/transparent_hugepage"

@@ -3,8 +3,6 @@
 Reads only; ``tuning`` writes. What is not here cannot be set, whatever a study or a journal says.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

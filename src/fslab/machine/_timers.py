@@ -4,8 +4,6 @@ A timer only stops to *begin* work; a job that it began before goes on. systemct
 ``system.proc`` alone.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

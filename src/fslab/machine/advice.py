@@ -3,8 +3,6 @@
 Only what the facts tell at no cost; says nothing of what they do not tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

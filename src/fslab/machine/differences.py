@@ -4,8 +4,6 @@ A set of results may have been measured under several values of a fact (resumed 
 then all of them are told. What only one side knows is no difference, but is not known to be equal either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ Reading starts no process and writes nothing. Unknown is None. What a fact means
 here, once; ``differences`` only applies it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What there is to know stands in ``_facts_*.py``, each fact with what its difference means.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Mapping

@@ -4,8 +4,6 @@ What a guest is asked is not this module's matter: requests and replies are JSON
 hangs or vanishes is an error here, never a wait without end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

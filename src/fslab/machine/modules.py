@@ -4,8 +4,6 @@ Reads files of a modules directory (kmod's modules.alias, modules.builtin, modul
 Boots and loads nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path

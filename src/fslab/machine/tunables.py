@@ -5,8 +5,6 @@ the size of memory kills every process) or others their work, so each setting ha
 take memory, refuse memory to others, act at once or guard against attacks have no line here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The found value is in the journal before the new one is set. Which settings ther
 nothing else is ever written.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 What only exists at run time has a stand-in in capitals (/dev/loopN, CAMPAIGN); nothing is looked up.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

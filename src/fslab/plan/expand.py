@@ -1,7 +1,5 @@
 """A study's cells: every stack with every workload that runs on it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec

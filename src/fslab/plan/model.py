@@ -3,8 +3,6 @@
 Frozen values with a JSON form. Nothing here touches anything.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The order of trials: randomised blocks, the same on every machine for the same seed. Pure."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

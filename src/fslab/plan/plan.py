@@ -1,7 +1,5 @@
 """Makes the plan of a study. Pure: touches no device, starts no process, reads neither /sys nor the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

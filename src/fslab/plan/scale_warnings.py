@@ -3,8 +3,6 @@
 A forecast in words; what a trial then really was is judged by ``validity``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from fslab.cell import Cell, WorkloadSpec

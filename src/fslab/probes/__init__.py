@@ -3,8 +3,6 @@
 A probe only reads; it never changes what it watches, and it must cost far less than the run it watches.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field

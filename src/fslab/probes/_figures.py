@@ -1,7 +1,5 @@
 """What probes of counters share: differences as values. Reads nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Reads ``/sys/class/block/*/stat`` (Documentation/block/stat.rst; a sector there 
 device says). Only reads; takes some 30 µs per device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar

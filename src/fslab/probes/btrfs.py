@@ -3,8 +3,6 @@
 Reads ``/sys/fs/btrfs/UUID`` (Documentation/ch-sysfs.rst of btrfs); takes some 200 µs. Gone after umount.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar

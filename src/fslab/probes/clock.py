@@ -3,8 +3,6 @@
 Reads clock_gettime(2) and ``/sys/devices/system/clocksource``; takes some 20 µs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Reads the first line of ``/proc/stat`` (proc_stat(5)), in ticks of all CPUs together. Only reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

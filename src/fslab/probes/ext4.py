@@ -3,8 +3,6 @@
 Reads ``/proc/fs/ext4/DEVICE/fc_info`` and ``/sys/fs/ext4/DEVICE`` (Documentation/admin-guide/ext4.rst); some 30 µs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

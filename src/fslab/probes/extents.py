@@ -3,8 +3,6 @@
 Asks FIEMAP (Documentation/filesystems/fiemap.rst) of the largest files, outside the measured time. Only reads.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct

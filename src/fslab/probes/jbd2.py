@@ -3,8 +3,6 @@
 Reads ``/proc/fs/jbd2/DEVICE-*/info`` (fs/jbd2/journal.c, jbd2_seq_info_show); takes some 20 µs. Gone after umount.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

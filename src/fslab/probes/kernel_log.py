@@ -4,8 +4,6 @@ Reads ``/dev/kmsg`` from its start without taking anything out of it (Documentat
 Where a user may not read it, this probe finds nothing.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import weakref

@@ -3,8 +3,6 @@
 Reads ``/sys/class/block/loop*/loop/dio`` (Documentation/ABI/testing/sysfs-block-loop); takes some 20 µs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

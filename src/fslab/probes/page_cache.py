@@ -3,8 +3,6 @@
 Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a detached mount; takes some 50 µs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

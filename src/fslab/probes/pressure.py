@@ -3,8 +3,6 @@
 Reads ``/proc/pressure`` (Documentation/accounting/psi.rst), in microseconds since the machine started.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import ClassVar

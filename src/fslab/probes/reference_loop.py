@@ -3,8 +3,6 @@
 Takes 50 ms each time, first of all probes before the run and last of them after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import sqrt
 from typing import ClassVar

@@ -4,8 +4,6 @@ Reads ``/sys/devices/system/cpu/cpu*/thermal_throttle`` (arch/x86/kernel/cpu/mce
 processors on bare metal have; elsewhere its figure is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar

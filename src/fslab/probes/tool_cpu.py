@@ -3,8 +3,6 @@
 Takes what wait4(2) told of the tool when it ended; reads nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 Asks the servers of virtual disks (``fslab-disk``) on their control sockets; takes some 0.3 ms per disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

@@ -3,8 +3,6 @@
 Reads ``/proc/vmstat`` (proc_vmstat(5), mm/vmstat.c). Only reads.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Reads ``/sys/fs/xfs/DEVICE/stats/stats`` (fs/xfs/xfs_stats.h; exact, per mount); takes some 30 µs. Gone after umount.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

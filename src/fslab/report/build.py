@@ -3,8 +3,6 @@
 Usable trials are compared; those with warnings are noted; invalid and failed ones are counted and noted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Shows a comparison of two sets of results in a terminal. Computes nothing."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest

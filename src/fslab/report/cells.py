@@ -1,7 +1,5 @@
 """What stands in one field of a table: value, spread, mark and note numbers, readable without colour. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.text import Text

@@ -3,8 +3,6 @@
 Stacks count by their file system where there are several, so that mount variants do not compete with it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Shows the conclusion of a report on one screen: the sentence, a line per metric, warnings, and where the rest is."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

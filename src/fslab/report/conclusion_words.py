@@ -1,7 +1,5 @@
 """What a conclusion says of one metric in words, alike on a terminal and on a page. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fslab.report.conclusion import Standing, StandingCertainty

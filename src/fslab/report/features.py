@@ -3,8 +3,6 @@
 Tries nothing: what was found stands in the examinations, what is documented in a data file.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Shortens sentences to the lines that a terminal has room for: clauses first, words where that is not enough. Pure."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence

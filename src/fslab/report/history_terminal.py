@@ -1,7 +1,5 @@
 """Shows the history of a study in a terminal. Computes nothing: it stands in the history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, RenderableType

@@ -3,8 +3,6 @@
 Figures are of the usable trials so far, and so is who is ahead. Prints nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

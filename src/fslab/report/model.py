@@ -3,8 +3,6 @@
 Holds no text layout and computes nothing; ``build`` fills it.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from fslab.analysis.comparison_model import Comparison, Mark, Rank, Span

@@ -3,8 +3,6 @@
 No figure and no note number is ever on a line without its value: cells do not wrap, numbers of notes have a column.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

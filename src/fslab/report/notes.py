@@ -3,8 +3,6 @@
 Warnings of one kind share a note, whichever workload and stack they concern; failures share one per stack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Shared by ``fslab report``, ``fslab run`` and ``fslab serve``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

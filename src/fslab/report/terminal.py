@@ -4,8 +4,6 @@ Stacks stand across and workloads down; where that is too wide, each workload ge
 Computes nothing: what there is to say stands in the report.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Says in one line what a row shows. Never "no difference" without how large one could have hidden. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 

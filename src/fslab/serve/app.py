@@ -1,7 +1,5 @@
 """The pages that are served: a list of campaigns, each of them, and comparisons. Answers GET and HEAD only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 Beyond it the response is 503, at once: requests are not queued.
 """
 
-from __future__ import annotations
-
 import asyncio
 import resource
 from typing import Any

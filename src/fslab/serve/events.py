@@ -1,7 +1,5 @@
 """Tells a page that its campaign went on: server-sent events (HTML standard, section 9.2), out of the store."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Listens and answers (uvicorn), and says where. The socket is bound first, so that the address printed is true."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Sequence
 

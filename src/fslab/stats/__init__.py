@@ -4,8 +4,6 @@ Nothing here knows what a trial or a file system is, reads or prints anything, o
 samples is an answer (a :class:`Reason`), never an exception and never a made-up number.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -3,8 +3,6 @@
 Pure functions, deterministic (permutations come from a fixed seed); they must not know what the numbers mean.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Callable, Sequence

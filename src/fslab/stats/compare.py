@@ -5,8 +5,6 @@ numbers mean, nor which way is better. scipy has the Mann–Whitney test, but ne
 and no correction of Holm's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

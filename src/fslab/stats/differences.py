@@ -8,8 +8,6 @@ The centre is the mean (of logarithms: the geometric mean of the quotients). Whe
 about it, it is estimated more sharply by signed ranks; where they are not, signed ranks estimate something else.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

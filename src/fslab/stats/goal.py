@@ -3,8 +3,6 @@
 Pure functions; they must not know what the numbers mean, nor run anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

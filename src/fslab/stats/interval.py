@@ -3,8 +3,6 @@
 Pure functions; they must not know what the numbers mean.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

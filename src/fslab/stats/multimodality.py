@@ -3,8 +3,6 @@
 Pure functions; they must not know what the numbers mean. scipy has no dip test.
 """
 
-from __future__ import annotations
-
 import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Trials of one block were made close together, so that their quotient is free of 
 block. Pure functions; they must not know what the numbers mean, nor which way is better.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence

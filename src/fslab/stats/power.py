@@ -3,8 +3,6 @@
 Pure functions; they must not know what the numbers mean.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import expm1
 

@@ -4,8 +4,6 @@ Pure functions; they must not know what the things are. Indistinguishable is not
 and b like c while a is ahead of c; nothing here hides that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

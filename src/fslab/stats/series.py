@@ -5,8 +5,6 @@ caller to say. scipy.stats has the same test of Kendall's (a test compares them)
 to load than a report takes; it has no test of Bartels'.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Sequence

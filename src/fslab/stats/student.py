@@ -4,8 +4,6 @@ Pure functions; they must not know what the numbers mean. scipy is imported when
 commands never ask.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import inf, sqrt
 

@@ -3,8 +3,6 @@
 This module holds the values that the parts hand to each other and the journal they write to first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 A look at samples is no proof: 62 of 100 MiB of data can lie between them. Reads only.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

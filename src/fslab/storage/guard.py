@@ -4,8 +4,6 @@ Looks only. Refuses what is in use in any way, always; refuses what carries data
 this very device with --wipe.
 """
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import os

@@ -3,8 +3,6 @@
 A sparse or merely fallocated image would make first writes pay for the backing file system's allocation.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 Pure. The plan prints these command lines, ``stack.py`` runs them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A disk has partitions, a partition may overlap another one, a volume lies on dis
 paths, and SCSI and NVMe disks have a character device beside the block device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

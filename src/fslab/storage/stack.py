@@ -4,8 +4,6 @@ Whatever is made here is undone by the ExitStack in reverse, also on errors and 
 about when to measure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ SQLite runs in WAL mode with synchronous FULL: a committed trial survives power 
 campaigns and trials.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 import zlib

@@ -3,8 +3,6 @@
 The tools' own output is not in an export, and so not in what is read here.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The statements that the store runs, each on the caller's connection, in the caller's transaction."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ can make neither, it opens the database only with the promise that no process wr
 "Read-Only Databases").
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -3,8 +3,6 @@
 How long is bounded. After a lost connection it is unknown whether the transaction was committed.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Between values and rows: what a campaign or a trial is in the tables, both ways. No database access."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable, Mapping

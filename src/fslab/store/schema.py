@@ -3,8 +3,6 @@
 Describes only; connecting is ``database``'s work, changing an existing store that of ``migrations``.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from sqlalchemy import (

@@ -3,8 +3,6 @@
 Pure: registered entries are asked what they would do; no device is looked at.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What a claim says is for ``fslab.claims``; here it gets its lines. Judges nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fslab.cell import Cell

@@ -3,8 +3,6 @@
 Run as ``python -m fslab.study.document > docs/study-file.md``; a test keeps the file current.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ Key by key, so that a mistake in one key hides no mistake in another; a misspelt
 as the one that was meant. Knows the models' fields, not what the keys mean to a study.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any

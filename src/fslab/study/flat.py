@@ -3,8 +3,6 @@
 ``metrics: {rate: {unit: ops/s}}`` is ``metrics.rate.unit``; the words of a command are one line, quoted for a shell.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.cell import Scalar

@@ -3,8 +3,6 @@
 Reads the study's file and the files that its workloads name: no device, no mount, no other process.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Checks where a stack is to run: names of machines, and what only a guest has. Pure; looks at no kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fslab.machine.kinds import AUTO, REGISTRY

@@ -4,8 +4,6 @@ The first key written varies slowest (in a stack: file system, mkfs, mount, layo
 comes out say only what varies.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

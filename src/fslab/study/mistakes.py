@@ -3,8 +3,6 @@
 It only collects and words; what is a mistake is decided by the modules that read and check.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A field with a description is a key of the study file; the generated documentati
 made from them.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

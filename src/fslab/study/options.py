@@ -4,8 +4,6 @@ Every combination of their values is put to the entry's own model, so a study th
 entry refuses. Expands only to check; nothing is run and no device is looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

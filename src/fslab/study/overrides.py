@@ -3,8 +3,6 @@
 A mistake in an override is shown with the override as its place, after those of the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fslab.study.mistakes import Mistakes, Path, SourcePosition, dotted, suggestion

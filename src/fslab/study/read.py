@@ -3,8 +3,6 @@
 Goes on after every mistake. What depends on several entries together is left to ``check.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

@@ -4,8 +4,6 @@ What shrinks, and how far at most, is said by each tool and medium; here only li
 that is needed is worked out. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial

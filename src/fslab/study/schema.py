@@ -3,8 +3,6 @@
 An editor's check is coarser than loading: references, combinations and mount options are not in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ What a publication claims of its study, and where its figures are, stands in a s
 ``<id>.claims.yaml``; both together are the study.
 """
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 SUFFIX = ".yaml"

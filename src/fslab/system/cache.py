@@ -1,7 +1,5 @@
 """The page cache: dropping it (wholly as root, file by file for everybody) and filling it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A node can lie anywhere, in any mount namespace, and can be gone. Looks only. Wh
 namespace beside or above ours, and descriptors that lie in a socket's queue or in an io_uring.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -4,8 +4,6 @@ Nothing can be left behind: it goes with the descriptor, whatever becomes of thi
 see. fsopen(2), fsconfig(2), fsmount(2): Linux 5.2 and newer, CAP_SYS_ADMIN.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from functools import cache

@@ -3,8 +3,6 @@
 A server ends with whoever started it: it holds the other end of a pipe.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

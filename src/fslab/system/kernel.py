@@ -1,7 +1,5 @@
 """What the running kernel can do: file systems, built in or loadable."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from pathlib import Path

@@ -3,8 +3,6 @@
 Only devices whose backing file is the given image are ever detached.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

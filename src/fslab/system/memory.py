@@ -1,7 +1,5 @@
 """How much memory there is, and where files can lie in it: a tmpfs with room. Looks only."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

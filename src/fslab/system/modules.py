@@ -1,7 +1,5 @@
 """Kernel modules that are no file systems: whether the running kernel has one, built in, loaded or loadable."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

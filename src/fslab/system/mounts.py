@@ -3,8 +3,6 @@
 Mounting itself is a command of a file system; this module only looks, unmounts, and flushes.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -4,8 +4,6 @@ A tool that is killed costs one trial; fslab, killed, costs the rest of the camp
 next run. proc_pid_oom_score_adj(5).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

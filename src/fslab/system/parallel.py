@@ -5,8 +5,6 @@ run in and its own output files (``REPORTS/NAME/stdout`` and ``stderr``). They w
 ``REPORTS/together.json`` says how long each ran. When one fails, the others are ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

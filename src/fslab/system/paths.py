@@ -3,8 +3,6 @@
 XDG Base Directory Specification 0.8. Makes nothing; callers create what they use.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Fixed locale, stdin closed, an own session, a time limit, the whole process grou
 Nothing else in fslab may call subprocess, os.fork or os.exec.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -3,8 +3,6 @@
 What takes cache and memory bandwidth on the same hardware shows in it, and in no counter of a guest.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import deque

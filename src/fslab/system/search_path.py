@@ -4,8 +4,6 @@ A relative or empty entry means the current directory, which may be the one unde
 others can write to, or in one of theirs, is run with the rights of whoever runs fslab.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -4,8 +4,6 @@ An exception raised inside a teardown would skip the rest of that teardown, so w
 a signal is only noted, and acted on when that is done.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

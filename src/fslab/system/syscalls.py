@@ -4,8 +4,6 @@ Numbers are those of the generic ABI (x86-64, arm64, riscv): include/uapi/linux/
 nilfs2_api,stat,falloc}.h.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import mmap

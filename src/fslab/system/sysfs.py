@@ -1,7 +1,5 @@
 """Reads of /sys and /proc as values: unknown is None. Writes nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Documentation/admin-guide/cgroup-v1/blkio-controller.rst. At the root group, so 
 that group has such limits in version 1 only.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Iterator, Sequence

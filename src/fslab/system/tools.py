@@ -1,7 +1,5 @@
 """Programs that fslab needs: where they are, which version, and which package brings them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import dataclass

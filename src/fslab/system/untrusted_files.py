@@ -4,8 +4,6 @@ A link would lead us to another file, a pipe would keep us waiting, an endless f
 nothing is written but new files, and nothing read but regular ones, so far and no further.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

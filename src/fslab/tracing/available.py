@@ -1,7 +1,5 @@
 """Which of the kernel's evidence is available here, tried briefly and put back: for ``fslab doctor``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager

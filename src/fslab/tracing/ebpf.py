@@ -3,8 +3,6 @@
 Linux: bpf(2), perf_event_open(2); needs CAP_BPF and CAP_PERFMON. Counts; keeps nothing of what was written.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

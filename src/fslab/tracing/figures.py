@@ -1,7 +1,5 @@
 """A trace as figures of its trial, and the checks that it must pass before anything is said of it. Pure."""
 
-from __future__ import annotations
-
 from fslab.record import Value
 from fslab.tracing import RingFigures, Split, Trace, Traffic
 from fslab.tracing.slow_operations import Operations

@@ -3,8 +3,6 @@
 Documentation/trace/histogram.rst; kernels with CONFIG_HIST_TRIGGERS, such as those of Debian. Root only.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

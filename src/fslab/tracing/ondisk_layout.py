@@ -3,8 +3,6 @@
 Fields: Documentation/filesystems/ext4/super.rst and inodes.rst, fs/xfs/libxfs/xfs_format.h, fs/btrfs/disk-io.h.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 An instance of its own (Documentation/trace/ftrace.rst, "Instances"), so that other tracing is not touched.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

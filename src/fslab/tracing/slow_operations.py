@@ -3,8 +3,6 @@
 That shows a coincidence: what commits and what makes an operation slow may both come from a third thing.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

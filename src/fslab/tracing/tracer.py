@@ -3,8 +3,6 @@
 Begins when the device is idle and ends when everything has been written and unmounted. Judges nothing.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack

@@ -4,8 +4,6 @@ Workloads and probes hand over facts (``facts.py``); the rules in ``trial/`` jud
 measured, those in ``campaign/`` all trials of a campaign when a report is made. Nothing here reads a machine.
 """
 
-from __future__ import annotations
-
 from abc import ABC
 from typing import Any, ClassVar
 

@@ -3,8 +3,6 @@
 Unknown is None; a rule that lacks what it needs says nothing. Computes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

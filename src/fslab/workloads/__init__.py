@@ -4,8 +4,6 @@ A workload never starts a process and never touches a disk: it says which comman
 ``fslab plan`` can print them) and reads what they printed. Contract: prepare → run → cleanup.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What a study may ask of bonnie++, with words for its letters. Runs nothing."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator

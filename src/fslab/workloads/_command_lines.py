@@ -1,7 +1,5 @@
 """Command lines of a study: split into words as a shell would, never given to one. Pure."""
 
-from __future__ import annotations
-
 import shlex
 
 

@@ -1,7 +1,5 @@
 """Reads the versioned JSON of fslab-engine (engine/PROTOCOL.md) into figures, errors and rates over time. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

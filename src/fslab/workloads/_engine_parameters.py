@@ -1,7 +1,5 @@
 """What a study may say of the load engine, for each of its operations. Values only; runs nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 

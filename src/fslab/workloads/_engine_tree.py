@@ -1,7 +1,5 @@
 """Operations of fslab-engine on a synthetic tree with a ground-truth manifest: commands and checks. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a study may say of a workload in Filebench's language. Values only; runs nothing, reads no file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Self

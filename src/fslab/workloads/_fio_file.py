@@ -1,7 +1,5 @@
 """fio on a job file: one report for each job of the file, and their total. Starts nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

@@ -3,8 +3,6 @@
 What fio gets is made anew from what was understood here, so that the two cannot read a line differently.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Says which fio commands to run and what their JSON means; starts nothing. Every 
 command line, so that it can be pasted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -4,8 +4,6 @@ Names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and thos
 adds up to 3.41. An installed fio that is too old for one of them says so itself.
 """
 
-from __future__ import annotations
-
 KNOWN = frozenset(
     """
     allow_file_create atomic ba bs bs_is_seq_rand bs_unaligned bssplit bsrange buffer_compress_chunk

@@ -3,8 +3,6 @@
 Pure functions. What fio does not say is None; what it says about jobs that failed is raised.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 Values are handed to fio as they were written. Nothing here runs fio or touches a disk.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches

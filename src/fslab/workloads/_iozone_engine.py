@@ -1,7 +1,5 @@
 """IOzone's tests by fslab's own engine: which ``fslab-engine iozone`` to run, and what its JSON says. Runs nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.errors import ToolOutputError

@@ -1,7 +1,5 @@
 """What a study may ask of IOzone: one point (file size, record length), or a sweep over both. Runs nothing."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator

@@ -1,7 +1,5 @@
 """Puts the readings of parts that ran at once together. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a study may ask of sysbench fileio, spelled as sysbench spells it. Runs nothing."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator

@@ -1,7 +1,5 @@
 """What a workload does, as its parameters tell: for everybody who asks without knowing the tool. Values only."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -5,8 +5,6 @@ Its times include fsync of the large file, and for creating and deleting a sync(
 files that are not empty are read by the stat tests. The large file is nearly all zeros.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

@@ -4,8 +4,6 @@ Says which commands to run; starts nothing. They run as the user who runs fslab,
 not confined: such a study runs only with consent (``Workload.own_commands``).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, ClassVar, Self
 

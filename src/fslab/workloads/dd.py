@@ -5,8 +5,6 @@ Says which dd commands to run and what their last line means; starts nothing. Wr
 writes next to nothing. Use fio where that matters.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import ClassVar, Literal, Self

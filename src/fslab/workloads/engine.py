@@ -3,8 +3,6 @@
 Says which ``fslab-engine`` commands to run and reads its versioned JSON (engine/PROTOCOL.md); starts nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -4,8 +4,6 @@ Says which ``fslab-engine wml`` commands to run and reads its versioned JSON (en
 and reads no file: the text of one is a parameter, and ``digest`` holds it to what the study was written for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """fio, the flexible I/O tester: one job by its own option names, or a job file as it is. Starts nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

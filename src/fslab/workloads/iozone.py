@@ -6,8 +6,6 @@ there is no seed; the data are nearly all zeros, so that a file system which com
 read test reads its first record once before it is timed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import ClassVar

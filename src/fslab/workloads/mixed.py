@@ -3,8 +3,6 @@
 Says which commands to run; starts nothing. Each part has a directory of its own; the kernel's counters are of all.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

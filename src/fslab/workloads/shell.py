@@ -5,8 +5,6 @@ the engine does the same operations without them, so that the two can be compare
 numbers reach them as arguments, never as text of the script.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

@@ -4,8 +4,6 @@ Says which commands to run and what their report means; starts nothing. Relies o
 every command runs in ``Job.directory``: sysbench cannot be told a directory.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar

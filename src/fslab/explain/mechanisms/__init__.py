@@ -3,8 +3,6 @@
 One file per mechanism. Pure. What it says of a cell is observed; only switching it off shows a cause (``ablation``).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar

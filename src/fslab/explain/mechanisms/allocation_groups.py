@@ -1,7 +1,5 @@
 """Allocation groups: XFS allocates in several parts of the disk at the same time. mkfs.xfs(8), agcount."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """Access times: a read may write. mount(8), relatime and noatime."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

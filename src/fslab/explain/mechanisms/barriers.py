@@ -1,8 +1,6 @@
 """Cache flushes that keep a commit in order on a disk with a volatile cache:
 Documentation/block/writeback_cache_control.rst."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """How often everything is committed: commit= of ext4 (5 s) and btrfs (30 s)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

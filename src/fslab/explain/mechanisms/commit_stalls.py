@@ -1,7 +1,5 @@
 """Operations that wait while the journal commits: whether the slowest ones fell into commits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

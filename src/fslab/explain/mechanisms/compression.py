@@ -1,7 +1,5 @@
 """Transparent compression of btrfs: btrfs(5), compress."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,8 +1,6 @@
 """Copy on write: a block that is written again gets a new place, and the tree above it is written anew. btrfs(5),
 nodatacow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

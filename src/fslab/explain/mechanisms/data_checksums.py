@@ -1,7 +1,5 @@
 """Checksums of file data: computed for each block written and kept in a tree. btrfs(5), nodatasum."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

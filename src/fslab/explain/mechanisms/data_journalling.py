@@ -1,7 +1,5 @@
 """File data written to the journal first and to its place later: Documentation/filesystems/ext4/journal.rst."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

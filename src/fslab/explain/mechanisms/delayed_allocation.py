@@ -1,7 +1,5 @@
 """Delayed allocation: data gets its place when it is written back: Documentation/filesystems/ext4/."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """O_DIRECT that is taken and not honoured: ext4 with data=journal, btrfs with checksums (Linux 6.15)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

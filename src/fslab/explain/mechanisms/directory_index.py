@@ -1,7 +1,5 @@
 """Hashed directory indexes of ext4: dir_index of ext4(5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

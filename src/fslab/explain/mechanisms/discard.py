@@ -1,7 +1,5 @@
 """Discards while the file system is in use: mount -o discard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,8 +1,6 @@
 """Full commits where ext4 could log small ones: fast_commit of ext4(5),
 Documentation/filesystems/ext4/journal.rst."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

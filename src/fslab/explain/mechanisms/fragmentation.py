@@ -1,7 +1,5 @@
 """Fragmentation: neighbours in a file that are no neighbours on the device (FIEMAP)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """The journal itself: metadata is written twice, and a commit needs barriers. ext4(5), has_journal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

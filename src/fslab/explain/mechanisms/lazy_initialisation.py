@@ -1,7 +1,5 @@
 """Lazy initialisation: ext4 writes inode tables in the background of the first minutes. mke2fs(8)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """Threads that wait for each other: a lock on a directory, an inode or a log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """Two copies of all metadata on one device: mkfs.btrfs(8), the profile DUP."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

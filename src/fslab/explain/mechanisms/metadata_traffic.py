@@ -1,7 +1,5 @@
 """What is written beside the data: trees, inodes, journals, superblocks, by the kernel's own marks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """data=ordered: the journal commits metadata only after the data it speaks of: admin-guide/ext4.rst."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """Absorption by the page cache: buffered work that the device does not see in the measured time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """Read-ahead: the kernel reads on before it is asked. Documentation/admin-guide/blockdev, read_ahead_kb."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -1,7 +1,5 @@
 """Metadata reservations on a small btrfs: it flushes because it may run out, not because it must."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

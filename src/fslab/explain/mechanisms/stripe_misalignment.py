@@ -1,7 +1,5 @@
 """Stripes that mkfs was not told of: partial stripes are read, changed and written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.cell import Geometry

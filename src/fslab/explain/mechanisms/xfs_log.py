@@ -1,7 +1,5 @@
 """The log of XFS and its buffers: Documentation/admin-guide/xfs.rst, logbsize, logbufs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence

@@ -4,8 +4,6 @@ A guest gives any user a kernel of its own, with file systems and layouts that t
 is not its matter.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Written as a cpio archive ("newc", Documentation/driver-api/early-userspace/buffer-format.rst): no tool is needed.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

@@ -3,8 +3,6 @@
 One request, one reply (arch/um/drivers/mconsole.h, version 2).
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -3,8 +3,6 @@
 That there is a /dev/kvm says little: in a virtual machine it can be there and fail at the first instruction.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

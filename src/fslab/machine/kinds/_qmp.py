@@ -3,8 +3,6 @@
 QEMU documentation, "QMP Protocol Specification"; every line is one JSON object.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import time

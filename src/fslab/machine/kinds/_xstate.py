@@ -4,8 +4,6 @@ It hands the host a state of 2696 bytes; the host takes nothing but a whole one 
 arch/x86/kernel/fpu/regset.c), which with AMX has 11008. A small library between the two makes it whole.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The machine that fslab runs on, with the kernel that runs now."""
 
-from __future__ import annotations
-
 import platform
 
 from fslab.cell import MachineSpec

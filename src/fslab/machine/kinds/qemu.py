@@ -3,8 +3,6 @@
 With KVM a machine like many servers are; without it every instruction is emulated, and the records say so.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket

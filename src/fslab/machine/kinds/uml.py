@@ -4,8 +4,6 @@ Pinned to one CPU: every system call of the guest switches between two processes
 three to four times as much.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -4,8 +4,6 @@ Each module makes one kind of figure from plain values. None computes statistics
 colours are CSS variables (``palette``), which a page sets for light, dark and paper, and ``files`` replaces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How axes of a unit look: labels with prefixes, scales, and what a page's switches turn. Shared by the figures."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes figures as SVG and PNG without a browser (vl-convert), in the colours of paper. Knows no figure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Ratios with their intervals on a log axis, one line each (a forest plot): what differs lies clear of 1."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The heat map of a campaign as a file for a paper; a page shows the same as a table, which everybody can read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """All trials in the order in which they ran, each against the median of its kind: drift shows as a slope."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 A file system has the same colour in every figure of every report. Knows no file system by name.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 

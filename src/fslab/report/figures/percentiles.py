@@ -1,7 +1,5 @@
 """Latency percentiles as curves: how bad the slow ones are, one more nine per step of the axis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Every trial a point, with the median and its interval, one line per stack (after Cleveland's dot plot)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

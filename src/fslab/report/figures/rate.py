@@ -1,7 +1,5 @@
 """The rate over the time of a run: whether it was steady, fell off a cliff or stood still."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the CPU time went while the tool ran: shares of all CPUs, stacked, one bar per stack."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A figure over two numeric parameters (file size × record size, disks × chunk): a field of values per stack."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

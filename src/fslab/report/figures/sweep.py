@@ -1,7 +1,5 @@
 """A figure over one numeric parameter (threads, block size, file size, disks): a curve per stack."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 Reasons (``Statement``) and claims (``Claim``) are handed in: this looks for none.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections import Counter

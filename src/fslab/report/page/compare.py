@@ -1,7 +1,5 @@
 """Two campaigns side by side, from a ``CampaignComparison``: facts that differ, ratios, means. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome

@@ -1,7 +1,5 @@
 """The heat map: how each stack does against the best of each row, and what to take. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """How it was measured: the machine's facts, versions, seeds, and every trial that is not compared, with why. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What stands in a page, as plain values that templates only lay out. Text is text: escaping is the template's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

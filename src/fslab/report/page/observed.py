@@ -3,8 +3,6 @@
 What a tool wrote is read again by the workload's own reader, so that nothing is kept twice.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

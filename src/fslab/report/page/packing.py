@@ -1,7 +1,5 @@
 """Packs what is large and seldom read into a page: raw output as gzip in base64, within a limit. Pure."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 from collections.abc import Iterator

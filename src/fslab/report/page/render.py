@@ -3,8 +3,6 @@
 What comes from a study, a tool or a machine is text and stays text: every template escapes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One section per workload: its tables, figures, commands and raw output, as a page shows them. Pure."""
 
-from __future__ import annotations
-
 import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

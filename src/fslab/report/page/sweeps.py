@@ -1,7 +1,5 @@
 """Finds workloads and stacks that differ in numbers only (threads, sizes, disks, chunk), and draws them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby

@@ -4,8 +4,6 @@ A file system file is declarative: it says which command makes it, which options
 runs nothing.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from abc import ABC, abstractmethod

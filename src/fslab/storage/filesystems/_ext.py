@@ -4,8 +4,6 @@ Since Linux 3.x the ext4 driver also serves ext2 and ext3 mounts (CONFIG_EXT4_US
 share one set of mount options, less what each does not have.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What the file systems of other systems have in common: no owners, and options that make some up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from fslab.abilities import Ability

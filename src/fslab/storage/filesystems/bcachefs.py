@@ -3,8 +3,6 @@
 In Linux from 6.7 to 6.17; since then a module of its own (bcachefs-dkms).
 """
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.storage.filesystems import FileSystem, Kernels

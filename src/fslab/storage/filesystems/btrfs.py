@@ -1,7 +1,5 @@
 """btrfs: copy on write, checksums, subvolumes. mkfs.btrfs(8), btrfs(5)."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.storage.filesystems import FileSystem

@@ -1,7 +1,5 @@
 """exFAT: FAT for large cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

@@ -1,7 +1,5 @@
 """f2fs: log-structured, for flash. mkfs.f2fs(8), Documentation/filesystems/f2fs.rst."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

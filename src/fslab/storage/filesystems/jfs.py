@@ -1,7 +1,5 @@
 """JFS: journalled metadata, extents; from AIX and OS/2. mkfs.jfs(8), Documentation/admin-guide/jfs.rst."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

@@ -5,8 +5,6 @@ beneath the measurement and outlive it. Nothing that was written is given back u
 needs room for all that it writes, also for what it overwrites.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

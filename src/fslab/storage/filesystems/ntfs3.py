@@ -1,7 +1,5 @@
 """NTFS by the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

@@ -3,8 +3,6 @@
 The last patches are for Linux 5.16; it runs only on a kernel of one's own.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

@@ -1,7 +1,5 @@
 """ReiserFS 3.6: one tree for everything, small files packed together. mkreiserfs(8), mount options in mount(8)."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

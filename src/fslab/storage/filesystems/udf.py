@@ -1,7 +1,5 @@
 """UDF: the file system of DVDs, on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Ability, Limits

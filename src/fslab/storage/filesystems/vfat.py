@@ -1,7 +1,5 @@
 """FAT32 with long names, as on cameras and memory sticks. mkfs.fat(8), Documentation/filesystems/vfat.rst."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.abilities import Limits

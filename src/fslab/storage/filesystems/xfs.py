@@ -1,7 +1,5 @@
 """XFS: allocation groups, delayed logging. mkfs.xfs(8), Documentation/admin-guide/xfs.rst."""
 
-from __future__ import annotations
-
 import shlex
 
 from fslab.storage import Stripe

@@ -5,8 +5,6 @@ exported, so a cold cache, a crash and a second campaign would each need steps t
 command line is here for the plan, and for whoever adds these steps (create, import, export, and what undoes them).
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import PurePath
 

@@ -3,8 +3,6 @@
 A layout says in a plan, purely, what it would be called and which commands it takes; ``assemble`` runs them.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 No block device of its own comes to be; nothing is left to undo but what the kernel remembers of the devices.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 The commands come from the layout's plan; here they are run, waited for, verified and undone.
 """
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 lvm(8), lvm.conf(5). No volume group of the machine is ever looked at.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

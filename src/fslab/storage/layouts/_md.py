@@ -3,8 +3,6 @@
 Arrays that are not ours are never looked into beyond their name.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options that layouts share, and the checks of their values."""
 
-from __future__ import annotations
-
 from pydantic import Field, field_validator
 
 from fslab.storage import layouts

@@ -1,7 +1,5 @@
 """btrfs's own RAID 1: the file system keeps two copies on different devices. mkfs.btrfs(8), "PROFILES"."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

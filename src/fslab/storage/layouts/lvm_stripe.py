@@ -1,7 +1,5 @@
 """LVM: one striped logical volume over all disks. lvcreate(8), lvmraid(7); the kernel's dm-stripe."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pydantic import field_validator

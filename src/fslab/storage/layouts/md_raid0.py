@@ -1,7 +1,5 @@
 """md RAID 0: striping by the kernel's software RAID. md(4), mdadm(8)."""
 
-from __future__ import annotations
-
 from fslab.storage import Stripe
 from fslab.storage.layouts import _md, _options
 

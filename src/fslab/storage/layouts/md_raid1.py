@@ -1,7 +1,5 @@
 """md RAID 1: every disk holds everything. md(4), mdadm(8)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """md RAID 10: striped mirrors, two copies of each chunk (near layout). md(4), mdadm(8)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from fslab.storage import Stripe

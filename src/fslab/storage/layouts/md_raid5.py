@@ -1,7 +1,5 @@
 """md RAID 5: striped with rotating parity. md(4), mdadm(8)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from fslab.storage import Stripe

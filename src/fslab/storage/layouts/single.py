@@ -1,7 +1,5 @@
 """One device, as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
 

@@ -4,8 +4,6 @@ A medium provides block devices (or, for ``directory``, a directory), undoes wha
 whatever could destroy data that is not ours.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext

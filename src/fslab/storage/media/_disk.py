@@ -1,7 +1,5 @@
 """The servers of virtual disks: their command line, their life within a campaign, and what the record says of them."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path

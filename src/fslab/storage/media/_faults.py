@@ -1,7 +1,5 @@
 """Faults of a virtual disk as a study writes them: ``stuck delay=2s probability=0.001; latent start=1m``. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What loop and ram media share: an image file, attached to a loop device for one trial."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A queue with a limit, no mechanics: every request costs the same wherever it goe
 neither is a cache that fills or a flash that tires.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The disks that are modelled, with their figures and where those come from: what ``fslab-disk list`` prints. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from importlib.resources import files

@@ -3,8 +3,6 @@
 Never by default, never by an unstable name, never while anything uses it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """An existing directory on a mounted file system: never formatted, works without root."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import ExitStack

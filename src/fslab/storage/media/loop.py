@@ -1,7 +1,5 @@
 """An image file on an existing file system, attached to a loop device with direct I/O."""
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack
 from pathlib import Path

@@ -3,8 +3,6 @@
 Measures the file system's own work, not a disk's. Everything on it is bound by CPU and memory.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import ExitStack
 from pathlib import Path

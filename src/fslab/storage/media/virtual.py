@@ -1,7 +1,5 @@
 """A disk in software (docs/disk.md): every request takes the time of a model of a hard disk or an SSD."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress

@@ -3,8 +3,6 @@
 One file per revision in ``versions``; a released one is never edited.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from alembic import command

@@ -1,7 +1,5 @@
 """Run by Alembic, never imported: hands it our connection, so that all revisions share one transaction."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from fslab.store.schema import VERSION_TABLE, metadata

@@ -3,8 +3,6 @@
 Tools name Debian's packages (``tools.Tool.package``); a family's file holds only the names that differ.
 """
 
-from __future__ import annotations
-
 import platform
 from abc import ABC
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Arch Linux and its derivatives."""
 
-from __future__ import annotations
-
 from fslab.system.distributions import Distribution
 
 

@@ -1,7 +1,5 @@
 """Debian, Ubuntu and their derivatives."""
 
-from __future__ import annotations
-
 from fslab.system.distributions import Distribution
 
 

@@ -1,7 +1,5 @@
 """Fedora, and Red Hat's distributions with EPEL."""
 
-from __future__ import annotations
-
 from fslab.system.distributions import Distribution
 
 

@@ -3,8 +3,6 @@
 Evaluated when a report is made and never stored: with every further trial the answer may change.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

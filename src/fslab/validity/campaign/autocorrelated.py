@@ -1,7 +1,5 @@
 """Autocorrelated: each trial of a cell resembles the one before it. Judges only."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Drift: the whole machine became faster or slower in the course of the campaign. Judges only."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from typing import ClassVar

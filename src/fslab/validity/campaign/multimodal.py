@@ -1,7 +1,5 @@
 """Multimodal: the trials of a cell fall into two groups, as if they had met two machines. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

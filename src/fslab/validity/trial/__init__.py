@@ -3,8 +3,6 @@
 A rule is pure; its warnings are stored with the trial and never made again.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from typing import ClassVar

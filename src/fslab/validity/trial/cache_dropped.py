@@ -1,7 +1,5 @@
 """Cache dropped: somebody else dropped the machine's caches during the run. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

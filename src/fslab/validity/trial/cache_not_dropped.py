@@ -1,7 +1,5 @@
 """Cache not dropped: only the files' own pages could be, for want of root. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

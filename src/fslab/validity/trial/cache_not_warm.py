@@ -1,7 +1,5 @@
 """Cache not warm: a warm buffered run whose reads came from the device after all. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Cache served: reads that claim to be direct, or cold, and that the device never saw. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Clock stepped: the wall clock was set, or the machine stood still, during the run. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

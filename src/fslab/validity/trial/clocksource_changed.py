@@ -1,7 +1,5 @@
 """Clock source changed: the kernel went over to another clock during the run. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """CPU saturated: no CPU was left while the tool measured. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

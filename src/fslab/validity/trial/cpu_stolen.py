@@ -1,7 +1,5 @@
 """CPU stolen: the hypervisor gave the CPUs to other guests. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """CPU throttled: the processor slowed itself down because it was hot. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Depth not reached: fewer requests were in flight than the study asked for. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

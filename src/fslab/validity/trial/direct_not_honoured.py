@@ -1,7 +1,5 @@
 """Direct not honoured: direct writes that went through a cache all the same. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

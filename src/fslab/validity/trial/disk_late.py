@@ -1,7 +1,5 @@
 """Disk late: the machine was too slow for the virtual disk that it served. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Disk speed: a virtual disk ran faster or slower than what it stands for. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Disk too fast: a virtual disk's quickest request is quicker than the way to it. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Emulated disk: a guest's kernel limited the image to what a kind of disk does. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """File system remade: one that should have lived on was lost with an interrupted run. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

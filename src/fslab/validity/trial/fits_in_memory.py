@@ -1,7 +1,5 @@
 """Fits in memory: a buffered run that went on in the page cache. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

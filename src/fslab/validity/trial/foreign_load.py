@@ -1,7 +1,5 @@
 """Foreign load: other programs of the machine used its CPUs while the tool ran. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Guest figures: the trial ran in a guest machine, whose own costs are in every figure. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Kernel error: the kernel logged errors of file systems, block devices or of itself. Judges only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Loop buffered: the loop device goes through the page cache of its backing file. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

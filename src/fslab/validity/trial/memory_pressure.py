@@ -1,7 +1,5 @@
 """Memory pressure: tasks waited for memory to be reclaimed. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Noisy neighbour: the machine itself became much slower or quicker during the run. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Not steady: the rate changed its level, or went one way, while it was measured. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Operations failed: the tool passed over files that vanished or refused. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Probe failed: a source of the kernel's could not be read, and its figures are unknown. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.record import Severity, ValidityWarning

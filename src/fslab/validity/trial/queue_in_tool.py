@@ -1,7 +1,5 @@
 """Queue in the tool: requests that count as in flight but reach the kernel one by one. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

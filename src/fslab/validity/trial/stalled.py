@@ -1,7 +1,5 @@
 """Stalled: nothing moved for a while in the middle of the run. Judges only."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Suspended: the machine slept during the run. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Too short: the tool measured for less time than it takes to say anything. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Tool warning: what the tool itself warns of, passed on. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from fslab.record import Severity, ValidityWarning

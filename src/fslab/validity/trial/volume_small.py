@@ -1,7 +1,5 @@
 """Volume small: a file system that is slower on a small volume than on a large one. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Written again: files that the first pass made were written over by later ones. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Wrong answer: the tool found something else on the file system than was put there. Judges only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

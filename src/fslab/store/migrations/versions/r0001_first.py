@@ -1,7 +1,5 @@
 """The first schema: campaigns, cells, trials and what belongs to a trial. Trials cannot be changed."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

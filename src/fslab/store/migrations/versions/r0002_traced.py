@@ -1,7 +1,5 @@
 """Traced trials, apart from those that are compared. They cannot be changed either."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

@@ -1,7 +1,5 @@
 """Names and notes of campaigns; a campaign can be deleted, its trials still cannot be changed or deleted one by one."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
