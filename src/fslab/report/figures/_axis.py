@@ -1,6 +1,7 @@
 """How axes of a unit look: labels with prefixes, scales, and what a page's switches turn. Shared by the figures."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fslab.units import Direction, Unit
@@ -9,14 +10,10 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 SWITCH = "fslab"
+WIDTH = 640
 # On a log axis the lines of decades stand out, the others recede.
-DECADES = {
-    "condition": {
-        "test": "abs(round(log(datum.value) / LN10) - log(datum.value) / LN10) < 0.001",
-        "value": 0.9,
-    },
-    "value": 0.25,
-}
+_IS_DECADE = "abs(round(log(datum.value) / LN10) - log(datum.value) / LN10) < 0.001"
+DECADES = {"condition": {"test": _IS_DECADE, "value": 0.9}, "value": 0.25}
 
 
 def rounded(value: float | None) -> float | None:
@@ -70,20 +67,47 @@ def switches(channel: str, title: str, unit: Unit) -> dict[str, Any]:
     }
 
 
-def params() -> list[dict[str, Any]]:
-    """What label expressions ask."""
-    return [{"name": "binary", "value": False}]
-
-
-def base(width: int = 640) -> dict[str, Any]:
-    """What all specifications have in common; ``width`` is that of a file, a page takes what room it has."""
+def base(description: str, **more: Any) -> dict[str, Any]:
+    """What all specifications have in common; a width in a file, on a page they take what room there is."""
+    size = {} if "spec" in more else {"width": WIDTH}
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": width,
-        "background": None,
-        "params": params(),
-        "config": _CONFIG,
-    }
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": None, "config": _CONFIG,
+        "params": [{"name": "binary", "value": False}],  # what label expressions ask
+        "description": description, "usermeta": {}, **size, **more,
+    }  # fmt: skip
+
+
+def quantity(field: str, title: str | None, **more: Any) -> dict[str, Any]:
+    """A channel of numbers."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def name(field: str, **more: Any) -> dict[str, Any]:
+    """A channel of names."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def names(field: str, order: Sequence[str], widest: int, **more: Any) -> dict[str, Any]:
+    """An axis of names in their order, whose labels take at most so many pixels."""
+    axis = {"grid": False, "labelLimit": widest, **more}
+    return name(field, sort=list(order), title=None, axis=axis)
+
+
+def panels(stacks: Sequence[str]) -> dict[str, Any]:
+    """A panel below the other for each stack."""
+    header = {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"}
+    return {"row": name("stack", sort=list(stacks), header=header)}
+
+
+def layer(called: str, mark: Mapping[str, Any], values: object = None, **encoding: Any) -> dict[str, Any]:
+    """A named layer, with data of its own where there are ``values``."""
+    data = {} if values is None else {"data": {"values": values}}
+    return {"name": called, **data, "mark": mark} | ({"encoding": encoding} if encoding else {})
+
+
+def tooltip(**shown: str) -> list[dict[str, Any]]:
+    """Of each field what is told on hovering: its name, or its format."""
+    return [{"field": field, **({"format": form} if form else {})} for field, form in shown.items()]
 
 
 def _steps(limits: list[tuple[float, str]], rest: str) -> str:

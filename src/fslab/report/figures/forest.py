@@ -30,27 +30,11 @@ def figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Fi
         }
         for each in ratios
     ]
-    x = {
-        "field": "low",
-        "type": "quantitative",
-        "title": axis,
-        "scale": {"type": "log"},
-        "axis": {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "tickCount": 5, "labelOverlap": True},
-    }
-    y = {
-        "field": "label",
-        "type": "nominal",
-        "sort": [each.label for each in ratios],
-        "title": None,
-        "axis": {"grid": False, "labelLimit": 320},
-    }
-    spec = {
-        **_axis.base(),
-        "height": 22 * max(len(ratios), 1),
-        "description": title,
-        "usermeta": {},
-        "layer": _layers(data, x, y),
-    }
+    axis_of_ratios = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "tickCount": 5, "labelOverlap": True}
+    x = _axis.quantity("low", axis, scale={"type": "log"}, axis=axis_of_ratios)
+    y = _axis.names("label", [each.label for each in ratios], 320)
+    height = 22 * max(len(ratios), 1)
+    spec = _axis.base(title, height=height, layer=_layers(data, x, y))
     return Figure(
         id=key,
         title=title,
@@ -62,44 +46,20 @@ def figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Fi
 
 
 def _layers(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    one = {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]}
+    point = {"type": "point", "size": 60, "filled": True, "stroke": "var(--s1)", "fill": "var(--s1)"}
+
+    def sure(otherwise: float) -> dict[str, Any]:
+        return {"condition": {"test": "datum.sure", "value": 1}, "value": otherwise}
+
     return [
-        {
-            "name": "one",
-            "data": {"values": [{"x": 1}]},
-            "mark": {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]},
-            "encoding": {"x": {"field": "x", "type": "quantitative"}},
-        },
-        {
-            "name": "interval",
-            "data": {"values": data},
-            "mark": {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"},
-            "encoding": {
-                "y": y,
-                "x": x,
-                "x2": {"field": "high"},
-                "opacity": {"condition": {"test": "datum.sure", "value": 1}, "value": 0.5},
-            },
-        },
-        {
-            "name": "ratio",
-            "data": {"values": data},
-            "mark": {
-                "type": "point",
-                "size": 60,
-                "filled": True,
-                "stroke": "var(--s1)",
-                "fill": "var(--s1)",
-            },
-            "encoding": {
-                "y": y,
-                "x": {**x, "field": "ratio"},
-                "fillOpacity": {"condition": {"test": "datum.sure", "value": 1}, "value": 0},
-                "tooltip": [
-                    {"field": "label"},
-                    {"field": "ratio", "format": ".4~r"},
-                    {"field": "low", "format": ".4~r"},
-                    {"field": "high", "format": ".4~r"},
-                ],
-            },
-        },
-    ]
+        _axis.layer("one", one, [{"x": 1}], x={"field": "x", "type": "quantitative"}),
+        _axis.layer(
+            "interval", {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"}, data,
+            y=y, x=x, x2={"field": "high"}, opacity=sure(0.5),
+        ),
+        _axis.layer(
+            "ratio", point, data, y=y, x={**x, "field": "ratio"}, fillOpacity=sure(0),
+            tooltip=_axis.tooltip(label="", ratio=".4~r", low=".4~r", high=".4~r"),
+        ),
+    ]  # fmt: skip

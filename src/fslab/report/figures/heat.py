@@ -6,35 +6,19 @@ from typing import Any
 
 from fslab.report.figures import Figure, _axis
 
+_COLOUR = {
+    "field": "share", "type": "quantitative", "legend": None,
+    "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
+}  # fmt: skip
+_FRAME = {"type": "rect", "filled": False, "stroke": "#1b1f24", "strokeDash": [3, 3], "strokeWidth": 1}
 _LAYERS: list[dict[str, Any]] = [
-    {
-        "name": "tile",
-        "mark": {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 2},
-        "encoding": {
-            "color": {
-                "field": "share",
-                "type": "quantitative",
-                "legend": None,
-                "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
-            }
-        },
-    },
-    {
-        "name": "undecided",
-        "transform": [{"filter": "!datum.decided"}],
-        "mark": {
-            "type": "rect",
-            "filled": False,
-            "stroke": "#1b1f24",
-            "strokeDash": [3, 3],
-            "strokeWidth": 1,
-        },
-    },
-    {
-        "name": "share",
-        "mark": {"type": "text", "fontSize": 12, "color": "#1b1f24"},
-        "encoding": {"text": {"field": "share", "format": ".2f"}},
-    },
+    _axis.layer("tile", {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 2}, color=_COLOUR),
+    _axis.layer("undecided", _FRAME) | {"transform": [{"filter": "!datum.decided"}]},
+    _axis.layer(
+        "share",
+        {"type": "text", "fontSize": 12, "color": "#1b1f24"},
+        text={"field": "share", "format": ".2f"},
+    ),
 ]
 
 
@@ -57,31 +41,12 @@ def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequenc
         {"row": tile.row, "stack": tile.stack, "share": _axis.rounded(tile.share), "decided": tile.decided}
         for tile in tiles
     ]
-    spec = {
-        **_axis.base(),
-        "width": {"step": 92},
-        "height": {"step": 26},
-        "description": "How each stack does against the best of each workload",
-        "usermeta": {},
-        "data": {"values": data},
-        "encoding": {
-            "x": {
-                "field": "stack",
-                "type": "nominal",
-                "sort": list(stacks),
-                "title": None,
-                "axis": {"orient": "top", "labelAngle": 0, "grid": False, "labelLimit": 90},
-            },
-            "y": {
-                "field": "row",
-                "type": "nominal",
-                "sort": list(rows),
-                "title": None,
-                "axis": {"grid": False, "labelLimit": 300},
-            },
-        },
-        "layer": _LAYERS,
-    }
+    across = _axis.names("stack", stacks, 90, orient="top", labelAngle=0)
+    spec = _axis.base(
+        "How each stack does against the best of each workload",
+        width={"step": 92}, height={"step": 26}, data={"values": data},
+        encoding={"x": across, "y": _axis.names("row", rows, 300)}, layer=_LAYERS,
+    )  # fmt: skip
     return Figure(
         id=key,
         title="Against the best of each workload",

@@ -37,26 +37,13 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
         for moment in moments
     ]
     grouped = any(moment.trials > 1 for moment in moments)
-    spec = {
-        **_axis.base(),
-        "height": 220,
-        "description": "All trials in the order in which they ran",
-        "usermeta": {},
-        "layer": [
-            {
-                "name": "level",
-                "data": {"values": [{"ratio": 1}]},
-                "mark": {"type": "rule", "color": "var(--muted)"},
-                "encoding": {"y": {"field": "ratio", "type": "quantitative"}},
-            },
-            {
-                "name": "trial",
-                "data": {"values": data},
-                "mark": {"type": "point", "filled": True, "size": 34, "opacity": 0.75},
-                "encoding": _encoding(present),
-            },
-        ],
-    }
+    level = {"type": "rule", "color": "var(--muted)"}
+    point = {"type": "point", "filled": True, "size": 34, "opacity": 0.75}
+    layers = [
+        _axis.layer("level", level, [{"ratio": 1}], y={"field": "ratio", "type": "quantitative"}),
+        _axis.layer("trial", point, data, **_encoding(present)),
+    ]
+    spec = _axis.base("All trials in the order in which they ran", height=220, layer=layers)
     what = "Each point is many trials: so many do not fit one by one" if grouped else "Each point is a trial"
     return Figure(
         id=key,
@@ -70,31 +57,14 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
 
 def _encoding(present: StackStyles) -> dict[str, Any]:
     percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
+    shapes = {"domain": ["sound", "invalid"], "range": ["circle", "cross"]}
     return {
-        "x": {
-            "field": "minutes",
-            "type": "quantitative",
-            "title": "minutes since the first trial",
-            "axis": {"grid": False},
-        },
-        "y": {
-            "field": "ratio",
-            "type": "quantitative",
-            "title": "from the median of its cell",
-            "scale": {"zero": False},
-            "axis": {"labelExpr": percent, "tickCount": 5},
-        },
+        "x": _axis.quantity("minutes", "minutes since the first trial", axis={"grid": False}),
+        "y": _axis.quantity(
+            "ratio", "from the median of its cell",
+            scale={"zero": False}, axis={"labelExpr": percent, "tickCount": 5},
+        ),
         "color": present.colour(),
-        "shape": {
-            "field": "kind",
-            "type": "nominal",
-            "legend": None,
-            "scale": {"domain": ["sound", "invalid"], "range": ["circle", "cross"]},
-        },
-        "tooltip": [
-            {"field": "workload"},
-            {"field": "stack"},
-            {"field": "ratio", "format": ".4~r"},
-            {"field": "kind"},
-        ],
-    }
+        "shape": _axis.name("kind", legend=None, scale=shapes),
+        "tooltip": _axis.tooltip(workload="", stack="", ratio=".4~r", kind=""),
+    }  # fmt: skip

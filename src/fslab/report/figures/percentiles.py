@@ -24,36 +24,28 @@ def figure(
     ]  # fmt: skip
     last = max((row["nines"] or 0.0 for row in data if isinstance(row["nines"], float)), default=1.0)
     ticks = [0.30103, *(float(nine) for nine in range(1, math.ceil(last) + 1))]
-    spec = {
-        **_axis.base(),
-        "height": 240,
-        "description": f"{workload}: {operation} latency percentiles",
-        "usermeta": {},
-        "data": {"values": data},
-        "encoding": {
-            "x": {
-                "field": "nines", "type": "quantitative", "title": f"share of {operation}s that took no longer",
-                "scale": {"domain": [0.30103, max(last, 1.0)], "nice": False},
-                "axis": {"values": ticks, "labelExpr": _LABELS},
-            },
-            "y": {
-                "field": "ns", "type": "quantitative", "title": f"{operation} latency", "scale": {"type": "log"},
-                "axis": _axis.value_axis(Unit.NANOSECONDS, gridOpacity=_axis.DECADES),
-            },
-            "color": present.colour(), "strokeDash": present.dash(),
-            "tooltip": [
-                {"field": "stack", "title": "stack"}, {"field": "p", "title": "percentile"},
-                {"field": "ns", "title": "latency (ns)", "format": ".4~s"},
-            ],
-        },
-        "layer": [
-            {"name": "curve", "mark": {"type": "line", "strokeWidth": 2}},
-            {
-                "name": "percentile", "mark": {"type": "point", "filled": True, "size": 34},
-                "encoding": {"shape": present.shape()},
-            },
+    scale = {"domain": [0.30103, max(last, 1.0)], "nice": False}
+    encoding = {
+        "x": _axis.quantity(
+            "nines", f"share of {operation}s that took no longer",
+            scale=scale, axis={"values": ticks, "labelExpr": _LABELS},
+        ),
+        "y": _axis.quantity(
+            "ns", f"{operation} latency", scale={"type": "log"},
+            axis=_axis.value_axis(Unit.NANOSECONDS, gridOpacity=_axis.DECADES),
+        ),
+        "color": present.colour(), "strokeDash": present.dash(),
+        "tooltip": [
+            {"field": "stack", "title": "stack"}, {"field": "p", "title": "percentile"},
+            {"field": "ns", "title": "latency (ns)", "format": ".4~s"},
         ],
     }  # fmt: skip
+    layers = [
+        _axis.layer("curve", {"type": "line", "strokeWidth": 2}),
+        _axis.layer("percentile", {"type": "point", "filled": True, "size": 34}, shape=present.shape()),
+    ]
+    description = f"{workload}: {operation} latency percentiles"
+    spec = _axis.base(description, height=240, data={"values": data}, encoding=encoding, layer=layers)
     return Figure(
         id=key, title=f"{workload}: {operation} latency by percentile", spec=spec,
         caption="Each step to the right is ten times rarer; the median of the trials' percentiles, on a log axis.",

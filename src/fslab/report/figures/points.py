@@ -35,24 +35,15 @@ def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) 
     title = _axis.title_of(row.metric, row.unit, row.better)
     values = [point.value for point in points]
     near = bool(values) and min(values) > max(values) / 2
-    x: dict[str, Any] = {
-        "field": "value",
-        "type": "quantitative",
-        "title": title,
-        "scale": {"zero": not near, "nice": True},
-        "axis": _axis.value_axis(row.unit),
-    }
+    scale = {"zero": not near, "nice": True}
+    x = _axis.quantity("value", title, scale=scale, axis=_axis.value_axis(row.unit))
     present = [label for label in looks.labels if any(point.stack == label for point in points)]
-    y = _down(present)
     colour = {**looks.colour(), "legend": None}
-    spec = {
-        **_axis.base(),
-        "height": 26 * max(len(present), 1),
-        "description": f"{row.workload}: {title}, every trial",
-        "usermeta": _axis.switches("x", title, row.unit),
-        "encoding": {"y": y},
-        "layer": _layers(row, data, medians, x, colour),
-    }
+    spec = _axis.base(
+        f"{row.workload}: {title}, every trial",
+        height=26 * max(len(present), 1), usermeta=_axis.switches("x", title, row.unit),
+        encoding={"y": _axis.names("stack", present, 260)}, layer=_layers(row, data, medians, x, colour),
+    )  # fmt: skip
     drawn = sum(each["low"] is not None for each in medians)
     return Figure(
         id=key,
@@ -66,16 +57,6 @@ def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) 
             "interval": drawn,
         },
     )
-
-
-def _down(present: list[str]) -> dict[str, Any]:
-    return {
-        "field": "stack",
-        "type": "nominal",
-        "sort": present,
-        "title": None,
-        "axis": {"labelLimit": 260, "grid": False},
-    }
 
 
 def _caption(points: Sequence[PlotPoint]) -> str:
@@ -95,28 +76,15 @@ def _layers(
     colour: dict[str, Any],
 ) -> list[dict[str, Any]]:
     intervals = [each for each in medians if each["low"] is not None]
+    band = {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "clip": False}
+    point = {"type": "point", "size": 46, "strokeWidth": 1.4, "filled": True, "opacity": 0.85}
+    tick = {"type": "tick", "thickness": 2.5, "height": 20, "size": 20, "color": "var(--ink)"}
+    low = {**x, "field": "low"}
     return [
-        *[
-            {
-                "name": "interval",
-                "data": {"values": intervals},
-                "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0.28, "clip": False},
-                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour},
-            }
-        ]
+        *[_axis.layer("interval", band, intervals, x=low, x2={"field": "high"}, color=colour)]
         * bool(intervals),
-        {
-            "name": "trial",
-            "data": {"values": data},
-            "mark": {"type": "point", "size": 46, "strokeWidth": 1.4, "filled": True, "opacity": 0.85},
-            "encoding": {"x": x, "stroke": colour, "fill": colour, **_kinds(), "tooltip": _tooltip(row)},
-        },
-        {
-            "name": "median",
-            "data": {"values": medians},
-            "mark": {"type": "tick", "thickness": 2.5, "height": 20, "size": 20, "color": "var(--ink)"},
-            "encoding": {"x": {**x, "field": "median"}},
-        },
+        _axis.layer("trial", point, data, x=x, stroke=colour, fill=colour, **_kinds(), tooltip=_tooltip(row)),
+        _axis.layer("median", tick, medians, x={**x, "field": "median"}),
     ]
 
 
@@ -146,29 +114,19 @@ def _both(name: str, value: float | None, best: float | None) -> dict[str, float
 
 
 def _kinds() -> dict[str, Any]:
+    shapes = ["circle", "circle", "M-.7-.7L.7.7M-.7.7L.7-.7"]
+    scale = {"domain": ["sound", "doubt", "invalid"], "range": shapes}
     return {
-        "shape": {
-            "field": "kind",
-            "type": "nominal",
-            "legend": None,
-            "scale": {
-                "domain": ["sound", "doubt", "invalid"],
-                "range": ["circle", "circle", "M-.7-.7L.7.7M-.7.7L.7-.7"],
-            },
-        },
+        "shape": _axis.name("kind", legend=None, scale=scale),
         "fillOpacity": {"condition": {"test": "datum.kind === 'sound'", "value": 0.55}, "value": 0},
     }
 
 
 def _tooltip(row: Row) -> list[dict[str, Any]]:
+    title = f"{row.metric.replace('_', ' ')} ({row.unit.value})"
     return [
-        {"field": "stack", "type": "nominal", "title": "stack"},
-        {"field": "trial", "type": "quantitative", "title": "trial"},
-        {
-            "field": "value",
-            "type": "quantitative",
-            "title": f"{row.metric.replace('_', ' ')} ({row.unit.value})",
-            "format": ".4~s",
-        },
-        {"field": "kind", "type": "nominal", "title": "judged"},
+        _axis.name("stack", title="stack"),
+        _axis.quantity("trial", "trial"),
+        _axis.quantity("value", title, format=".4~s"),
+        _axis.name("kind", title="judged"),
     ]

@@ -39,29 +39,14 @@ def figure(
         for course in courses
         for step, value in enumerate(course.values)
     ]
-    spec = {
-        **_axis.base(),
-        "description": f"{workload}: {what} over time",
-        "usermeta": {},
-        "data": {"values": data},
-        "facet": {
-            "row": {
-                "field": "stack",
-                "type": "nominal",
-                "sort": list(present.labels),
-                "header": {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"},
-            }
-        },
-        "spacing": 14,
-        "spec": {
-            "width": _axis.base()["width"],
-            "height": 84,
-            "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.75, "interpolate": "step"},
-            "name": "course",
-            "encoding": _encoding(what, unit, present),
-        },
-    }
-    del spec["width"]
+    panel = {
+        "name": "course", "width": _axis.WIDTH, "height": 84, "encoding": _encoding(what, unit, present),
+        "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.75, "interpolate": "step"},
+    }  # fmt: skip
+    spec = _axis.base(
+        f"{workload}: {what} over time",
+        data={"values": data}, facet=_axis.panels(present.labels), spacing=14, spec=panel,
+    )  # fmt: skip
     return Figure(
         id=key,
         title=f"{workload}: {what} over time",
@@ -74,18 +59,8 @@ def figure(
 
 def _encoding(what: str, unit: Unit, present: StackStyles) -> dict[str, Any]:
     return {
-        "x": {
-            "field": "s",
-            "type": "quantitative",
-            "title": "time in the run, s",
-            "axis": {"grid": False},
-        },
-        "y": {
-            "field": "rate",
-            "type": "quantitative",
-            "title": what,
-            "axis": _axis.value_axis(unit, tickCount=3),
-        },
-        "detail": {"field": "trial", "type": "nominal"},
+        "x": _axis.quantity("s", "time in the run, s", axis={"grid": False}),
+        "y": _axis.quantity("rate", what, axis=_axis.value_axis(unit, tickCount=3)),
+        "detail": _axis.name("trial"),
         "color": {**present.colour(), "legend": None},
     }

@@ -30,20 +30,11 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
         for stack in present.labels
         for order, kind in enumerate(used)
     ]
-    spec = {
-        **_axis.base(),
-        "height": 24 * max(len(present.labels), 1),
-        "description": f"{workload}: CPU time",
-        "usermeta": {},
-        "data": {"values": data},
-        "layer": [
-            {
-                "name": "share",
-                "mark": {"type": "bar", "height": 15},
-                "encoding": _encoding(present, used),
-            }
-        ],
-    }
+    bars = _axis.layer("share", {"type": "bar", "height": 15}, **_encoding(present, used))
+    spec = _axis.base(
+        f"{workload}: CPU time",
+        height=24 * max(len(present.labels), 1), data={"values": data}, layer=[bars],
+    )  # fmt: skip
     return Figure(
         id=key,
         title=f"{workload}: CPU time",
@@ -60,34 +51,16 @@ def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], l
 
 
 def _encoding(present: StackStyles, used: list[str]) -> dict[str, Any]:
+    colours = {"domain": [KINDS[kind] for kind in used], "range": [palette.colour(kind) for kind in used]}
     return {
-        "y": {
-            "field": "stack",
-            "type": "nominal",
-            "sort": list(present.labels),
-            "title": None,
-            "axis": {"grid": False, "labelLimit": 260},
-        },
-        "x": {
-            "field": "percent",
-            "type": "quantitative",
-            "title": "share of all CPUs",
-            "stack": "zero",
-            "axis": _axis.value_axis(Unit.PERCENT),
-            "scale": {"domainMin": 0},
-        },
+        "y": _axis.names("stack", present.labels, 260),
+        "x": _axis.quantity(
+            "percent", "share of all CPUs",
+            stack="zero", axis=_axis.value_axis(Unit.PERCENT), scale={"domainMin": 0},
+        ),
         "order": {"field": "order"},
-        "color": {
-            "field": "kind",
-            "type": "nominal",
-            "scale": {
-                "domain": [KINDS[kind] for kind in used],
-                "range": [palette.colour(kind) for kind in used],
-            },
-        },
+        "color": _axis.name("kind", scale=colours),
         "tooltip": [
-            {"field": "stack"},
-            {"field": "kind"},
-            {"field": "percent", "title": "%", "format": ".3~r"},
+            *_axis.tooltip(stack="", kind=""), {"field": "percent", "title": "%", "format": ".3~r"}
         ],
-    }
+    }  # fmt: skip

@@ -36,26 +36,18 @@ def figure(
     """
     across = [words for _, words in sorted({(field.x, field.x_words) for field in fields})]
     up = [words for _, words in sorted({(field.y, field.y_words) for field in fields}, reverse=True)]
-    middle = _middle([field.median for field in fields])
     data = _data(fields, unit)
     title = _axis.title_of(metric, unit, better)
     x = _side("x", across, parameters[0])
     y = _side("y", up, parameters[1])
-    spec = {
-        **_axis.base(),
-        "description": f"{name}: {title} by {parameters[0]} and {parameters[1]}",
-        "usermeta": {},
-        "data": {"values": data},
-        "facet": {"row": _panels(labels)},
-        "spacing": 14,
-        "spec": {
-            "width": _axis.base()["width"],
-            "height": 26 * len(up),
-            "encoding": {"x": x, "y": y},
-            "layer": _layers(title, unit, middle),
-        },
-    }
-    del spec["width"]
+    panel = {
+        "width": _axis.WIDTH, "height": 26 * len(up), "encoding": {"x": x, "y": y},
+        "layer": _layers(title, unit, _middle([field.median for field in fields])),
+    }  # fmt: skip
+    spec = _axis.base(
+        f"{name}: {title} by {parameters[0]} and {parameters[1]}",
+        data={"values": data}, facet=_axis.panels(labels), spacing=14, spec=panel,
+    )  # fmt: skip
     return Figure(
         id=key,
         title=f"{name}: {metric.replace('_', ' ')} by {parameters[0]} and {parameters[1]}",
@@ -80,51 +72,23 @@ def _data(fields: Sequence[Field], unit: Unit) -> list[dict[str, Any]]:
     ]
 
 
-def _panels(labels: Sequence[str]) -> dict[str, Any]:
-    return {
-        "field": "stack",
-        "type": "nominal",
-        "sort": list(labels),
-        "header": {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"},
-    }
-
-
 def _side(field: str, words: list[str], title: str) -> dict[str, Any]:
     axis = {"labelAngle": 0, "grid": False} if field == "x" else {"grid": False}
     return {"field": field, "type": "ordinal", "sort": words, "title": title, "axis": axis}
 
 
 def _layers(title: str, unit: Unit, middle: float) -> list[dict[str, Any]]:
+    legend = {
+        "orient": "bottom",
+        "labelExpr": _axis.label_expression(unit),
+        "gradientLength": 200,
+        "title": title,
+    }
+    colour = _axis.quantity("median", title, scale={"scheme": "cividis", "zero": False}, legend=legend)
+    dark = {"condition": {"test": f"datum.median > {middle}", "value": "#000"}, "value": "#fff"}
     return [
-        {
-            "name": "field",
-            "mark": {"type": "rect", "stroke": "var(--paper)"},
-            "encoding": {
-                "color": {
-                    "field": "median",
-                    "type": "quantitative",
-                    "title": title,
-                    "scale": {"scheme": "cividis", "zero": False},
-                    "legend": {
-                        "orient": "bottom",
-                        "labelExpr": _axis.label_expression(unit),
-                        "gradientLength": 200,
-                        "title": title,
-                    },
-                },
-            },
-        },
-        {
-            "name": "figure",
-            "mark": {"type": "text", "fontSize": 11},
-            "encoding": {
-                "text": {"field": "text"},
-                "color": {
-                    "condition": {"test": f"datum.median > {middle}", "value": "#000"},
-                    "value": "#fff",
-                },
-            },
-        },
+        _axis.layer("field", {"type": "rect", "stroke": "var(--paper)"}, color=colour),
+        _axis.layer("figure", {"type": "text", "fontSize": 11}, text={"field": "text"}, color=dark),
     ]
 
 

@@ -39,22 +39,15 @@ def figure(
     title = _axis.title_of(metric, unit, better)
     words = dict(places)
     labels = "".join(f"datum.value == {at!r} ? '{text}' : " for at, text in words.items()) + "''"
-    x = {
-        "field": "at",
-        "type": "quantitative",
-        "title": parameter,
-        "scale": {"type": "log", "base": 2, "nice": False} if is_log else {"zero": False, "nice": False},
-        "axis": {"values": list(words), "labelExpr": labels, "grid": False},
-    }
-    y = _height(title, unit)
-    spec = {
-        **_axis.base(),
-        "height": 260,
-        "description": f"{name}: {title} by {parameter}",
-        "usermeta": {"fslab": {"channel": "y", "log": True}},
-        "encoding": {"x": x, "color": present.colour()},
-        "layer": _layers(data, y, title, parameter, present),
-    }
+    scale = {"type": "log", "base": 2, "nice": False} if is_log else {"zero": False, "nice": False}
+    ticks = {"values": list(words), "labelExpr": labels, "grid": False}
+    x = _axis.quantity("at", parameter, scale=scale, axis=ticks)
+    y = _axis.quantity("median", title, axis=_axis.value_axis(unit), scale={"zero": True})
+    spec = _axis.base(
+        f"{name}: {title} by {parameter}",
+        height=260, usermeta={"fslab": {"channel": "y", "log": True}},
+        encoding={"x": x, "color": present.colour()}, layer=_layers(data, y, title, parameter, present),
+    )  # fmt: skip
     drawn = sum(each["low"] is not None for each in data)
     return Figure(
         id=key,
@@ -69,16 +62,6 @@ def figure(
             "interval": drawn,
         },
     )
-
-
-def _height(title: str, unit: Unit) -> dict[str, Any]:
-    return {
-        "field": "median",
-        "type": "quantitative",
-        "title": title,
-        "axis": _axis.value_axis(unit),
-        "scale": {"zero": True},
-    }
 
 
 def _data(steps: Sequence[SweepStep]) -> list[dict[str, Any]]:
@@ -99,34 +82,15 @@ def _layers(
     data: list[dict[str, Any]], y: dict[str, Any], title: str, parameter: str, present: StackStyles
 ) -> list[dict[str, Any]]:
     intervals = [row for row in data if row["low"] is not None]
+    rule = {"type": "rule", "strokeWidth": 5, "opacity": 0.3}
+    told = [
+        {"field": "stack"}, {"field": "words", "title": parameter},
+        {"field": "median", "title": title, "format": ".4~s"},
+    ]  # fmt: skip
+    point = {"type": "point", "filled": True, "size": 50}
     return [
-        *[
-            {
-                "name": "interval",
-                "data": {"values": intervals},
-                "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.3},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            }
-        ]
+        *[_axis.layer("interval", rule, intervals, y={**y, "field": "low"}, y2={"field": "high"})]
         * bool(intervals),
-        {
-            "name": "curve",
-            "data": {"values": data},
-            "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": {"y": y, "strokeDash": present.dash()},
-        },
-        {
-            "name": "step",
-            "data": {"values": data},
-            "mark": {"type": "point", "filled": True, "size": 50},
-            "encoding": {
-                "y": y,
-                "shape": present.shape(),
-                "tooltip": [
-                    {"field": "stack"},
-                    {"field": "words", "title": parameter},
-                    {"field": "median", "title": title, "format": ".4~s"},
-                ],
-            },
-        },
+        _axis.layer("curve", {"type": "line", "strokeWidth": 2}, data, y=y, strokeDash=present.dash()),
+        _axis.layer("step", point, data, y=y, shape=present.shape(), tooltip=told),
     ]
