@@ -140,10 +140,8 @@ def _changes(
     bounds = [0, *(change.index for change in found), len(medians)]
     changes = []
     for number, change in enumerate(found, start=1):
-        earlier, later = (
-            medians[bounds[number - 1] : change.index],
-            medians[change.index : bounds[number + 1]],
-        )
+        earlier = medians[bounds[number - 1] : change.index]
+        later = medians[change.index : bounds[number + 1]]
         estimate = compare_ratio(later, earlier)
         before, since = points[change.index - 1].campaign, points[change.index].campaign
         ratio, interval = estimate.ratio, _span(estimate.interval)

@@ -6,7 +6,6 @@ Shows only; what is true stands in the store.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fslab.analysis.interim import ClaimsProgress, InterimResult
@@ -98,9 +97,7 @@ class Quiet(Observer):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 

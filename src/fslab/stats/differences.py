@@ -162,10 +162,8 @@ def _hull(samples: Floats, coverage: float, low: Floats, high: Floats) -> tuple[
     _, error = _moments(samples)
     limit = two_sided_quantile(1 - coverage, samples.shape[1] - 1)
     skew = _skewness(samples)
-    hall_low, hall_high = (
-        mean - _straightened(limit, skew) * error,
-        mean - _straightened(-limit, skew) * error,
-    )
+    hall_low = mean - _straightened(limit, skew) * error
+    hall_high = mean - _straightened(-limit, skew) * error
     return mean, np.minimum.reduce([low, t_low, hall_low]), np.maximum.reduce([high, t_high, hall_high])
 
 

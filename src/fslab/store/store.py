@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, Engine
@@ -53,9 +52,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def create_campaign(self, campaign: Campaign) -> None:
@@ -250,10 +247,8 @@ class Store:
         if back := _BACK.fullmatch(wanted):
             steps = int(back[1] or 0)
             if steps >= len(ids):
-                what, hint = (
-                    f"no campaign '{wanted}': the store has {len(ids)}",
-                    "fslab results --list lists them",
-                )
+                what = f"no campaign '{wanted}': the store has {len(ids)}"
+                hint = "fslab results --list lists them"
                 raise StoreError(what, where=self.path, hint=hint)
             return ids[-1 - steps]
         fitting = [known for known in ids if wanted and known.startswith(wanted)]

@@ -10,7 +10,6 @@ import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from fslab.tracing import Split, Traffic
@@ -52,9 +51,7 @@ class DeviceSplit:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def read(self) -> Split:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from fslab.tracing import Split, Traffic, kind_of
@@ -34,9 +33,7 @@ class Histogram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def read(self) -> Split:

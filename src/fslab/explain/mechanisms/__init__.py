@@ -19,20 +19,37 @@ class Mechanism(ABC):
     """``name`` is set by the registry. ``cause`` completes "switching … off".
 
     ``alters``: switching it off makes another workload or another volume of it, which shows what the mechanism costs
-    but is no share of a ratio."""
+    but is no share of a ratio. It applies to these ``filesystems`` (none: any), to a ``writing`` workload, with all
+    options of ``wants`` and none of ``unless``, each an option of mount or a part of those of mkfs. ``off`` turns it
+    off, whatever the evidence.
+    """
 
     name: str
     summary: ClassVar[str]
     cause: ClassVar[str]
     alters: ClassVar[bool] = False
+    filesystems: ClassVar[frozenset[str]] = frozenset()
+    writing: ClassVar[bool] = True
+    wants: ClassVar[tuple[str, ...]] = ()
+    unless: ClassVar[tuple[str, ...]] = ()
+    off: ClassVar[Switch | None] = None
 
-    @abstractmethod
     def applies(self, evidence: Evidence) -> bool:
         """Whether this stack has it and this workload can meet it."""
 
-    @abstractmethod
-    def switch(self, evidence: Evidence) -> Switch | None:
+        def given(option: str) -> bool:
+            return option in evidence.mount_options or option in evidence.cell.stack.mkfs_options
+
+        return (
+            (evidence.filesystem in self.filesystems or not self.filesystems)
+            and (writes(evidence) or not self.writing)
+            and all(map(given, self.wants))
+            and not any(map(given, self.unless))
+        )
+
+    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
         """What turns it off; None where nothing does."""
+        return self.off
 
     @abstractmethod
     def state(self, evidence: Evidence) -> Iterator[Explanation]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 
@@ -13,17 +13,12 @@ class AllocationGroups(Mechanism):
 
     summary = "parallel allocation in groups"
     cause = "allocation groups"
+    filesystems = frozenset({"xfs"})
+    unless = ("agcount",)
+    off = Switch(mkfs="-d agcount=2")
 
     def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem == "xfs"
-            and writes(evidence)
-            and evidence.traits.many_files
-            and "agcount" not in evidence.cell.stack.mkfs_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mkfs="-d agcount=2")
+        return super().applies(evidence) and evidence.traits.many_files
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         extents = evidence.figure("xfs_allocated_extents", "extents allocated")

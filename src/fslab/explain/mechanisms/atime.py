@@ -14,12 +14,10 @@ class Atime(Mechanism):
 
     summary = "reads write access times"
     cause = "access times"
+    off = Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
 
     def applies(self, evidence: Evidence) -> bool:
         return "noatime" not in evidence.mount_options and not writes(evidence)
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         written = evidence.figure(

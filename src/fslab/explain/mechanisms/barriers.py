@@ -4,7 +4,7 @@ Documentation/block/writeback_cache_control.rst."""
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
@@ -15,16 +15,9 @@ class Barriers(Mechanism):
 
     summary = "cache flushes per fsync"
     cause = "cache flushes"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem in {"ext2", "ext3", "ext4", "btrfs"}
-            and writes(evidence)
-            and not {"nobarrier", "barrier=0"} & evidence.mount_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("nobarrier",), instead=("barrier",))
+    filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs"})
+    unless = ("nobarrier", "barrier=0")
+    off = Switch(mount=("nobarrier",), instead=("barrier",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
@@ -18,17 +18,9 @@ class CommitInterval(Mechanism):
 
     summary = "regular commits"
     cause = "the commit interval"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem in INTERVALS_S
-            and writes(evidence)
-            and "commit=300" not in evidence.mount_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """Commits every five minutes."""
-        return Switch(mount=("commit=300",))
+    filesystems = frozenset(INTERVALS_S)
+    unless = ("commit=300",)
+    off = Switch(mount=("commit=300",))  # commits every five minutes
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         """Where there were clearly more than the interval alone makes."""

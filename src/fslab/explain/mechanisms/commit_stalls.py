@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Certainty, Explanation
-from fslab.explain.switch import Switch
 from fslab.units import Unit, format_value
 
 # Three standard errors of a share of thirty, at their largest.
@@ -18,18 +17,9 @@ class CommitStalls(Mechanism):
 
     summary = "the slowest operations fall into commits of the journal"
     cause = "the journal's commits"
-
-    def applies(self, evidence: Evidence) -> bool:
-        """Only this journal tells when it commits."""
-        return (
-            evidence.filesystem in {"ext3", "ext4"}
-            and writes(evidence)
-            and "has_journal" not in evidence.cell.stack.mkfs_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """None: what switches commits off is the journal's own switch."""
-        return None
+    filesystems = frozenset({"ext3", "ext4"})
+    unless = ("has_journal",)
+    # No switch of its own: what turns commits off is the journal's.
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         slow = evidence.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")

@@ -13,14 +13,12 @@ class BtrfsCompression(Mechanism):
 
     summary = "data is compressed"
     cause = "compression"
+    off = Switch(mount=("compress=none",), instead=("compress-force",))
 
     def applies(self, evidence: Evidence) -> bool:
         return evidence.filesystem == "btrfs" and any(
             each.startswith("compress") for each in evidence.mount_options
         )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("compress=none",), instead=("compress-force",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         amplified = evidence.figure("write_amplification", "device bytes per byte written")

@@ -4,7 +4,7 @@ nodatacow."""
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
@@ -15,14 +15,9 @@ class CopyOnWrite(Mechanism):
 
     summary = "blocks written over get new places"
     cause = "copy-on-write"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem == "btrfs" and writes(evidence) and "nodatacow" not in evidence.mount_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
+    filesystems = frozenset({"btrfs"})
+    unless = ("nodatacow",)
+    off = Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         before, after = (

@@ -14,18 +14,14 @@ class DataChecksums(Mechanism):
 
     summary = "a checksum for each block of data"
     cause = "data checksums"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return evidence.filesystem == "btrfs" and not {"nodatasum", "nodatacow"} & evidence.mount_options
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("nodatasum",), instead=("datasum",))
+    filesystems = frozenset({"btrfs"})
+    writing = False
+    unless = ("nodatasum", "nodatacow")
+    off = Switch(mount=("nodatasum",), instead=("datasum",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        tool, kernel = (
-            evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel"),
-            evidence.figure("kernel_threads_cpu"),
-        )
+        tool = evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
+        kernel = evidence.figure("kernel_threads_cpu")
         written = evidence.written_bytes
         if written and tool is not None and kernel is not None:
             spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
@@ -14,22 +14,13 @@ class DataJournalling(Mechanism):
 
     summary = "data goes through the journal"
     cause = "journalling of data"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem in {"ext3", "ext4"}
-            and writes(evidence)
-            and "data=journal" in evidence.mount_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("data=ordered",))
+    filesystems = frozenset({"ext3", "ext4"})
+    wants = ("data=journal",)
+    off = Switch(mount=("data=ordered",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        journal, written = (
-            evidence.figure("journal_bytes", "bytes written to the journal"),
-            evidence.written_bytes,
-        )
+        journal = evidence.figure("journal_bytes", "bytes written to the journal")
+        written = evidence.written_bytes
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if journal is not None and written and amplified is not None and journal.value > written / 2:
             yield self.explanation(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
@@ -14,17 +14,12 @@ class DelayedAllocation(Mechanism):
 
     summary = "places are chosen at writeback"
     cause = "delayed allocation"
+    filesystems = frozenset({"ext4"})
+    unless = ("nodelalloc",)
+    off = Switch(mount=("nodelalloc",))
 
     def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem == "ext4"
-            and writes(evidence)
-            and "nodelalloc" not in evidence.mount_options
-            and evidence.traits.direct is not True
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("nodelalloc",))
+        return super().applies(evidence) and evidence.traits.direct is not True
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         delayed = evidence.figure("delayed_allocation_bytes", "bytes without a place")

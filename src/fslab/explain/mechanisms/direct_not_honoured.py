@@ -24,10 +24,8 @@ class BufferedDirectIo(Mechanism):
         return Switch(mount=("data=ordered",)) if "data=journal" in evidence.mount_options else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        written, own = (
-            evidence.written_bytes,
-            evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system"),
-        )
+        written = evidence.written_bytes
+        own = evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system")
         dirtied = own or evidence.figure(
             "page_cache_dirtied_bytes", "dirtied in the page cache of the machine"
         )

@@ -13,16 +13,13 @@ class DirectoryIndex(Mechanism):
 
     summary = "hashed directories"
     cause = "directory indexes"
+    filesystems = frozenset({"ext3", "ext4"})
+    writing = False
+    unless = ("dir_index",)
+    off = Switch(mkfs="-O ^dir_index")
 
     def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem in {"ext3", "ext4"}
-            and evidence.traits.many_files
-            and "dir_index" not in evidence.cell.stack.mkfs_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mkfs="-O ^dir_index")
+        return super().applies(evidence) and evidence.traits.many_files
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         files, directories = evidence.traits.files, evidence.traits.directories

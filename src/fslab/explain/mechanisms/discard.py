@@ -16,12 +16,10 @@ class Discard(Mechanism):
 
     summary = "freed space is discarded"
     cause = "discards"
+    off = Switch(mount=("nodiscard",), instead=("discard",))
 
     def applies(self, evidence: Evidence) -> bool:
         return any(each.partition("=")[0] == "discard" for each in evidence.mount_options)
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("nodiscard",), instead=("discard",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         discarded = evidence.figure("device_discarded_bytes", "discarded")

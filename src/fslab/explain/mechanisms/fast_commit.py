@@ -15,23 +15,17 @@ class FastCommit(Mechanism):
 
     summary = "whole transactions for each fsync"
     cause = "full journal commits (mkfs -O fast_commit)"
+    filesystems = frozenset({"ext4"})
+    writing = False
+    unless = ("fast_commit", "has_journal")
+    off = Switch(mkfs="-O fast_commit")
 
     def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem == "ext4"
-            and evidence.syncs() is not None
-            and "fast_commit" not in evidence.cell.stack.mkfs_options
-            and "has_journal" not in evidence.cell.stack.mkfs_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mkfs="-O fast_commit")
+        return super().applies(evidence) and evidence.syncs() is not None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        commits, bytes_each = (
-            evidence.figure("journal_commits"),
-            evidence.per_sync("journal_bytes", "journal bytes per fsync"),
-        )
+        commits = evidence.figure("journal_commits")
+        bytes_each = evidence.per_sync("journal_bytes", "journal bytes per fsync")
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
             yield self.explanation(
                 evidence,

@@ -24,10 +24,8 @@ class Fragmentation(Mechanism):
         return Switch(parameters=in_place) if in_place else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        pieces, extents = (
-            evidence.figure("file_pieces", "discontinuities"),
-            evidence.figure("file_extents", "extents"),
-        )
+        pieces = evidence.figure("file_pieces", "discontinuities")
+        extents = evidence.figure("file_extents", "extents")
         if pieces is not None and pieces.value > 1000:
             yield self.explanation(
                 evidence,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
@@ -14,23 +14,13 @@ class JournalWrites(Mechanism):
 
     summary = "metadata is written to a journal first"
     cause = "the journal"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem in {"ext3", "ext4"}
-            and writes(evidence)
-            and "has_journal" not in evidence.cell.stack.mkfs_options
-            and "data=journal" not in evidence.mount_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mkfs="-O ^has_journal", instead=("data", "commit", "journal_checksum"))
+    filesystems = frozenset({"ext3", "ext4"})
+    unless = ("has_journal", "data=journal")
+    off = Switch(mkfs="-O ^has_journal", instead=("data", "commit", "journal_checksum"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        journal, written = (
-            evidence.figure("journal_bytes", "bytes written to the journal"),
-            evidence.written_bytes,
-        )
+        journal = evidence.figure("journal_bytes", "bytes written to the journal")
+        written = evidence.written_bytes
         commits = evidence.figure("journal_commits")
         if journal is not None and commits is not None and written and journal.value > 0.05 * written:
             yield self.explanation(

@@ -14,12 +14,10 @@ class LazyInitialisation(Mechanism):
 
     summary = "inode tables are written in the background"
     cause = "lazy initialisation"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return evidence.filesystem == "ext4" and "lazy_itable_init=1" in evidence.cell.stack.mkfs_options
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mkfs="-E lazy_itable_init=0,lazy_journal_init=0")
+    filesystems = frozenset({"ext4"})
+    writing = False
+    wants = ("lazy_itable_init=1",)
+    off = Switch(mkfs="-E lazy_itable_init=0,lazy_journal_init=0")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         idle = evidence.of_trace("traced_idle_bytes", "written while nothing ran")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import NOTICEABLE, Mechanism, writes
+from fslab.explain.mechanisms import NOTICEABLE, Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
@@ -13,16 +13,9 @@ class MetadataDuplication(Mechanism):
 
     summary = "metadata is written twice"
     cause = "the second copy of metadata"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem == "btrfs"
-            and writes(evidence)
-            and "-m single" not in evidence.cell.stack.mkfs_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mkfs="-m single")
+    filesystems = frozenset({"btrfs"})
+    unless = ("-m single",)
+    off = Switch(mkfs="-m single")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         copies = evidence.figure("btrfs_metadata_copies", "copies of metadata")

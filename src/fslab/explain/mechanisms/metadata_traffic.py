@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
-from fslab.explain.switch import Switch
 
 
 class MetadataTraffic(Mechanism):
@@ -14,19 +13,11 @@ class MetadataTraffic(Mechanism):
 
     summary = "metadata written beside the data"
     cause = "metadata"
-
-    def applies(self, evidence: Evidence) -> bool:
-        """Not with data=journal, where data carries the mark of metadata as well."""
-        return writes(evidence) and "data=journal" not in evidence.mount_options
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return None
+    unless = ("data=journal",)  # then data carries the mark of metadata as well
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        whole, meta = (
-            evidence.of_trace("traced_written_bytes", "written"),
-            evidence.of_trace("traced_metadata_bytes", "of metadata"),
-        )
+        whole = evidence.of_trace("traced_written_bytes", "written")
+        meta = evidence.of_trace("traced_metadata_bytes", "of metadata")
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if (
             whole is not None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 
@@ -13,22 +13,13 @@ class OrderedMode(Mechanism):
 
     summary = "commits wait for data"
     cause = "ordered mode"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return (
-            evidence.filesystem in {"ext3", "ext4"}
-            and writes(evidence)
-            and "data=ordered" in evidence.mount_options
-        )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("data=writeback",))
+    filesystems = frozenset({"ext3", "ext4"})
+    wants = ("data=ordered",)
+    off = Switch(mount=("data=writeback",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        mean, commits = (
-            evidence.figure("journal_commit_mean", "mean commit"),
-            evidence.figure("journal_commits"),
-        )
+        mean = evidence.figure("journal_commit_mean", "mean commit")
+        commits = evidence.figure("journal_commits")
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
             yield self.explanation(
                 evidence,

@@ -25,10 +25,8 @@ class PageCacheAbsorption(Mechanism):
         return Switch(parameters=direct) if direct else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        written, device = (
-            evidence.written_bytes,
-            evidence.figure("device_written_bytes", "device bytes when the tool ended"),
-        )
+        written = evidence.written_bytes
+        device = evidence.figure("device_written_bytes", "device bytes when the tool ended")
         if written and device is not None and device.value < 0.5 * written:
             yield self.explanation(
                 evidence,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size, parse_size
@@ -16,9 +16,7 @@ class SmallVolume(Mechanism):
     summary = "reservations exceed the space for metadata"
     cause = "the small volume"
     alters = True
-
-    def applies(self, evidence: Evidence) -> bool:
-        return evidence.filesystem == "btrfs" and writes(evidence)
+    filesystems = frozenset({"btrfs"})
 
     def switch(self, evidence: Evidence) -> Switch | None:
         return Switch(medium={"size": "20g"}) if "size" in evidence.cell.stack.medium.options else None

@@ -15,6 +15,7 @@ class StripeMisalignment(Mechanism):
 
     summary = "partial stripes"
     cause = "unaligned stripes"
+    off = Switch(geometry=Geometry.ALIGNED)
 
     def applies(self, evidence: Evidence) -> bool:
         return (
@@ -22,9 +23,6 @@ class StripeMisalignment(Mechanism):
             and evidence.cell.stack.geometry is not Geometry.ALIGNED
             and writes(evidence)
         )
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(geometry=Geometry.ALIGNED)
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         read = evidence.figure("device_read_bytes", "bytes read from the disks by a workload that writes")

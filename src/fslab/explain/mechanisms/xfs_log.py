@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
-from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
@@ -14,12 +14,8 @@ class XfsLog(Mechanism):
 
     summary = "log writes and log buffers"
     cause = "small log buffers"
-
-    def applies(self, evidence: Evidence) -> bool:
-        return evidence.filesystem == "xfs" and writes(evidence)
-
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        return Switch(mount=("logbsize=256k",))
+    filesystems = frozenset({"xfs"})
+    off = Switch(mount=("logbsize=256k",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         log, written = evidence.figure("xfs_log_bytes", "bytes written to the log"), evidence.written_bytes
