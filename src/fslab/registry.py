@@ -78,7 +78,6 @@ class Registry(Generic[T]):
         return usable, tuple(refused)
 
     def names(self) -> tuple[str, ...]:
-        """All identifiers, sorted, without importing any entry."""
         return tuple(sorted({*self._modules, *self._plugins[0]}))
 
     def plugin(self, name: str) -> Plugin | None:

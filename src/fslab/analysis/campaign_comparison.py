@@ -49,7 +49,6 @@ class Results:
 
     @classmethod
     def of_campaign(cls, campaign: MeasuredCampaign, trials: Iterable[TrialRecord]) -> Results:
-        """A stored campaign."""
         return cls(
             name=campaign.id, trials=tuple(trials), cells=campaign.cells, study=campaign.study_id,
             machine=campaign.machine, looks=looks_of(campaign.stopping),

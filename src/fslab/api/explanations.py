@@ -59,8 +59,6 @@ def notable(everything: Sequence[Evidence]) -> list[Explanation]:
 
 
 def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
-    """All statements as JSON values."""
-
     return [statement.model_dump(mode="json") for statement in statements.all_statements(everything)]
 
 

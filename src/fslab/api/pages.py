@@ -25,6 +25,4 @@ def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
 
 
 def html_of(page: Page) -> str:
-    """The page as the text of a file."""
-
     return render.html(page, kept=paths.cache())

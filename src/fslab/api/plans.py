@@ -20,5 +20,4 @@ def plan(study: Study) -> Plan:
 
 
 def memory_bytes() -> int:
-    """The memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -101,7 +101,6 @@ class CampaignResults:
         return pages.html_of(pages.page_of([self.campaign], self._store))
 
     def write_report(self, path: str | Path) -> Path:
-        """Write ``html()`` to a file."""
         file = Path(path)
         file.write_text(self.html(), encoding="utf-8")
         return file.resolve()
@@ -125,7 +124,6 @@ class ResultStore:
         self.close()
 
     def close(self) -> None:
-        """Release the database."""
         self.store.close()
 
     def campaigns(self) -> list[CampaignResults]:

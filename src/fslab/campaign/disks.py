@@ -51,6 +51,5 @@ def running(cell: Cell, workspace: Workspace) -> Iterator[dict[str, Any]]:
 
 
 def _disks(cell: Cell) -> list[tuple[Any, str]]:
-    """The options and the slot of each disk."""
     parsed = parsed_stack(cell.stack)
     return list(zip(parsed.each_medium_options(), parsed.slots(cell.slot), strict=True))

@@ -49,7 +49,6 @@ class Guests:
 
     @property
     def running(self) -> list[Guest]:
-        """The guests that are up."""
         return list(self._running.values())
 
     def run(self, cell: Cell, key: TrialKey) -> TrialRecord:

@@ -66,7 +66,6 @@ class CampaignJournal:
         return entry
 
     def undone(self, entry: str) -> None:
-        """Record that the entry's object is gone."""
         self._append({"undone": entry})
 
     def pending(self) -> list[JournalEntry]:
@@ -142,7 +141,6 @@ def boot() -> str | None:
 
 
 def default_directory() -> Path:
-    """Where journals lie."""
     return paths.state() / "journal"
 
 

@@ -48,7 +48,6 @@ class Watch:
             self.tracer.close()
 
     def target(self) -> Target:
-        """What the probes are told to look at."""
         stack = self.stack
         volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
         return Target(

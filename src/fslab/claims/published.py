@@ -51,7 +51,6 @@ class PublishedFigures:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables' names, in their order."""
         return tuple(dict.fromkeys(one.table for one in self.printed))
 
     def of(self, table: str) -> dict[tuple[str, str], float]:

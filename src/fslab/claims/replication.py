@@ -73,7 +73,6 @@ class ReplicationPage(Frozen):
 
 
 def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
-    """A row for each claim that was judged here."""
     return tuple(_row(claim, claim.measured) for claim in verdicts.claims if claim.measured is not None)
 
 

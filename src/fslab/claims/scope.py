@@ -97,7 +97,6 @@ class Scope:
             self.plain[id(cell)] = {key: _plain(value) for key, value in self.known[id(cell)].items()}
 
     def of(self, cell: Cell) -> Attributes:
-        """The attributes of one of the cells."""
         return self.known[id(cell)]
 
     @cached_property
@@ -124,7 +123,6 @@ class Scope:
         return [cell for cell in cells if any(workload_is(pattern, cell) for pattern in patterns)]
 
     def meets(self, cell: Cell, condition: Condition) -> bool:
-        """Whether a condition is true of a cell."""
         if condition.op is None:
             return condition.key in flags(cell)
         wanted: Scalar | None = condition.value

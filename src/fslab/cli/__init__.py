@@ -91,7 +91,6 @@ def main(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Set up logging for every verb."""
     del version
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")

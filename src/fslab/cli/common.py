@@ -77,7 +77,6 @@ def scale_setting(scale: float | None) -> list[str]:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -115,7 +115,6 @@ class Capability:
 
 
 def of_user() -> Capability:
-    """Whether we are root."""
     root = os.geteuid() == 0
     return Capability(
         kind="machine", name="root", summary="make loop devices, mount, drop caches", available=root, versions={},
@@ -125,7 +124,6 @@ def of_user() -> Capability:
 
 
 def of_loops() -> Capability:
-    """Whether the kernel has loop devices."""
     found = loops.CONTROL.exists()
     return Capability(
         kind="machine", name="loop", summary="loop devices for loop and ram media", available=found, versions={},

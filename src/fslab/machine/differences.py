@@ -58,7 +58,6 @@ class Difference:
 
     @property
     def known(self) -> bool:
-        """Whether both sides know it."""
         return bool(self.a and self.b)
 
     def allowed(self, names: Collection[str]) -> bool:

@@ -109,7 +109,6 @@ class Guest(ABC):
         return reply
 
     def console_end(self) -> int:
-        """How long the kernel log is now, in bytes."""
         try:
             return (self.directory / CONSOLE).lstat().st_size
         except FileNotFoundError:

@@ -42,7 +42,6 @@ class BlockDevice(Probe):
         return {name: _counters(target.sys / "class/block" / name) for name in target.devices}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
-        """Differences and amplification."""
         before, end, flushed = (taken[moment] for moment in self.moments)
         if not before:
             return ProbeFinding(values={})

@@ -38,7 +38,6 @@ class VirtualDisk(Probe):
         return {name: _statistics(directory) for name, directory in found.items() if directory is not None}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Differences; means over all requests of the run."""
         before, end, flushed = (taken[moment] for moment in self.moments)
         if not before or not before.keys() == end.keys() == flushed.keys():
             return ProbeFinding(values={})

@@ -102,7 +102,6 @@ def _style(line: ComparisonLine) -> str:
 
 
 def wrapped(text: str, width: int, *, style: str = "") -> Text:
-    """Text in lines of at most that width."""
     lines = textwrap.wrap(
         text, max(width, 20), subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
     )

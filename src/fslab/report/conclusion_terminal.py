@@ -31,13 +31,11 @@ STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.TIE: "green"}
 
 
 def show(report: Report, conclusion: Conclusion, console: Console) -> None:
-    """Print it, fitted to the console's width."""
     for part in parts(report, conclusion, console.width):
         console.print(part, soft_wrap=True)
 
 
 def parts(report: Report, conclusion: Conclusion, columns: int) -> Iterator[RenderableType]:
-    """Its pieces from top to bottom."""
     width = min(max(columns, NARROWEST), WIDEST)
     yield _wrapped(report.title, width, style="dim")
     yield _wrapped(conclusion.sentence, width, style="bold")

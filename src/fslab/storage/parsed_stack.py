@@ -43,11 +43,9 @@ class ParsedStack:
         return self.layout.usable_bytes(self.layout_options, disk_bytes)
 
     def medium_plan(self, images: Path) -> MediumPlan:
-        """What one device of its medium would mean."""
         return self.medium.plan(self.medium_options, images)
 
     def each_medium_options(self) -> Sequence[MediumOptions]:
-        """The options of each of its disks."""
         options: Sequence[MediumOptions] = self.medium.each(self.medium_options, self.disks)
         return options
 

@@ -55,7 +55,6 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
 
 
 def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
-    """The whole export as bytes; text is UTF-8."""
     match form:
         case Format.JSON:
             objects = [trial_object(trial) for trial in trials]

@@ -111,13 +111,11 @@ def cell_number(connection: Connection, campaign_id: str, cell_id: str) -> int |
 
 
 def has_trial(connection: Connection, cell: int, block: int) -> bool:
-    """Whether that repetition of a cell is stored."""
     wanted = select(trials.c.number).where(trials.c.cell == cell).where(trials.c.block == block)
     return connection.execute(wanted).first() is not None
 
 
 def insert_trial(connection: Connection, record: TrialRecord, cell: int) -> None:
-    """A trial and everything that belongs to it."""
     number = _inserted(connection, trials, rows.trial_row(record, cell))
     _insert_all(connection, metrics, rows.figure_rows(record.metrics, number))
     _insert_all(connection, probes, rows.figure_rows(record.probes, number))
@@ -156,7 +154,6 @@ def select_trials(
 
 
 def count_trials(connection: Connection, campaign_id: str) -> int:
-    """How many trials of a campaign are stored."""
     wanted = select(func.count()).select_from(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id)))
     return connection.execute(wanted).scalar_one()
 

@@ -59,7 +59,6 @@ def text(said: str) -> str:
 
 
 def campaign_row(campaign: Campaign) -> Row:
-    """A campaign without its cells."""
     dump = plain(campaign)
     kept = {
         name: dump[name]
@@ -76,7 +75,6 @@ def campaign_row(campaign: Campaign) -> Row:
 
 
 def to_campaign(row: RowMapping, cells: Iterable[Cell]) -> Campaign:
-    """The campaign of a row of ``campaigns``."""
     fields = {name: value for name, value in row.items() if name not in {"number", "status"}}
     return Campaign(**fields, status=CampaignStatus(row["status"]), cells=tuple(cells))
 
@@ -97,7 +95,6 @@ def cell_row(cell: Cell, position: int, campaign: int) -> Row:
 
 
 def to_cell(spec: Mapping[str, Any]) -> Cell:
-    """The cell of the column ``spec``."""
     return Cell.model_validate(spec)
 
 

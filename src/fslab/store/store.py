@@ -165,7 +165,6 @@ class Store:
             return queries.select_trials(connection, campaign_id, raw=raw, only=only, known=known)
 
     def count(self, campaign_id: str) -> int:
-        """How many trials of a campaign are stored."""
         with self._reading() as connection:
             return queries.count_trials(connection, campaign_id)
 

@@ -22,7 +22,6 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_+-]")
 
 
 def count(axes: Mapping[str, Sequence[object]]) -> int:
-    """How many combinations there are."""
     return prod(len(values) for values in axes.values())
 
 
@@ -33,7 +32,6 @@ def points(axes: Mapping[str, Sequence[object]]) -> Iterator[Point]:
 
 
 def values_at(axes: Axes, point: Point) -> dict[str, Scalar]:
-    """The values of one combination."""
     return {key: axes[key][index] for key, index in point.items()}
 
 

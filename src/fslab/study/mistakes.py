@@ -49,7 +49,6 @@ class Mistakes:
     found: list[Mistake] = field(default_factory=list)
 
     def add(self, place: SourcePosition, path: Path, what: str) -> None:
-        """Note a mistake, unless it is already known."""
         mistake = Mistake(place=place, path=path, what=what)
         if mistake not in self.found:
             self.found.append(mistake)

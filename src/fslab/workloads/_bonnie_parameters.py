@@ -43,7 +43,6 @@ class BonnieParameters(Parameters):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the large file."""
         return parse_size(self.size)
 
     @field_validator("size", "ram")

@@ -145,7 +145,6 @@ class EngineParameters(Parameters):
 
     @property
     def tree_files(self) -> int:
-        """How many files the data set will have, about."""
         return round(sum(files for files, _ in _classes(self.classes)) * self.scale)
 
     @field_validator(*APPLIES)
@@ -211,7 +210,6 @@ class EngineParameters(Parameters):
 
 
 def _classes(text: str | None) -> list[tuple[int, int]]:
-    """Files and mean bytes of each size class."""
     if text is None:
         return list(STUDY_CLASSES)
     found = []

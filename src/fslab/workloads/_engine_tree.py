@@ -46,7 +46,6 @@ def populate_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
 
 
 def run_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
-    """The measured command."""
     places = [str(job.directory / "tree")]
     if parameters.operation == "sync-write":
         places.append(str(job.directory / "copy"))

@@ -64,7 +64,6 @@ class FioFile(Workload[FioFileParameters]):
         )
 
     def read(self, parameters: FioFileParameters, output: ToolOutput) -> Reading:
-        """Figures of each job, and of all together."""
         jobs, reports = parameters.jobs, jobs_of(output.files.get(REPORT, ""))
         if len(jobs) != len(reports):
             raise ToolOutputError(

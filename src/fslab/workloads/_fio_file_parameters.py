@@ -58,7 +58,6 @@ class FileJob:
 
     @property
     def random(self) -> bool:
-        """Whether offsets are drawn at random."""
         return self.mode.startswith("rand")
 
     @property
@@ -68,7 +67,6 @@ class FileJob:
 
     @property
     def direct(self) -> bool:
-        """Whether it bypasses the page cache."""
         return bool(self.number("direct", 0)) or self.options.get("buffered") == "0"
 
     @property
@@ -97,7 +95,6 @@ class FioFileParameters(Parameters):
 
     @property
     def jobs(self) -> tuple[FileJob, ...]:
-        """The jobs in the order of the file."""
         return jobs_of(self.file_text)
 
     @field_validator("file_text")
@@ -158,7 +155,6 @@ def _option(number: int, line: str) -> tuple[str, str | None]:
 
 
 def _refusal(key: str, value: str) -> str | None:
-    """Why an option is not passed on."""
     if re.search(r"[$`\\]", value):
         return "fslab does not pass on what fio would look up or compute"
     if key == "filename":

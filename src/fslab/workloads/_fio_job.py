@@ -224,7 +224,6 @@ def direction_declared(direction: str) -> list[Metric]:
 
 
 def latency(name: str) -> Metric:
-    """A latency of this name."""
     return Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
 
 

@@ -62,7 +62,6 @@ class IozoneParameters(Parameters):
 
     @property
     def sweep(self) -> bool:
-        """Whether one run goes over many points."""
         return self.largest is not None
 
     @property

@@ -59,7 +59,6 @@ class CommandParameters(Parameters):
 
     @property
     def declared(self) -> tuple[Metric, ...]:
-        """The metrics that are read from the output."""
         return tuple(
             Metric(
                 name=name,
@@ -70,11 +69,9 @@ class CommandParameters(Parameters):
         )
 
     def pattern(self, name: str) -> re.Pattern[str]:
-        """Where the figure stands in the output."""
         return re.compile(str(self._of(name, "pattern")), re.MULTILINE)
 
     def factor(self, name: str) -> float:
-        """What the printed number is multiplied with."""
         factor = self._of(name, "factor")
         return float(1 if factor is None else factor)
 

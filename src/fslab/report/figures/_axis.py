@@ -78,12 +78,10 @@ def base(description: str, **more: Any) -> dict[str, Any]:
 
 
 def quantity(field: str, title: str | None, **more: Any) -> dict[str, Any]:
-    """A channel of numbers."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
 def name(field: str, **more: Any) -> dict[str, Any]:
-    """A channel of names."""
     return {"field": field, "type": "nominal", **more}
 
 

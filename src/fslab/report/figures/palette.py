@@ -30,7 +30,6 @@ def variables(*, dark: bool) -> dict[str, str]:
 
 
 def colour(name: str) -> str:
-    """How a specification names a colour."""
     return f"var(--{name})"
 
 

@@ -33,14 +33,12 @@ class StackStyles:
         )
 
     def colour(self) -> dict[str, Any]:
-        """The colour channel, with its legend."""
         return {
             "field": "stack", "type": "nominal",
             "scale": {"domain": list(self.labels), "range": [palette.colour(f"s{slot}") for slot in self.slot]},
         }  # fmt: skip
 
     def shape(self) -> dict[str, Any]:
-        """The shape channel: a second sign beside the colour."""
         shapes = [palette.SHAPES[variant % len(palette.SHAPES)] for variant in self._told_apart()]
         return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": shapes}}
 

@@ -33,7 +33,6 @@ def share(row: Row, summary: Summary, best: float | None) -> float | None:
 
 
 def best_of(row: Row) -> float | None:
-    """The best median of a row."""
     known = [summary.median for summary in row.summaries if summary.median is not None]
     if not known:
         return None

@@ -33,5 +33,4 @@ class Chunked(Disks):
 
     @property
     def chunk_bytes(self) -> int:
-        """The chunk in bytes."""
         return parse_size(self.chunk)

@@ -18,7 +18,6 @@ PAGE_BYTES = 4096
 
 
 def argv(options: VirtualOptions) -> tuple[str, ...]:
-    """The options of ``fslab-disk serve``."""
     words = ["--size", str(parse_size(options.size)), "--memory", str(parse_size(options.memory))]
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
     if options.profile != _profiles.NONE:
@@ -33,7 +32,6 @@ def argv(options: VirtualOptions) -> tuple[str, ...]:
 
 
 def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
-    """The commands that bring up a disk."""
     directory = Path("/run/fslab/CAMPAIGN/disk-N")
     attach = loops.attach_argv(directory / disk.FILE, direct=True, device=Path("/dev/loopN"))
     return (disk.TOOL.program, "serve", str(directory), *argv(options)), tuple(attach)

@@ -44,7 +44,6 @@ class DeviceOptions(media.MediumOptions):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The devices' names."""
         return tuple(self.path.split())
 
 

@@ -39,14 +39,12 @@ class Loop(_model.ImageMedium[LoopOptions]):
         )
 
     def check(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
-        """Root, loop devices, and room for the images."""
         self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
-        """The slot's image on a loop device."""
         image = _loop.image_for(
             self._directory(options, workspace),
             workspace,
@@ -57,7 +55,6 @@ class Loop(_model.ImageMedium[LoopOptions]):
         return _loop.attach(image, workspace, undo, expect_direct=True)
 
     def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
-        """Room for the images."""
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def image_file(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
