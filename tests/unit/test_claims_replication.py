@@ -11,7 +11,7 @@ from tests.unit.test_claims_terminal import made
 from fslab.analysis.cost import BETWEEN, REST, cost_of
 from fslab.claims import replication
 from fslab.claims.model import ClaimVerdict
-from fslab.claims.said import summary
+from fslab.claims.verdict_words import summary
 from fslab.record import Command, Provenance
 from fslab.report.page import render
 

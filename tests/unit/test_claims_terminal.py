@@ -13,10 +13,10 @@ from fslab.claims.build import judged, tables
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict, PublishedTable, TableCell, TableLine, Verdicts
 from fslab.claims.published import read_figures
-from fslab.claims.said import summaries
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
+from fslab.claims.verdict_words import summaries
 
 EXT4, XFS, REISER4 = (cell(name) for name in ("ext4", "xfs", "reiser4"))
 CELL = TableCell(printed=1.5, measured=2.0, low=1.9, high=2.1)

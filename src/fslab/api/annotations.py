@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fslab.api import explanations
 from fslab.api.claims import of_campaign
 from fslab.claims.model import ClaimAnswer
-from fslab.claims.said import verdict_words
+from fslab.claims.verdict_words import verdict_words
 from fslab.errors import FslabError
 from fslab.explain.statements import all_statements
 from fslab.report.page.model import PageClaim, PageStatement

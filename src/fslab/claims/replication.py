@@ -18,7 +18,7 @@ from fslab.claims.model import (
     Verdicts,
     Why,
 )
-from fslab.claims.said import SAID, verdict_words
+from fslab.claims.verdict_words import VERDICT_NAMES, verdict_words
 from fslab.claims.words import figure_words, finding_words, verdict_of
 from fslab.record import TrialRecord
 from fslab.units import format_duration
@@ -91,7 +91,7 @@ def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
         id=claim.id,
         says=claim.says,
         printed=_printed(claim.published, finding),
-        supported=SAID.get(claim.published.verdict, "–") if claim.published else "–",
+        supported=VERDICT_NAMES.get(claim.published.verdict, "–") if claim.published else "–",
         here=finding_words(finding) if finding else answer.words,
         verdict=answer.verdict,
         said=verdict_words(answer, printed=False),

@@ -18,7 +18,7 @@ from fslab.claims.model import (
     TableLine,
     Verdicts,
 )
-from fslab.claims.said import SAID, level_words, summaries, verdict_words
+from fslab.claims.verdict_words import VERDICT_NAMES, level_words, summaries, verdict_words
 from fslab.claims.words import ratio_words
 
 WIDEST = 100
@@ -128,7 +128,7 @@ def _claim(claim: EvaluatedClaim, console: Console, width: int) -> None:
 
 def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent: int) -> None:
     lead = f"{' ' * indent}{name:<8} {SIGN[answer.verdict]} "
-    verdict = verdict_words(answer, printed=name == PRINTED) if answer.verdict in SAID else ""
+    verdict = verdict_words(answer, printed=name == PRINTED) if answer.verdict in VERDICT_NAMES else ""
     body = f"{verdict}: {answer.words}" if verdict else answer.words
     wrapped = textwrap.wrap(body, max(width - len(lead), 20), break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(wrapped):

@@ -98,7 +98,7 @@ def _made(campaign: Campaign, store: Store) -> Made:
     from fslab.analysis.cost import cost_of
     from fslab.api.claims import judged_study
     from fslab.claims import replication
-    from fslab.claims.said import level_words, summary
+    from fslab.claims.verdict_words import level_words, summary
 
     verdicts, study = judged_study(campaign, store)
     if not verdicts.claims:

@@ -7,7 +7,7 @@ from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, EvaluatedClaim
 from fslab.units import format_duration
 
 NAMED = 6
-SAID = {
+VERDICT_NAMES = {
     ClaimVerdict.HOLDS: "holds", ClaimVerdict.IN_PART: "holds in part", ClaimVerdict.CONTRADICTED: "contradicted",
     ClaimVerdict.REPLICATED: "replicated", ClaimVerdict.PARTLY: "replicated in part", ClaimVerdict.TIE: "tie here",
     ClaimVerdict.DIFFERS: "differs", ClaimVerdict.REVERSED: "reversed", ClaimVerdict.OPEN: "open",
@@ -17,7 +17,7 @@ NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 
 def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
     """``replicated``, ``open: noise, about 4 min 10 s more``, ``differs; direction replicated``."""
-    said = SAID.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
+    said = VERDICT_NAMES.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
     if answer.verdict is ClaimVerdict.DIFFERS and answer.direction is ClaimVerdict.REPLICATED:
         return f"{said} in size, direction replicated"
     return f"{said}: {reason_words(answer)}" if answer.reason else said
@@ -34,7 +34,7 @@ def reason_words(answer: ClaimAnswer) -> str:
 
 def summaries(verdicts: Verdicts) -> list[str]:
     """A sentence on the printed figures, and one on the trials, as far as there are any."""
-    printed = any(claim.published and claim.published.verdict in SAID for claim in verdicts.claims)
+    printed = any(claim.published and claim.published.verdict in VERDICT_NAMES for claim in verdicts.claims)
     measured = any(claim.measured for claim in verdicts.claims)
     own = [_printed(verdicts.claims)] if printed or not measured else []
     return [*own, *([summary(verdicts)] if measured else [])]
@@ -47,7 +47,7 @@ def summary(verdicts: Verdicts) -> str:
     told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
     if count[ClaimVerdict.PARTLY]:
         told[0] += f" ({count[ClaimVerdict.PARTLY]} in part)"
-    failed = [f"{count[one]} {SAID[one]}" for one in FAILED if count[one]]
+    failed = [f"{count[one]} {VERDICT_NAMES[one]}" for one in FAILED if count[one]]
     if failed:
         told.append(f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})")
     against = sum(_against(claim) for claim in verdicts.claims)
