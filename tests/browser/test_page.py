@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Locator
 from tests.browser import campaigns
 from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
@@ -44,6 +45,12 @@ def html(page: Page) -> str:
 def drawn(found: Opened) -> Opened:
     found.page.evaluate("fslab.drawAll()")
     return found
+
+
+def activate(control: Locator) -> None:
+    """By the keyboard: figures that are drawn as the page scrolls may move a control from under the mouse."""
+    control.focus()
+    control.press("Enter")
 
 
 def test_every_mark_is_drawn(page: Page, html: str, opened: Opener) -> None:
@@ -103,8 +110,7 @@ def test_tables_sort(html: str, opened: Opener) -> None:
     names = table.locator("tbody th")
     assert names.all_inner_texts() == ["ext4", "xfs", "btrfs"]
     heading = table.locator("thead th").nth(1)
-    heading.locator("button").focus()
-    shown.keyboard.press("Enter")
+    activate(heading.locator("button"))
     assert names.all_inner_texts() == ["ext4", "btrfs", "xfs"]
     assert heading.get_attribute("aria-sort") == "ascending"
     shown.keyboard.press("Enter")
@@ -134,9 +140,9 @@ def test_switches(html: str, opened: Opener) -> None:
 
 def test_raw_output_is_one_click_away(html: str, opened: Opener) -> None:
     shown = opened(html).page
-    shown.locator("details", has_text="The exact commands").first.locator("> summary").click()
+    activate(shown.locator("details", has_text="The exact commands").first.locator("> summary"))
     raw = shown.locator("details.raw").first
-    raw.locator("summary").click()
+    activate(raw.locator("summary"))
     raw.locator("pre", has_text="fio version").wait_for()
     assert raw.locator("pre").text_content() == (campaigns.GOLDEN / "randwrite-4k-qd32.json").read_text()
     assert "fio '--name=a b'" in shown.locator("pre.commands").first.inner_text()
@@ -230,10 +236,10 @@ def test_many_workloads_open_one_by_one(opened: Opener) -> None:
     shown = found.page
     assert shown.locator("details.workload").count() == 90
     assert shown.locator("table.heat tbody tr").count() == 60
-    shown.get_by_role("button", name="Show all 90 rows").click()
+    activate(shown.get_by_role("button", name="Show all 90 rows"))
     shown.locator("table.heat tbody tr").nth(89).wait_for()
     last = shown.locator("details.workload").nth(57)
-    last.locator("summary").click()
+    activate(last.locator("summary"))
     last.locator("svg").first.wait_for()
     assert last.locator("table").first.locator("tbody th").all_inner_texts() == ["ext4", "xfs", "btrfs"]
     assert [text for text in found.said if text.startswith(("error", "warning"))] == []
