@@ -30,13 +30,18 @@ run: setup
 # ones, but alike each time: make test-repeat changes the order.
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 2 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
+# Python's tests wait much of their time, and cargo compiles its own meanwhile. Those run afterwards: beside them, a test
+# of Python's that leaves a dead disk mounted would make mkfs.btrfs fail.
+define both
+cargo test --workspace --quiet --no-run & $(PYTEST) $(1); python=$$?; wait; \
+cargo test --workspace --quiet $(2) && exit $$python
+endef
+
 test: setup test-packages
-	cargo test --workspace --quiet
-	$(PYTEST) -m "not slow"
+	$(call both,-m "not slow")
 
 test-all: setup test-packages
-	cargo test --workspace --quiet -- --include-ignored
-	$(PYTEST)
+	$(call both,,-- --include-ignored)
 
 # Looks for tests that depend on order, load or luck: N rounds in random order, a quarter of them under load.
 N ?= 20
@@ -46,9 +51,9 @@ test-repeat: setup test-packages
 lint: setup
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(VENV)/bin/mypy & mypy=$$!; cargo clippy --workspace --all-targets --quiet -- -D warnings; rust=$$?; \
+	wait $$mypy && exit $$rust
 
 format: setup
 	$(VENV)/bin/ruff check --fix .
