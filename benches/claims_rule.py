@@ -10,7 +10,6 @@ there. Fixed seeds; about 10 minutes on one core.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,8 +22,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benches.methods_page import main, table
 from benches.stopping_data import MOST, SHAPES, Shape
-from benches.stopping_rule import table
 
 from fslab.analysis.pairs import looks_of
 from fslab.campaign.schedule import Schedule
@@ -44,7 +43,6 @@ from fslab.stopping import StoppingRule, Until
 from fslab.units import Unit
 
 COMMAND = "python benches/claims_rule.py --write docs/methods.md"
-BEGIN, END = "<!-- claims-rule: begin -->", "<!-- claims-rule: end -->"
 STACKS = ("ext4", "xfs", "btrfs", "f2fs")
 WORKLOADS = tuple("abcdefgh")
 # How far, on logarithms, a stack may lie from its neighbour.
@@ -374,22 +372,5 @@ def tables(studies: int) -> str:
     return "\n\n".join(text)
 
 
-def main() -> int:
-    """Print the tables, or put them between the markers of a file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--studies", type=int, default=16)
-    parser.add_argument("--write", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    text = tables(arguments.studies)
-    print(text)
-    if arguments.write:
-        before, rest = arguments.write.read_text().split(BEGIN)
-        after = rest.split(END)[1]
-        arguments.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, "claims-rule", ("--studies", 16), tables))

@@ -9,10 +9,9 @@ them there. Fixed seeds; about 2 minutes on one core.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import exp, log, log1p, sqrt
@@ -25,6 +24,7 @@ from scipy.special import stdtrit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benches.methods_page import main, table
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
 from fslab.stats.compare import INDEPENDENCE_LEAST, ComparisonMethod, RatioEstimate
@@ -43,7 +43,6 @@ LOOKS = Looks(first=FIRST, most=MOST)
 LATE = Looks(first=20, most=MOST)
 HARD_SPREAD, HARD_RATIO = 0.2, 1.1
 COMMAND = "python benches/stopping_rule.py --write docs/methods.md"
-BEGIN, END = "<!-- stopping-rule: begin -->", "<!-- stopping-rule: end -->"
 Flags = NDArray[np.bool_]
 
 
@@ -255,14 +254,6 @@ def percent(hits: Flags | list[Flags]) -> str:
     return f"{100 * np.concatenate(np.atleast_2d(hits)).mean():.1f}"
 
 
-def table(
-    head: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]], words: int = 1
-) -> str:
-    """``words``: how many columns are not numbers."""
-    rule = ["---"] * words + ["--:"] * (len(head) - words)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
-
-
 def over_grid(rule: Rule, shape: Shape, count: int) -> list[str]:
     """Over all ratios and spreads: covered, false differences at ratio 1, other errors, answered, trials."""
     covered: list[Flags] = []
@@ -447,22 +438,5 @@ def tables(repetitions: int) -> str:
     return "\n\n".join(parts)
 
 
-def main() -> int:
-    """Print the tables, or put them between the markers of a file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--repetitions", type=int, default=1000)
-    parser.add_argument("--write", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    text = tables(arguments.repetitions)
-    print(text)
-    if arguments.write:
-        before, rest = arguments.write.read_text().split(BEGIN)
-        after = rest.split(END)[1]
-        arguments.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, "stopping-rule", ("--repetitions", 1000), tables))

@@ -31,7 +31,7 @@ case $size in
   10m) echo '{"jobs": 5}' > "$report"; head -c 65M /dev/zero >&2;;
 esac
 """
-VERDICT_NAMES = {
+SAID = {
     "1m": "symbolic link",
     "2m": "cannot be read",
     "3m": "no JSON document",
@@ -56,7 +56,7 @@ def test_a_hostile_tool(fslab: Fslab, tmp_path: Path, monkeypatch: pytest.Monkey
     fio.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin:/usr/sbin:/sbin")
     (tmp_path / "work").mkdir()
-    workloads = {f"w{size}": {"tool": "fio", "rw": "write", "size": size} for size in VERDICT_NAMES}
+    workloads = {f"w{size}": {"tool": "fio", "rw": "write", "size": size} for size in SAID}
     study = {
         "title": "t", "trials": 1, "cache": "warm", "time_limit": "60s",
         "media": {"here": {"type": "directory", "path": str(tmp_path / "work")}},
@@ -66,10 +66,10 @@ def test_a_hostile_tool(fslab: Fslab, tmp_path: Path, monkeypatch: pytest.Monkey
     fslab("run", "study.yaml", "--quiet", code=6)
     trials = fslab.trials()
     assert {trial["workload"]["parameters"]["size"]: trial["status"] for trial in trials} == dict.fromkeys(
-        VERDICT_NAMES, "failed:output"
+        SAID, "failed:output"
     )
     for trial in trials:
-        assert VERDICT_NAMES[trial["workload"]["parameters"]["size"]] in trial["error"]
+        assert SAID[trial["workload"]["parameters"]["size"]] in trial["error"]
     assert SECRET not in json.dumps(trials)
     assert (secrets / "secret").read_text() == SECRET
     assert [*(tmp_path / "work").iterdir()] == []

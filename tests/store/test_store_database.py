@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
+from tests.bare import CELL, STARTED, campaign
 from tests.postgresql import Cluster
 from tests.store.sql import sql
 
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import TrialKey
 from fslab.errors import StoreError
 from fslab.record import Status, TrialRecord
 from fslab.store import database, schema
-from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-
-STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
-CELL = Cell(
-    stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
-    workload=WorkloadSpec(name="rand", tool="fio"),
-)
-
-
-def campaign(name: str) -> Campaign:
-    return Campaign(
-        id=name,
-        study_id="s",
-        study_title="S",
-        study_source="",
-        seed=1,
-        cells=(CELL,),
-        trials=5,
-        created=STARTED,
-    )
 
 
 def trial(in_campaign: str, block: int) -> TrialRecord:

@@ -24,9 +24,10 @@ from tests.unit.test_report import (
     trial,
 )
 
+from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.record import Metric, Severity, TrialRecord, ValidityWarning
-from fslab.report.conclusion import MOST_WARNINGS, Conclusion, StandingCertainty, conclude
+from fslab.report.conclusion import MOST_WARNINGS, Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import Report
 from fslab.store.campaign import CampaignStatus

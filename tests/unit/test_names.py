@@ -6,44 +6,25 @@ import json
 import sqlite3
 import zlib
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from tests.bare import CELL, STARTED, campaign
 
 from fslab.campaign.journal import CampaignJournal, is_running, leftover
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.figures import Figure, files
 from fslab.store import exported, rows
-from fslab.store.campaign import Campaign
 from fslab.store.export import Format, render
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
 from fslab.study.model import StudyMedium
 
-STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
-CELL = Cell(
-    stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
-    workload=WorkloadSpec(name="rand", tool="fio"),
-)
 HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "a\nb", "a b", "x" * 129, "ä"]
-
-
-def campaign(name: str) -> Campaign:
-    return Campaign(
-        id=name,
-        study_id="s",
-        study_title="S",
-        study_source="",
-        seed=1,
-        cells=(CELL,),
-        trials=5,
-        created=STARTED,
-    )
 
 
 @pytest.mark.parametrize("name", HOSTILE)

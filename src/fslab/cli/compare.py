@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from fslab.cli import compare_options as options
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import (
     InconclusiveError,
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from fslab.analysis.campaign_comparison_model import CampaignComparison
     from fslab.analysis.gate import GateVerdict
 
-SIDE = (
-    "A campaign (id, the beginning of one, 'last', 'last~1'), a JSON file of fslab export, or several with commas: "
-    "then each counts once, by its median."
-)
 EPILOG = """\b
 Examples:
   fslab compare                                  the last campaign against the one before it
@@ -44,62 +41,16 @@ Exit codes:
 
 
 def compare(
-    a: Annotated[
-        str | None,
-        typer.Argument(metavar="[A]", help=f"{SIDE} Default: 'last~1', or 'last' if stacks are named."),
-    ] = None,
-    b: Annotated[
-        str | None,
-        typer.Argument(metavar="[B]", help="The same; it is given relative to A. Default: 'last'."),
-    ] = None,
-    stack: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this stack, by its name or its file system. Given twice: the first of A against the "
-            "second of B, or of A if no B is named.",
-        ),
-    ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RELEASE",
-            help="Given twice: trials on kernels whose releases begin with these, against each other.",
-        ),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Compare this figure instead of the headline ones. Repeatable."),
-    ] = None,
-    differing: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FACT",
-            help="This may differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings, images, "
-            "device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.",
-        ),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare whatever differs; it stands above the table.")
-    ] = False,
-    slower: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-if-slower",
-            metavar="PERCENT",
-            help="Exit with 10 if a figure of B is shown to be worse, and measured to be so by at least this much.",
-        ),
-    ] = None,
-    different: Annotated[
-        bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure is shown to differ.")
-    ] = False,
-    unsure: Annotated[
-        bool,
-        typer.Option(
-            "--fail-if-unsure",
-            help="Exit with 11 if some figure could hide what the two options above ask about.",
-        ),
-    ] = False,
+    a: options.FirstArgument = None,
+    b: options.SecondArgument = None,
+    stack: options.StackOption = None,
+    kernel: options.KernelOption = None,
+    metric: options.MetricOption = None,
+    differing: options.DifferingOption = None,
+    force: options.ForceOption = False,
+    slower: options.SlowerOption = None,
+    different: options.DifferentOption = False,
+    unsure: options.UnsureOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -116,7 +67,7 @@ def compare(
     A gate for builds: --fail-if-slower 5% fails when a slowdown is certain among all comparisons and measured
     to be 5 % or more, or when what worked in A fails in B. Where trials are too few or scatter too much to rule
     out 5 %, it passes and says so; --fail-if-unsure makes that a failure of its own.
-    """  # fmt: skip
+    """
     from fslab.api import comparisons
 
     limit = None if slower is None else fraction(slower)

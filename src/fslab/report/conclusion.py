@@ -1,19 +1,20 @@
-"""What a report comes to: for each metric the best or the tie, one sentence for all, and what to know first. Pure.
+"""What a report comes to, in words: one sentence for all metrics, and what to know first. Pure.
 
-Stacks count by their file system where there are several, so that mount variants do not compete with it.
+Stacks count by their file system where there are several, so that mount variants do not compete with it. Who is best
+in a metric is decided in ``analysis.standings``.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 
-from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict
+from fslab.analysis.comparison_model import ComparisonVerdict
+from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
-from fslab.report.model import Note, Report, Row, StackColumn, Summary
+from fslab.report.model import Note, Report, Row, StackColumn
 from fslab.report.words import listed
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, Unit
+from fslab.units import Unit
 
 MOST_WARNINGS = 5
 _SPEEDS = frozenset(
@@ -24,43 +25,6 @@ _SPEEDS = frozenset(
 )  # fmt: skip
 # What keeps trials from being compared weighs more than what speaks against those that are.
 _WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
-
-
-class StandingCertainty(StrEnum):
-    """How sure the best of a metric is. ``tie``: the interval contains 1; ``inconclusive``: it does, and is wide;
-    ``few``: too few trials for an interval; ``single``: nothing to compare with."""
-
-    BEST = "best"
-    TIE = "tie"
-    INCONCLUSIVE = "inconclusive"
-    FEW = "few_trials"
-    SINGLE = "not_compared"
-
-
-UNDECIDED = frozenset({StandingCertainty.INCONCLUSIVE, StandingCertainty.FEW})
-
-
-class Standing(Frozen):
-    """Who is best in one metric of one workload. ``kinds`` may be the best, the leading one first; ``labels`` are
-    their stacks in short; ``value`` is the leader's median.
-
-    ``next``: the first that is shown to be worse, as a comparison. ``detectable``: the share that a difference among
-    the tied must have to be detected. ``needed``: complete blocks for an interval, ``n``: those there are.
-    """
-
-    workload: str
-    metric: str
-    unit: Unit
-    better: Direction
-    certainty: StandingCertainty
-    kinds: tuple[str, ...]
-    labels: tuple[str, ...]
-    value: float | None
-    next: Comparison | None = None
-    next_kind: str | None = None
-    detectable: float | None = None
-    n: int = 0
-    needed: int = 0
 
 
 class ConclusionWarning(Frozen):
@@ -104,60 +68,15 @@ def kinds_of(stacks: Sequence[StackColumn]) -> dict[str, str]:
 
 def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
     label_of = {stack.id: stack.label for stack in report.stacks}
-    measured = [item for item in row.summaries if item.values]
-    by_label = {label_of[item.stack]: item for item in measured}
-    worse = {_other(row, item): item for item in row.comparisons if _is_worse(item)}
-    best = [item for label, item in by_label.items() if label not in worse]
-    best.sort(key=lambda item: label_of[item.stack] != row.leader)
-    tied = [item for item in row.comparisons if _other(row, item) not in worse]
-    names = tuple(dict.fromkeys(kinds[item.stack] for item in best))
-    behind = [item for label, item in worse.items() if kinds[by_label[label].stack] not in names]
-    nearest = min(behind, key=lambda item: item.ratio or 0.0, default=None)
-    rivals = [item for item in tied if kinds[by_label[_other(row, item)].stack] != names[0]]
-    wide = [item.detectable for item in rivals if item.detectable is not None]
-    return Standing(
-        workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
-        certainty=_certainty(row, names, rivals), kinds=names, labels=_short(best, measured, kinds),
-        value=next((item.median for item in best if label_of[item.stack] == row.leader), None),
-        next=nearest, next_kind=None if nearest is None else kinds[by_label[_other(row, nearest)].stack],
-        detectable=max(wide, default=None),
-        n=min((min(item.n) for item in row.comparisons), default=len(measured[0].values)),
-        needed=max((item.needed for item in row.comparisons), default=0),
+    measured = {label_of[item.stack]: item for item in row.summaries if item.values}
+    return standing(
+        MeasuredRow(
+            workload=row.workload, metric=row.metric, unit=row.unit, better=row.better, leader=row.leader,
+            comparisons=row.comparisons, kinds={label: kinds[item.stack] for label, item in measured.items()},
+            medians={label: item.median for label, item in measured.items()},
+            n=len(next(iter(measured.values())).values),
+        )
     )  # fmt: skip
-
-
-def _certainty(row: Row, names: Sequence[str], rivals: Sequence[Comparison]) -> StandingCertainty:
-    if not row.comparisons or row.better is Direction.NEITHER:
-        return StandingCertainty.SINGLE
-    verdicts = {item.verdict for item in row.comparisons}
-    if (
-        verdicts & {ComparisonVerdict.TOO_FEW, ComparisonVerdict.NO_RATIO}
-        and ComparisonVerdict.DIFFERS not in verdicts
-    ):
-        return StandingCertainty.FEW
-    if len(names) == 1:
-        return StandingCertainty.BEST
-    coarse = any((item.detectable or 0.0) > COARSE for item in rivals)
-    return StandingCertainty.INCONCLUSIVE if coarse else StandingCertainty.TIE
-
-
-def _short(best: Sequence[Summary], measured: Sequence[Summary], kinds: dict[str, str]) -> tuple[str, ...]:
-    """``xfs``, ``xfs (2 of 4)``: a kind, with how many of its stacks where that is not all."""
-    found = {}
-    for kind in dict.fromkeys(kinds[item.stack] for item in best):
-        own = sum(kinds[item.stack] == kind for item in best)
-        of = sum(kinds[item.stack] == kind for item in measured)
-        found[kind] = kind if own == of else f"{kind} ({own} of {of})"
-    return tuple(found.values())
-
-
-def _is_worse(item: Comparison) -> bool:
-    """As the marks of the table: better than each other one needs no correction (see ``Mark``)."""
-    return item.verdict is ComparisonVerdict.DIFFERS
-
-
-def _other(row: Row, item: Comparison) -> str:
-    return item.denominator if item.numerator == row.leader else item.numerator
 
 
 def _sentence(report: Report, standings: Sequence[Standing]) -> str:
@@ -200,15 +119,9 @@ def _winners(known: Sequence[Standing]) -> Iterator[str]:
 
 def _losers(known: Sequence[Standing], report: Report) -> Iterator[str]:
     """Who is behind most often, where it is not the rest of two."""
-    kinds = kinds_of(report.stacks)
-    label = {stack.label: stack.id for stack in report.stacks}
-    slower: Counter[str] = Counter()
-    for row, each in _pairs(report, known):
-        present = {kinds[item.stack] for item in row.summaries if item.values}
-        worse = {kinds[label[_other(row, item)]] for item in row.comparisons if _is_worse(item)}
-        slower.update(worse & present - set(each.kinds))
+    slower = Counter(kind for each in known for kind in each.worse)
     word = "slower" if all(each.unit in _SPEEDS for each in known) else "worse"
-    if slower and len(set(kinds.values())) > 2:
+    if slower and len(set(kinds_of(report.stacks).values())) > 2:
         kind, count = slower.most_common(1)[0]
         yield f"{kind} is {word} than the best in {_share(count, known)}"
 
@@ -229,13 +142,6 @@ def _ties(known: Sequence[Standing]) -> Iterator[str]:
 def _share(count: int, known: Sequence[Standing]) -> str:
     total = len(known)
     return f"all {total} metrics" if count == total else f"{count} of {total} metrics"
-
-
-def _pairs(report: Report, known: Sequence[Standing]) -> Iterator[tuple[Row, Standing]]:
-    by_key = {(each.workload, each.metric): each for each in known}
-    for row in report.rows:
-        if (row.workload, row.metric) in by_key:
-            yield row, by_key[row.workload, row.metric]
 
 
 def _of_campaign(report: Report) -> list[ConclusionWarning]:

@@ -8,7 +8,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.report.conclusion import UNDECIDED, Conclusion, Standing, StandingCertainty
+from fslab.analysis.standings import UNDECIDED, Standing, StandingCertainty
+from fslab.report.conclusion import Conclusion
 from fslab.report.conclusion_words import NOISY, behind, margin
 from fslab.report.fit import lines_of, with_hint
 from fslab.report.model import Report

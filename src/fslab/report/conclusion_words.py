@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fslab.report.conclusion import Standing, StandingCertainty
+from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.report.words import ratio_text, share_text
 from fslab.units import Direction, Unit, format_value
 

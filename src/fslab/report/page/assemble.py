@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.standings import Standing
 from fslab.analysis.usability import is_usable
 from fslab.record import TrialRecord
 from fslab.report.build import build
-from fslab.report.conclusion import Standing, conclude
+from fslab.report.conclusion import conclude
 from fslab.report.conclusion_words import line
 from fslab.report.figures import Figure, order
 from fslab.report.figures import heat as heat_figure
