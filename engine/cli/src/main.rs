@@ -1,5 +1,6 @@
 //! `fslab-engine`: parses what was typed, runs it, and shows the result as a table or as JSON.
 
+mod allocator;
 mod commands;
 mod options;
 mod signals;
@@ -43,6 +44,7 @@ Example: ten thousand files of 4 KiB, each step with cold caches:
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    allocator::install(arguments.json);
     signals::install();
     sys::raise_descriptor_limit();
     match run(&arguments) {

@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 
 /// What is left to the rest of the system, as a share of what is free.
 const LEFT: u64 = 16;
+/// From this size on a list that grows is held against what is free: to ask the kernel costs more than a small one.
+const LARGE: u64 = 1 << 20;
 
 /// How much memory the process may still use: what is free in the system and within each control group that
 /// it is in, less a sixteenth. `None` where the kernel does not say.
@@ -47,6 +49,23 @@ pub fn room_for<T>(what: &str, count: u64) -> Result<Vec<T>> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     list.try_reserve_exact(count).map_err(|_| too_much(what, bytes, free()))?;
     Ok(list)
+}
+
+/// Makes room for more in a list that grows with what is found, or fails with what the list is.
+#[inline]
+pub fn grow<T>(what: &str, list: &mut Vec<T>, more: usize) -> Result<()> {
+    if list.capacity() - list.len() >= more { Ok(()) } else { make_room(what, list, more) }
+}
+
+/// It doubles, as any list does; the kernel moves the pages of a long one, and copies none.
+#[cold]
+fn make_room<T>(what: &str, list: &mut Vec<T>, more: usize) -> Result<()> {
+    let count = more.max(list.capacity());
+    let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
+    if bytes >= LARGE {
+        need(what, bytes)?;
+    }
+    list.try_reserve(more).map_err(|_| too_much(what, bytes, free()))
 }
 
 fn too_much(what: &str, bytes: u64, free: Option<u64>) -> Error {

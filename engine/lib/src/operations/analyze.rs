@@ -20,6 +20,7 @@ use crate::measure::Measure;
 use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
+use crate::memory;
 use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
 
 /// What is to be done.
@@ -90,10 +91,11 @@ impl Shared {
         Self { depth: parameters.depth, now, seen: SeenFiles::default(), branches: Mutex::default() }
     }
 
-    fn add_branch(&self, branch: Branch) -> usize {
+    fn add_branch(&self, branch: Branch) -> Result<usize> {
         let mut branches = self.branches.lock().unwrap_or_else(PoisonError::into_inner);
+        memory::grow("the list of directories", &mut branches, 1)?;
         branches.push(branch);
-        branches.len() - 1
+        Ok(branches.len() - 1)
     }
 }
 
@@ -117,7 +119,7 @@ impl Visitor for Analyzer<'_> {
     type Data = usize;
 
     fn root(&mut self, tree: &Tree, recorder: &mut Recorder<'_>) -> Visit<usize> {
-        let branch = self.shared.add_branch(Branch { path: Vec::new(), parent: None });
+        let branch = self.shared.add_branch(Branch { path: Vec::new(), parent: None })?;
         recorder.begin();
         self.add_directory(branch, tree.root(), recorder)?;
         Ok(branch)
@@ -135,7 +137,7 @@ impl Visitor for Analyzer<'_> {
             let mut path = parent.node.relative_path();
             path.extend((!path.is_empty()).then_some(b'/'));
             path.extend(name.to_bytes());
-            branch = self.shared.add_branch(Branch { path, parent: Some(branch) });
+            branch = self.shared.add_branch(Branch { path, parent: Some(branch) })?;
         }
         self.add_directory(branch, opened, recorder)?;
         Ok(Some(branch))

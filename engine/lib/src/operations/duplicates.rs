@@ -79,9 +79,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let (walked, collectors, mut troubles) =
         walk(&phase("walk", Bandwidth::Meaningless)?, &tree, parameters.order, make, NOTHING)?;
     let parts = collectors.into_iter().map(Collector::into_parts).collect();
-    let mut files = collect::Files::new(tree, parts, shared);
+    let mut files = collect::Files::new(tree, parts, shared)?;
     let scanned_bytes = files.bytes();
-    let hard_links = files.keep_same_sizes();
+    let hard_links = files.keep_same_sizes()?;
     let (headed, heads) = heads::hash_heads(&phase("head-tail", Bandwidth::Counted)?, &files)?;
     let Heads { settled, alike, troubles: of_heads } = heads;
     troubles.merge(of_heads);
@@ -127,8 +127,8 @@ mod tests {
             let make = |_| Ok(Collector::new(&shared));
             let (_, collectors, _) = walk(&phase, &tree, Order::Depth, make, NOTHING).unwrap();
             let parts = collectors.into_iter().map(Collector::into_parts).collect();
-            let mut files = collect::Files::new(tree, parts, shared);
-            files.keep_same_sizes();
+            let mut files = collect::Files::new(tree, parts, shared).unwrap();
+            files.keep_same_sizes().unwrap();
             Self(directory, files)
         }
     }

@@ -72,7 +72,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let (operation, searchers, troubles) = walk(&phase, &tree, parameters.order, make, NOTHING)?;
     let mut found = Found::default();
     for searcher in searchers {
-        found.merge(searcher.found);
+        found.merge(searcher.found)?;
     }
     let answer = json!({
         "files": operation.count,
@@ -86,6 +86,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
 }
 
+/// What memory runs out for.
+const LIST: &str = "the list of files found";
+
 #[derive(Debug, Default)]
 struct Found {
     files: u64,
@@ -94,10 +97,12 @@ struct Found {
 }
 
 impl Found {
-    fn merge(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) -> Result<()> {
         self.files += other.files;
         self.lines += other.lines;
+        memory::grow(LIST, &mut self.paths, other.paths.len())?;
         self.paths.extend(other.paths);
+        Ok(())
     }
 
     fn list(mut self, limit: usize) -> Vec<Value> {
@@ -121,15 +126,17 @@ impl<'a> Searcher<'a> {
         Ok(Self { scanner: Scanner::new(pattern), window, list: parameters.list, found: Found::default() })
     }
 
-    fn note(&mut self, directory: &Directory<'_, ()>, name: &CStr, lines: u64) {
+    fn note(&mut self, directory: &Directory<'_, ()>, name: &CStr, lines: u64) -> Result<()> {
         self.found.files += 1;
         self.found.lines += lines;
         if self.found.paths.len() < self.list {
             let mut path = directory.node.relative_path();
             path.extend((!path.is_empty()).then_some(b'/'));
             path.extend(name.to_bytes());
+            memory::grow(LIST, &mut self.found.paths, 1)?;
             self.found.paths.push((path, lines));
         }
+        Ok(())
     }
 }
 
@@ -166,7 +173,7 @@ impl FileVisitor for Searcher<'_> {
         drop(file);
         recorder.lap(Syscall::Close);
         if self.scanner.lines() > 0 {
-            self.note(directory, entry.name, self.scanner.lines());
+            self.note(directory, entry.name, self.scanner.lines())?;
             recorder.skip();
         }
         recorder.end(0);

@@ -271,7 +271,7 @@ impl Visitor for Writer<'_> {
 
     fn leave(&mut self, _tree: &Tree, node: &Node<Place>, recorder: &mut Recorder<'_>) -> Visit {
         if node.data.waits.load(Ordering::Relaxed) {
-            self.mirror.links.put_off(node);
+            self.mirror.links.put_off(node)?;
             return Ok(());
         }
         recorder.begin();

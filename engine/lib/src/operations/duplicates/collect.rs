@@ -10,11 +10,16 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::DuplicateSet;
 use crate::attributes::Attributes;
+use crate::error::Result;
 use crate::fast_map::FileId;
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
+use crate::memory;
 use crate::sys;
 use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor};
+
+/// What memory runs out for.
+const LIST: &str = "the list of all files";
 
 /// One file.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +48,11 @@ impl Shared {
         Self { minimum: minimum.max(1), directories: Mutex::default() }
     }
 
-    fn add(&self, parent: u32, name: &CStr) -> u32 {
+    fn add(&self, parent: u32, name: &CStr) -> Result<u32> {
         let mut directories = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        memory::grow("the list of all directories", &mut directories, 1)?;
         directories.push(Branch { parent, name: name.into() });
-        u32::try_from(directories.len() - 1).expect("four thousand million directories fit in no memory")
+        Ok(u32::try_from(directories.len() - 1).expect("four thousand million directories fit in no memory"))
     }
 }
 
@@ -73,7 +79,7 @@ impl Visitor for Collector<'_> {
     type Data = u32;
 
     fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit<u32> {
-        Ok(self.shared.add(0, c""))
+        Ok(self.shared.add(0, c"")?)
     }
 
     fn enter(
@@ -83,7 +89,7 @@ impl Visitor for Collector<'_> {
         _opened: &Handle,
         _recorder: &mut Recorder<'_>,
     ) -> Visit<Option<u32>> {
-        Ok(Some(self.shared.add(parent.node.data, name)))
+        Ok(Some(self.shared.add(parent.node.data, name)?))
     }
 
     fn file(
@@ -98,8 +104,10 @@ impl Visitor for Collector<'_> {
         let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
         recorder.end_sole(Syscall::Stat, 0);
         if attributes.kind == FileType::RegularFile && attributes.size >= self.shared.minimum {
-            let name = self.names.len();
-            self.names.extend(entry.name.to_bytes_with_nul());
+            let (name, bytes) = (self.names.len(), entry.name.to_bytes_with_nul());
+            memory::grow(LIST, &mut self.names, bytes.len())?;
+            memory::grow(LIST, &mut self.files, 1)?;
+            self.names.extend(bytes);
             let (size, id) = (attributes.size, attributes.id);
             self.files.push(File { size, id, directory: directory.node.data, name });
         }
@@ -116,15 +124,18 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(tree: Tree, parts: Vec<(Vec<File>, Vec<u8>)>, shared: Shared) -> Self {
-        let (mut names, mut files) = (Vec::new(), Vec::new());
+    pub(super) fn new(tree: Tree, parts: Vec<(Vec<File>, Vec<u8>)>, shared: Shared) -> Result<Self> {
+        let mut parts = parts.into_iter();
+        let (mut files, mut names) = parts.next().unwrap_or_default();
         for (its_files, its_names) in parts {
             let start = names.len();
+            memory::grow(LIST, &mut names, its_names.len())?;
+            memory::grow(LIST, &mut files, its_files.len())?;
             names.extend(its_names);
             files.extend(its_files.into_iter().map(|file| File { name: file.name + start, ..file }));
         }
         let directories = shared.directories.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Self { tree, directories, names, list: files }
+        Ok(Self { tree, directories, names, list: files })
     }
 
     /// How long all files are together.
@@ -134,17 +145,18 @@ impl Files {
 
     /// Keeps one name of each file, and only files whose size another one has; returns how many further
     /// names there were. The files are then in the order of their directories, and of their inodes.
-    pub(super) fn keep_same_sizes(&mut self) -> u64 {
+    pub(super) fn keep_same_sizes(&mut self) -> Result<u64> {
         let files = &mut self.list;
         files.sort_unstable_by_key(|file| (file.size, file.id, file.directory, file.name));
         let before = files.len();
         files.dedup_by_key(|file| file.id);
         let hard_links = before - files.len();
         let groups = files.chunk_by(|a, b| a.size == b.size).filter(|group| group.len() > 1);
-        let mut kept: Vec<File> = groups.flatten().copied().collect();
-        kept.sort_unstable_by_key(|file| (file.directory, file.id));
+        let mut kept = memory::room_for(LIST, groups.clone().map(|group| group.len() as u64).sum())?;
+        kept.extend(groups.flatten().copied());
+        kept.sort_unstable_by_key(|file: &File| (file.directory, file.id));
         self.list = kept;
-        hard_links as u64
+        Ok(hard_links as u64)
     }
 
     fn directory_path(&self, mut index: u32) -> Vec<u8> {

@@ -20,6 +20,8 @@ const END: usize = 4 << 10;
 pub(super) const SMALL: u64 = 16 << 10;
 /// Room for a small file, or for both ends of another.
 const BUFFER: usize = 16 << 10;
+/// What memory runs out for.
+pub(super) const HASHES: &str = "the hashes of all files";
 /// How many files a thread takes at once.
 const AT_ONCE: usize = 32;
 
@@ -45,7 +47,10 @@ pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation,
                 recorder.check()?;
                 let index = u32::try_from(index).unwrap_or(u32::MAX);
                 match hasher.hash(index, recorder) {
-                    Ok(hash) => hashes.push((files.list[index as usize].size, hash, index)),
+                    Ok(hash) => {
+                        memory::grow(HASHES, &mut hashes, 1)?;
+                        hashes.push((files.list[index as usize].size, hash, index));
+                    }
                     Err(trouble) => note(trouble, files, index, &mut troubles, recorder)?,
                 }
             }
@@ -55,6 +60,7 @@ pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation,
     let (operation, parts) = phase.run(prepare, work, NOTHING)?;
     let (mut hashes, mut troubles) = (Vec::new(), Troubles::default());
     for (its_hashes, its_troubles) in parts {
+        memory::grow(HASHES, &mut hashes, its_hashes.len())?;
         hashes.extend(its_hashes);
         troubles.merge(its_troubles);
     }

@@ -4,7 +4,7 @@ use super::Hash;
 use super::PIECE;
 use super::collect::{Files, LastDirectory};
 use super::digest::Digest;
-use super::heads::{note, read_at};
+use super::heads::{HASHES, note, read_at};
 use crate::document::Operation;
 use crate::error::Result;
 use crate::measure::phase::{NOTHING, Phase};
@@ -37,7 +37,10 @@ pub(super) fn part(
             recorder.begin();
             let (group, index) = list[range.start];
             match hash_file(files, index, hash, &mut last, &mut buffer, recorder) {
-                Ok(hash) => hashes.push((group, hash, index)),
+                Ok(hash) => {
+                    memory::grow(HASHES, &mut hashes, 1)?;
+                    hashes.push((group, hash, index));
+                }
                 Err(trouble) => note(trouble, files, index, &mut troubles, recorder)?,
             }
         }
@@ -46,6 +49,7 @@ pub(super) fn part(
     let (operation, parts) = phase.run(prepare, work, NOTHING)?;
     let mut hashes = Vec::new();
     for (its_hashes, its_troubles) in parts {
+        memory::grow(HASHES, &mut hashes, its_hashes.len())?;
         hashes.extend(its_hashes);
         troubles.merge(its_troubles);
     }

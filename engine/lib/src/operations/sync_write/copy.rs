@@ -43,7 +43,7 @@ impl<'a> Copier<'a> {
         recorder.lap(Syscall::Open);
         let attributes = Attributes::of_open(&source).tried("stat")?;
         recorder.lap(Syscall::Stat);
-        if attributes.links > 1 && mirror.links.defer(attributes.id, directory.node, entry.name) {
+        if attributes.links > 1 && mirror.links.defer(attributes.id, directory.node, entry.name)? {
             return Ok(false);
         }
         let mode = Mode::from_raw_mode(attributes.permissions & 0o777);

@@ -17,6 +17,7 @@ use super::{Mirror, Place, Sync, copy};
 use crate::attributes::Attributes;
 use crate::error::{Error, Kind, Result};
 use crate::fast_map::{FastMap, FileId};
+use crate::memory;
 use crate::sys;
 use crate::walk::{Node, Trouble, Troubles};
 
@@ -42,7 +43,7 @@ pub(super) struct Linked {
 
 impl Links {
     /// Notes a name of a file with several; returns whether it is a further one, which is made at the end.
-    pub(super) fn defer(&self, file: FileId, node: &Node<Place>, name: &CStr) -> bool {
+    pub(super) fn defer(&self, file: FileId, node: &Node<Place>, name: &CStr) -> Result<bool> {
         let path = path_within(node, name);
         let mut around = Some(node);
         while let Some(node) = around.filter(|node| !node.data.waits.swap(true, Ordering::Relaxed)) {
@@ -51,10 +52,11 @@ impl Links {
         let mut state = self.lock();
         if let std::collections::hash_map::Entry::Vacant(place) = state.first.entry(file) {
             place.insert(Ok(path));
-            return false;
+            return Ok(false);
         }
+        memory::grow("the list of further names", &mut state.deferred, 1)?;
         state.deferred.push((file, path));
-        true
+        Ok(true)
     }
 
     /// The first name was not copied: there is nothing to make links to.
@@ -65,8 +67,11 @@ impl Links {
     }
 
     /// Puts a directory off that waits for further names in it, or below it.
-    pub(super) fn put_off(&self, node: &Node<Place>) {
-        self.lock().directories.push((path_within(node, c""), node.data.attributes));
+    pub(super) fn put_off(&self, node: &Node<Place>) -> Result<()> {
+        let directories = &mut self.lock().directories;
+        memory::grow("the list of directories that wait", directories, 1)?;
+        directories.push((path_within(node, c""), node.data.attributes));
+        Ok(())
     }
 
     /// Makes the further names, and gives the directories that waited what they have to have.
