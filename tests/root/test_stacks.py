@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from fslab import feasibility
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
-from fslab.storage import StackDevice, Workspace, stack
+from fslab.storage import StackDevice, Workspace, images, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import load
 from fslab.system import kernel, loops, mounts, sysfs
@@ -202,6 +203,21 @@ def test_a_full_disk_is_noticed_before_and_cleaned_after(
             stack.build(full, workspace, undo, slot="m", make=True)
         workspace.exit.close()
         assert list(small.iterdir()) == []
+    finally:
+        mounts.unmount(small)
+
+
+def test_a_small_file_system_that_is_nearly_empty_has_room(tmp_path: Path, shell: Any) -> None:
+    """The memory of a small guest, where its reports lie."""
+    small = tmp_path / "small"
+    small.mkdir()
+    shell("mount", "-t", "tmpfs", "-o", "size=48m", "fslab-test", small)
+    try:
+        images.check_room(small, 0)
+        with (small / "filler").open("wb") as filler:
+            os.posix_fallocate(filler.fileno(), 0, 44 << 20)
+        with pytest.raises(NoSpaceError, match="6 MiB are needed and 4 MiB are free"):
+            images.check_room(small, 0)
     finally:
         mounts.unmount(small)
 

@@ -124,6 +124,7 @@ def test_a_guest_that_fills_what_it_shares_is_ended(
     made, theirs = guest
     theirs.sendall(b"done 7\n")
     monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)  # as if all were full
+    monkeypatch.setattr(images, "RESERVE_SHARE", 0.5)
     with pytest.raises(GuestError, match=r"the guest was ended: .* free"):
         made.ask({"do": "trial"}, timeout_s=LIMIT_S)
     assert made.broken

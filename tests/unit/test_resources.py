@@ -213,6 +213,7 @@ def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
     up = Stack(workspace=workspace, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path)
     up.look()
     monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)
+    monkeypatch.setattr(images, "RESERVE_SHARE", 0.5)
     with pytest.raises(NoSpaceError, match="free"):
         up.look()
 

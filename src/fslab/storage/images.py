@@ -14,6 +14,7 @@ from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
 RESERVE_BYTES = 64 << 20
+RESERVE_SHARE = 8  # of a small file system, such as the one in a guest's memory, only this part
 RESERVE_FILES = 1000
 MEMORY = "memory"
 
@@ -28,9 +29,10 @@ def check_room(directory: Path, size_bytes: int) -> None:
             f"only {room.f_favail} more files are possible there", where=str(existing),
             hint="choose fewer files, or another 'path' for the medium",
         )  # fmt: skip
-    if free < size_bytes + RESERVE_BYTES:
+    reserve = min(RESERVE_BYTES, room.f_blocks * room.f_frsize // RESERVE_SHARE)
+    if free < size_bytes + reserve:
         raise NoSpaceError(
-            f"{format_size(size_bytes)} are needed and {format_size(free)} are free", where=str(existing),
+            f"{format_size(size_bytes + reserve)} are needed and {format_size(free)} are free", where=str(existing),
             hint="choose smaller sizes, or another 'path' for the medium",
         )  # fmt: skip
 
