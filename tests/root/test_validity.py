@@ -21,7 +21,6 @@ from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.storage import Workspace, stack
-from fslab.system.cache import drop_all
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import judge
@@ -84,7 +83,6 @@ def test_a_program_that_uses_a_cpu_meanwhile_is_named(workspace: Workspace) -> N
     assert warning.data["foreign_percent"] > 5
 
 
-@pytest.mark.alone
 def test_reads_that_go_round_in_memory_are_in_doubt(workspace: Workspace) -> None:
     # fio drops its files from the cache each time that it starts over; this job does not within its second.
     round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
@@ -97,7 +95,6 @@ def test_reads_that_go_round_in_memory_are_in_doubt(workspace: Workspace) -> Non
     assert not of_kind(run(workspace, READ, Cache.COLD), "fits_in_memory")
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("cold", [True, False])
 def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, cold: bool) -> None:
     with ExitStack() as undo:
@@ -106,7 +103,7 @@ def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, co
         up.flush()
         if cold:
             up.unmount()
-            drop_all()
+            up.drop_caches()
             up.mount()
         watch = Watch(up)
         watch.snapshot(SnapshotMoment.BEFORE)
@@ -181,3 +178,10 @@ def test_a_run_that_stands_still_for_a_while_is_in_doubt(workspace: Workspace) -
     (warning,) = of_kind(record, "stalled")
     assert warning.severity is Severity.DOUBT
     assert 2.0 <= warning.data["stalled_s"] <= 3.4
+
+
+def test_a_cold_trial_drops_what_is_cached_of_its_own_disk_and_nobody_else_s(workspace: Workspace) -> None:
+    size_bytes = 32 * MIB  # refused to this test: the file by which the machine's caches are dropped
+    record = run(workspace, {"rw": "read", "bs": "1m", "size": size_bytes}, Cache.COLD)
+    assert (record.probes["device_read_bytes"].value or 0) >= size_bytes
+    assert not of_kind(record, "cache_not_dropped")

@@ -7,7 +7,7 @@ becomes part of the record; only interruptions and dangers to data leave as exce
 import errno
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +35,7 @@ from fslab.storage import Workspace, stack, tool_scratch
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, proc, tools, untrusted_files
 from fslab.system.signals import Teardown
+from fslab.system.tools import Tool
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
 from fslab.workloads import Job, Reading
@@ -128,9 +129,8 @@ def _measure(
     _write_inputs(commands.inputs, scratch)
     for argv in commands.prepare:
         workspace.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
-    state.caches_dropped = _prepare_cache(cell.cache, up)
-    for tool in workload.tools():
-        tools.page_in(tool)  # dropping the caches dropped the tool as well
+    _versions(cell)  # once: runs every tool, so that no measured run begins with reading one from the disk
+    state.caches_dropped = _prepare_cache(cell.cache, up, workload.tools())
     state.device |= undo.enter_context(disks.running(cell, workspace))
     watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
@@ -191,22 +191,27 @@ def _forget_files(up: stack.Stack) -> None:
     untrusted_files.clear(up.work)
 
 
-def _prepare_cache(wanted: Cache, up: stack.Stack) -> bool:
-    """Flush what preparing left, and bring the page cache to the declared state; whether it all could be."""
+def _prepare_cache(wanted: Cache, up: stack.Stack, needed: Sequence[Tool]) -> bool:
+    """Flush what preparing left, and bring the page cache to the declared state; whether it all could be.
+
+    What is ours is unmounted: nothing of it stays cached, and the caches of others do not matter.
+    """
     up.flush()
     if wanted is Cache.WARM:
         cache.fill_from(up.work)
         return True
-    remount = up.unmount()
-    dropped = True
+    if up.unmount():
+        up.drop_caches()
+        up.mount()
+        return True
     try:
         cache.drop_all()
     except PermissionError:
         cache.drop_tree(up.work)
-        dropped = False
-    if remount:
-        up.mount()
-    return dropped
+        return False
+    for tool in needed:
+        tools.page_in(tool)  # dropping all caches dropped the tool as well
+    return True
 
 
 def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 WITH_ROOT = f"""
 You are not root. With root, fslab also makes file systems afresh, compares ext4, XFS and btrfs side by side on
-the same image or disk (sudo {sys.argv[0]} run quick), and drops all caches before each trial."""
+the same image or disk (sudo {sys.argv[0]} run quick), and drops what is cached of them before each trial."""
 
 
 def run(

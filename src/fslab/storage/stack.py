@@ -17,7 +17,7 @@ from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import kernel, memory, mounts, sysfs
+from fslab.system import cache, kernel, memory, mounts, sysfs
 
 LEFT_OVER = 8  # the share of memory that a workload leaves to others; written at 2 GB/s until the next look
 STRIPES = ("stripe", "sunit", "swidth")
@@ -59,6 +59,11 @@ class Stack:
     def flush(self) -> None:
         """Write all dirty data to the device."""
         mounts.flush(self.target or self.work)
+
+    def drop_caches(self) -> None:
+        """Drop what is cached of its devices, once unmounted: what is cached of the file system went with that."""
+        for name in self.devices:
+            cache.drop_device(Path("/dev") / name.replace("!", "/"))  # as sysfs writes a slash
 
     @property
     def look(self) -> Callable[[], None]:

@@ -1,17 +1,33 @@
 """The page cache: dropping it (wholly as root, file by file for everybody) and filling it."""
 
+
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fslab.system import sysfs
+
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 CHUNK_BYTES = 1 << 20
+_BLKFLSBUF = 0x1261  # include/uapi/linux/fs.h
 
 
 def drop_all() -> None:
     """Drop clean page cache, dentries and inodes of the machine (Documentation/admin-guide/sysctl/vm.rst)."""
     DROP_CACHES.write_text("3")
+
+
+def drop_device(device: Path) -> None:
+    """Drop what is cached of a block device, with nothing of it mounted: its own pages (ioctl BLKFLSBUF, as blockdev(8)
+    does) and, of a loop device that does not bypass them, those of the file behind it."""
+    with _opened(device) as descriptor:
+        fcntl.ioctl(descriptor, _BLKFLSBUF)
+    behind = sysfs.text(sysfs.block_directory(device) / "loop/backing_file")
+    if behind is not None and Path(behind).is_file():
+        with _opened(Path(behind)) as descriptor:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def drop_tree(directory: Path) -> None:

@@ -89,8 +89,13 @@ def uses_direct_io(device: Path) -> bool:
 
 
 def forbid_discard(device: Path) -> None:
-    """Make the device refuse discards: they would punch holes into the fully written image."""
-    (sysfs.block_directory(device) / "queue/discard_max_bytes").write_text("0")
+    """Make the device refuse discards: they would punch holes into the fully written image.
+
+    Writing waits until the kernel has stopped the device's queue; one that was forbidden before stays so.
+    """
+    limit = sysfs.block_directory(device) / "queue/discard_max_bytes"
+    if sysfs.text(limit) != "0":
+        limit.write_text("0")
 
 
 @contextmanager
