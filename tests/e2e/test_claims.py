@@ -73,3 +73,21 @@ def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path:
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "larger.md", "larger.html"}
     assert "| 2 | Larger writes move less |" in (tmp_path / "pages" / "larger.md").read_text()
     assert "measured: " in fslab("results", "--cost").stdout
+
+
+def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
+    fslab: Fslab, tmp_path: Path
+) -> None:
+    (tmp_path / "larger.yaml").write_text(f"{STUDY}budget: 4s\n")
+    command = ("replicate", "missing.yaml", "larger.yaml", "--run", "--write", "pages")
+    first = fslab(*command, code=6)
+    assert "1 of 2 studies failed: missing.yaml: " in first.stderr
+    page = (tmp_path / "pages" / "larger.md").read_text()
+    assert "| 2 | Larger writes move less |" in page
+    again = fslab(*command, code=6)
+    assert "measured already: campaign " in again.stderr
+    assert (tmp_path / "pages" / "larger.md").read_text() == page
+    # Another question than the default's is no answer to it.
+    fslab("run", "larger.yaml", "--trials", "1")
+    assert "measured already: campaign " in fslab(*command, code=6).stderr
+    assert (tmp_path / "pages" / "larger.md").read_text() == page

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
-from fslab.errors import StoreError, UsageError
+from fslab.errors import StoreError, ToolFailedError, UsageError
 
 if TYPE_CHECKING:
     from fslab.claims.model import Verdicts
@@ -23,11 +24,13 @@ EPILOG = """\b
 Examples:
   fslab replicate loop-vm                          the last campaign of a study, claim by claim
   fslab replicate --all --write docs/replications  a page for each study that was run, and the table of all
+  fslab replicate --all --run --write DIR          run first what was not run yet; the same command resumes
 
 \b
 Exit codes:
    0  shown or written, whatever the verdicts are
    2  no such study, or one without claims
+   6  with --run: a study failed; the others are shown or written
    7  no campaign of it
 """
 
@@ -41,7 +44,15 @@ def replicate(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All shipped studies with claims that were run.")
+        bool, typer.Option("--all", help="All shipped studies with claims: those that were run, or --run.")
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run",
+            help="Run each study at its default first, one after the other, unless that is done; what was interrupted "
+            "goes on, and a study that fails leaves the others.",
+        ),
     ] = False,
     write: Annotated[
         Path | None,
@@ -53,7 +64,7 @@ def replicate(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the replication page of a study from its last campaign.
+    """Make the replication page of a study from its last campaign, or run it first.
 
     For each claim: what was printed, whether the publication's own table supports it, what was measured here with its
     interval, and the verdict; then the conditions that differ, and all verdicts in a sentence.
@@ -62,16 +73,63 @@ def replicate(
 
     if every and studies:
         raise UsageError("names all studies already", where="--all", hint="leave the others out")
-    with Store.open(store, create=False) as opened:
-        campaigns = _of_all(opened) if every else [_campaign(name, opened) for name in studies or ["last"]]
-        made = [_made(campaign, opened) for campaign in campaigns]
+    failed: list[str] = []
+    with Store.open(store, create=run) as opened:
+        if run:
+            made, failed = _run(_names(studies, every=every), opened, write)
+        else:
+            campaigns = (
+                _of_all(opened) if every else [_campaign(name, opened) for name in studies or ["last"]]
+            )
+            made = [_made(campaign, opened) for campaign in campaigns]
     if as_json:
         print_json([page.model_dump(mode="json") for _, page, _ in made])
     elif write is not None:
         _write(made, write)
+        _name(made, write)
     else:
         for verdicts, page, _ in made:
             _show(verdicts, page)
+    if failed:
+        raise ToolFailedError(
+            f"{len(failed)} of {len(failed) + len(made)} studies failed: {'; '.join(failed)}"
+        )
+
+
+def _names(studies: list[str] | None, *, every: bool) -> list[str]:
+    from fslab.study import load, shipped
+
+    if every:
+        return [study for study in shipped.ids() if load.load(study).claims]
+    if not studies:
+        raise UsageError("run which study?", where="--run", hint="name studies, or: --all")
+    return studies
+
+
+def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[Made], list[str]]:
+    """Run each; the pages are written after each, so that what comes later cannot take them away."""
+    from fslab.api import unattended
+    from fslab.cli import consent, live
+    from fslab.cli.progress import Quiet
+    from fslab.cli.run import undo_leftovers
+
+    made: list[Made] = []
+
+    def then(campaign: Campaign) -> None:
+        made.append(_made(campaign, store))
+        if write is not None:
+            _write(made, write)
+
+    def watched() -> Quiet:
+        return live.shown(console(stderr=True), quiet=False, silent=False)
+
+    undo_leftovers(quiet=False)
+    agree = partial(consent.check, allowed=False)
+    return made, unattended.run_each(names, store, unattended.terms(agree, _tell), watched, then)
+
+
+def _tell(text: str) -> None:
+    console(stderr=True).print(text, markup=False, soft_wrap=True)
 
 
 Made = tuple["Verdicts", "ReplicationPage", "StudyResult"]
@@ -84,7 +142,7 @@ def _of_all(store: Store) -> list[Campaign]:
     campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
     found = [campaigns[study] for study in shipped.ids() if study in campaigns and load.load(study).claims]
     if not found:
-        raise StoreError("no study with claims was run", where=store.path, hint="fslab run loop-vm")
+        raise StoreError("no study with claims was run", where=store.path, hint="run them first: --run")
     return found
 
 
@@ -164,5 +222,8 @@ def _write(made: Sequence[Made], directory: Path) -> None:
         (directory / "README.md").write_text(f"{index}\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
+
+
+def _name(made: Sequence[Made], directory: Path) -> None:
     for _, page, _ in made:
         typer.echo(f"{directory / page.study}.md, .html: {page.summary}")

@@ -97,7 +97,7 @@ def run(
     if dry_run:
         _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], as_json)
         return
-    _undo_leftovers(quiet=quiet or as_json)
+    undo_leftovers(quiet=quiet or as_json)
     from fslab.api.stores import Store
     from fslab.campaign import launch
     from fslab.cli import live
@@ -181,7 +181,8 @@ def _print_plan(study: str | None, settings: list[str], as_json: bool) -> None:
     plan.plan(run_options.named(study), settings, as_json=as_json)
 
 
-def _undo_leftovers(*, quiet: bool) -> None:
+def undo_leftovers(*, quiet: bool) -> None:
+    """Undo what earlier runs left behind, as far as that can be."""
     from fslab.campaign import cleanup
 
     done, failures = cleanup.clean_all()

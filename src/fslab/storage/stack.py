@@ -41,6 +41,7 @@ class Stack:
     driver: FileSystem | None = None
     plan: LayoutPlan | None = None
     target: Path | None = None
+    nodes: tuple[Path, ...] = ()
     watched: tuple[str, ...] = ()
     place: dict[str, Any] = field(default_factory=dict)
     buffered: bool = False
@@ -62,8 +63,8 @@ class Stack:
 
     def drop_caches(self) -> None:
         """Drop what is cached of its devices, once unmounted: what is cached of the file system went with that."""
-        for name in self.devices:
-            cache.drop_device(Path("/dev") / name.replace("!", "/"))  # as sysfs writes a slash
+        for node in self.nodes:
+            cache.drop_device(node)
 
     @property
     def look(self) -> Callable[[], None]:
@@ -157,7 +158,8 @@ def _mounted(
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
         workspace=workspace, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
-        plan=plan, target=target, watched=tuple(part.kernel_name for part in parts),
+        plan=plan, target=target, nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
+        watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
     )  # fmt: skip
     stack.mount()

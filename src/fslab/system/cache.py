@@ -1,6 +1,5 @@
 """The page cache: dropping it (wholly as root, file by file for everybody) and filling it."""
 
-
 import fcntl
 import os
 from collections.abc import Iterator

@@ -1,0 +1,92 @@
+"""Studies at their default, one after the other, for hours that nobody watches.
+
+What is measured already is not measured again, and what was interrupted goes on: the same command resumes.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from fslab.campaign import launch, liveness
+from fslab.campaign.observer import Observer
+from fslab.cell import Cell
+from fslab.errors import FslabError, InterruptedBySignal
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+from fslab.study import load
+from fslab.study.model import Study
+
+Watched = Callable[[], AbstractContextManager[Observer]]
+
+_OVER = {CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT}
+
+
+def terms(agree: Callable[[Sequence[Cell]], object], tell: Callable[[str], None]) -> launch.Terms:
+    """On what terms they run: no device may be overwritten that contains data."""
+    return launch.Terms(agree=agree, tell=tell)
+
+
+def run_each(
+    studies: Sequence[str],
+    store: Store,
+    terms: launch.Terms,
+    watched: Watched,
+    then: Callable[[Campaign], object],
+) -> list[str]:
+    """Measure each study that has no campaign of its default yet, and do ``then`` with its campaign; ``watched``
+    makes what shows the progress of one.
+
+    Returns the studies that failed, each with the reason; the others go on. An interruption ends all.
+    """
+    failed = []
+    for number, name in enumerate(studies, start=1):
+        terms.tell(f"study {number} of {len(studies)}: {name}")
+        try:
+            then(_campaign(name, store, terms, watched))
+        except InterruptedBySignal:
+            raise
+        except FslabError as error:
+            failed.append(f"{name}: {error}")
+        except Exception:  # a bug that one study meets leaves the others their hours
+            failed.append(f"{name}: {traceback.format_exc()}")
+        else:
+            continue
+        terms.tell(failed[-1])
+    return failed
+
+
+def _campaign(name: str, store: Store, terms: launch.Terms, watched: Watched) -> Campaign:
+    study = load.load(name)
+    known = [one for one in store.campaigns() if _is_default(one, study)]
+    if known and liveness.as_it_is(known[-1]).status in _OVER:
+        terms.tell(f"measured already: campaign {known[-1].id}; to measure it again: fslab run {name}")
+        return known[-1]
+    if known:
+        campaign = known[-1]
+        launch.take_up(campaign, store, terms)
+    else:
+        campaign = launch.of_study(study, name)
+        launch.create(campaign, store, terms)
+    with watched() as shown:
+        launch.run(campaign, store, shown, terms, budget_s=_left_s(campaign, store), new=not known)
+    return store.campaign(campaign.id)
+
+
+def _is_default(campaign: Campaign, study: Study) -> bool:
+    """Whether a campaign is of this study as it is now, with nothing changed on the command line."""
+    settings = campaign.settings
+    return (
+        (campaign.study_id, campaign.study_source) == (study.id, study.text)
+        and not settings.get("set")
+        and settings.get("budget_s") == study.limit_s
+    )
+
+
+def _left_s(campaign: Campaign, store: Store) -> float | None:
+    """What a resumed campaign has left of its budget."""
+    budget_s: float | None = campaign.settings.get("budget_s")
+    if budget_s is None:
+        return None
+    return max(0.0, budget_s - sum(record.duration_s for record in store.trials(campaign.id)))
