@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.limits import wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import memory, paths, proc
+from fslab.system import memory, mounts, paths, proc
 
 __all__ = ["home"]
 
@@ -72,6 +73,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     leader = next(pid for pid in proc.marked_processes(campaign) if "linux.uml" in command_of(pid))
     wait_for(lambda: bool(list(memory.SHARED.glob(images))))
     console = paths.runtime() / campaign / "guest-1/console"
+    assert (mounts.at(console.parent) is not None) == (os.geteuid() == 0), "bounded, where it may be"
     wait_for(
         lambda: (
             "mounted filesystem" in console.read_text() or "F2FS-fs (ubdb): Mounted" in console.read_text()
@@ -83,6 +85,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     wait_for(lambda: not list(state.rglob("*.jsonl")))
     assert not proc.marked_processes(campaign)
     assert not list(memory.SHARED.glob(images))
+    assert mounts.at(console.parent) is None
     assert not (paths.runtime() / campaign).exists()
     assert not [path for path in own_directories.rglob("*") if path.name.startswith("guest-")]
 

@@ -18,9 +18,11 @@ from fslab.campaign.guests import Guests
 from fslab.cell import Cell, Fresh, MachineSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
+from fslab.machine import share
 from fslab.machine.guest import Guest
 from fslab.machine.kinds import _mconsole
 from fslab.record import Status, TrialRecord
+from fslab.system import mounts
 
 
 def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
@@ -180,6 +182,32 @@ def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> No
     assert {record.status_text for record in said} == {"failed:guest_lost"}
     assert ["not tried again" in (record.error or "") for record in said] == [False, False, True]
     assert "the guest did not boot: the guest ended (0)" in (said[0].error or "")
+
+
+@pytest.mark.root
+def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However seldom somebody looks; and what its root makes there is no device."""
+    monkeypatch.setattr(share, "SIZE_BYTES", 80 << 20)
+    monkeypatch.setattr(share, "FILES", 64)
+    request = {"do": "command", "argv": ["true"], "timeout_s": 30}
+    monkeypatch.setattr(Guest, "_check_filled", lambda self: None)
+    guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
+    (guest,) = guests.running
+    mount = mounts.at(guest.directory)
+    assert mount is not None
+    assert {"nosuid", "nodev"} <= set(mount.options.split(","))
+    script = f"""cd {guest.directory}; head -c 200m /dev/zero >flood; stat -c %s flood; rm flood
+        for i in $(seq 100); do : >f$i; done; ls f* | wc -l; rm -f f*"""
+    value = guests.ask(cell().stack, "m", {**request, "argv": ["bash", "-c", script]}, timeout_s=LIMIT_S)
+    assert value["stderr"].count("No space left on device") > 1
+    written, made = map(int, value["stdout"].split())
+    assert written <= share.SIZE_BYTES
+    assert made < share.FILES
+    guests.end()
+    assert mounts.at(guest.directory) is None
+    assert not guest.directory.exists()
 
 
 def test_what_a_guest_s_root_puts_in_its_directory_leads_nowhere(guests: Guests, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ A guest serves a batch of trials; every trial has its disks plugged in for itsel
 ended and the next trial boots a new one. What the trial does is ``trial``'s matter.
 """
 
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from fslab.campaign import disks, watchdog
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Fresh, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
+from fslab.machine import share
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.record import Provenance, Status, TrialRecord
@@ -138,18 +138,16 @@ class Guests:
         if spec not in self._running:
             if self._watchdog is None:
                 self._watchdog = watchdog.start(self.workspace.campaign)
-                self.workspace.exit.callback(self.end)
             self._booted += 1
             directory = self.workspace.runtime / f"guest-{self._booted}"
-            entry = self.workspace.journal.will_create("tree", str(directory))
-            directory.mkdir(mode=0o700)
+            share.make(directory, self.workspace)
+            self.workspace.exit.callback(self.end)
             boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.workspace.campaign), init=INIT)
-            self.workspace.exit.callback(self.workspace.journal.undone, entry)
             try:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
                 self._unbootable.pop(spec, None)
             except BaseException as error:  # also an interruption: there is no guest to take it along
-                shutil.rmtree(directory, ignore_errors=True)
+                share.remove(directory)
                 if isinstance(error, GuestError):
                     self._unbootable[spec] = self._unbootable.get(spec, 0) + 1
                 raise

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from fslab import texts
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
+from fslab.machine import share
 from fslab.storage import images
 from fslab.system import untrusted_files
 from fslab.system.proc import Child
@@ -131,7 +132,7 @@ class Guest(ABC):
         """End it at once, whatever it does, and remove what it had. Can be called twice."""
         self.child.end()
         self.line.close()
-        untrusted_files.remove(self.directory)
+        share.remove(self.directory)
 
     def _expect(self, wanted: str, deadline: float) -> None:
         """Wait for a line; lines of earlier requests are passed over."""
@@ -178,7 +179,10 @@ class Guest(ABC):
             images.check_room(self.directory, 0)
         except NoSpaceError as error:
             raise self._broke(
-                GuestError(f"the guest was ended: {error.what}", where=error.where, hint=error.hint)
+                GuestError(
+                    f"the guest was ended: it fills the directory that it shares ({error.what})",
+                    where=error.where,
+                )
             ) from error
 
     def _ended(self) -> FslabError:
