@@ -56,6 +56,15 @@ def test_a_study_with_claims_repeats_until_they_are_decided_unless_told_otherwis
     assert load.load_text(STUDY.split("claims:")[0], "s.yaml").stopping.precision is None
 
 
+def test_without_claims_until_decided_asks_which_stack_is_best_within_the_margin() -> None:
+    plain = STUDY.split("claims:")[0]
+    for text, margin in ((plain, 0.1), (f"{plain}margin: 4%\n", 0.04)):
+        study = load.load_text(text, "s.yaml", ["until=claims"])
+        assert not study.for_claims
+        assert (study.stopping.until, study.stopping.precision) == (Until.DECIDED, margin)
+    assert load.load_text(plain, "s.yaml", ["until=claims", "precision=2%"]).stopping.precision == 0.02
+
+
 def test_only_a_goal_that_is_asked_for_lifts_the_budget() -> None:
     assert load.load_text(STUDY, "s.yaml").limit_s == 300
     assert load.load_text(STUDY, "s.yaml", ["until=claims"]).limit_s is None

@@ -16,8 +16,13 @@ _LEAST = 6
 
 def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:
     """How many blocks of these cells the budget pays for."""
-    block_s = sum(map(trial_s, cells))
-    return budget_s / block_s if block_s else 0.0
+    whole_s = block_s(cells)
+    return budget_s / whole_s if whole_s else 0.0
+
+
+def block_s(cells: Sequence[Cell]) -> float:
+    """What a trial of each of these cells takes."""
+    return sum(map(trial_s, cells))
 
 
 def spread_over_budget(stopping: StoppingRule, about: Sequence[Cell], budget_s: float | None) -> StoppingRule:
@@ -35,7 +40,7 @@ def too_small(about: Sequence[Cell], budget_s: float | None) -> str | None:
     """That the budget ends before three blocks, the fewest that any claim can be decided by; None if it does not."""
     if budget_s is None or not about or blocks_of(about, budget_s) >= BLOCKS_LEAST:
         return None
-    needed_s = BLOCKS_LEAST * sum(map(trial_s, about))
+    needed_s = BLOCKS_LEAST * block_s(about)
     return (
         f"the budget of {format_duration(budget_s)} pays for {blocks_of(about, budget_s):.1f} trials of each of "
         f"the {len(about)} cells that claims are about; {BLOCKS_LEAST} are the fewest that decide anything: "

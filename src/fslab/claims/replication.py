@@ -142,7 +142,7 @@ def lines(page: ReplicationPage) -> Iterator[str]:
     yield from _conditions(page.conditions)
     if page.known_limits:
         limits = (f"- {_escaped(limit)}" for limit in page.known_limits)
-        yield from ("Known limits of what was published, and so of this:", "", *limits, "")
+        yield from ("Known limits of the publication, or of measuring it here:", "", *limits, "")
     notes = [row for row in page.rows if row.note]
     if notes:
         yield from (

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from fslab.system.tools import Tool
 
 
-DIFFERENCE = 0.1
-
-
 def doctor(
     study: Annotated[
         str | None,
@@ -49,6 +46,7 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
     from dataclasses import asdict
 
     from fslab import feasibility
+    from fslab.api import quiet
     from fslab.machine import facts
     from fslab.machine.advice import advise
     from fslab.system import reference
@@ -73,7 +71,7 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
         _show(found, entries, feasibility.remedies_for(needed))
         _show_advice(advice)
         if varies is not None:
-            console().print(_quiet_words(varies), markup=False, soft_wrap=True)
+            console().print(quiet.words(varies), markup=False, soft_wrap=True)
 
 
 def _evidence() -> list[Capability]:
@@ -88,17 +86,6 @@ def _evidence() -> list[Capability]:
         )
         for source in available.sources()
     ]  # fmt: skip
-
-
-def _quiet_words(spread: float) -> str:
-    """How much the machine's own speed varies, and what that costs."""
-    from fslab.system import reference
-
-    trials = reference.trials_for(DIFFERENCE, spread)
-    return (
-        f"a fixed loop in memory varies by {spread * 100:.0f} % here: where a trial varies alike, a difference of "
-        f"{DIFFERENCE * 100:.0f} % takes about {trials} trials of each"
-    )
 
 
 def _show_advice(advice: list[Advice]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from rich.text import Text
 
 from fslab.analysis.interim import InterimResult
+from fslab.api.quiet import LoopRates
 from fslab.cell import Cell
 from fslab.cli.progress import Lines, Quiet, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
@@ -43,6 +44,7 @@ class LiveView(Quiet):
         self.done = self.total = self.measured = 0
         self.begun = time.monotonic()
         self.current = self.waiting = ""
+        self.rates = LoopRates()
         self.screen = Screen(console=console, transient=True, refresh_per_second=4, get_renderable=self._view)
 
     def __enter__(self) -> Self:
@@ -68,6 +70,7 @@ class LiveView(Quiet):
     def trial_ended(self, record: TrialRecord) -> None:
         self.done += 1
         self.measured += 1
+        self.rates.enter(record)
         if self.matrix is not None:
             self.matrix.enter(record)
         if record.status is not Status.OK and record.error:
@@ -106,7 +109,8 @@ class LiveView(Quiet):
             Text(""),
             self._bar(size.width),
         ]
-        return Pile(*shown, *([Text(self.waiting)] if self.waiting else []))
+        below = (self.rates.words(), self.waiting)
+        return Pile(*shown, *(Text(line, overflow="ellipsis", no_wrap=True) for line in below if line))
 
     def _bar(self, width: int) -> Text:
         elapsed_s = time.monotonic() - self.begun

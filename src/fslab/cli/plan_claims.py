@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fslab.api import quiet
 from fslab.cell import Frozen
 from fslab.units import format_duration
 
@@ -18,11 +19,14 @@ NAMED = 8
 class Forecast(Frozen):
     """Which claims a budget is likely to decide. ``campaign``: whose noise is used; None: none was run.
 
+    ``block_s`` is what one trial of each cell takes, ``reference_spread`` how much a fixed loop varies just now.
     ``likely`` are ids; ``beyond`` are those that take more, with the seconds of all trials for one, None where unknown.
     """
 
     cells: int
     blocks: float | None
+    block_s: float = 0.0
+    reference_spread: float | None = None
     too_small: str | None = None
     campaign: str | None = None
     likely: tuple[str, ...] = ()
@@ -43,6 +47,8 @@ def forecast(study: Study, plan: Plan, memory_bytes: int | None, store: str | No
     known = Forecast(
         cells=len(about),
         blocks=None if limit_s is None else claims_budget.blocks_of(about, limit_s),
+        block_s=claims_budget.block_s(about),
+        reference_spread=quiet.now(),
         too_small=claims_budget.too_small(about, limit_s),
     )
     return _by_noise(study, known, limit_s, store)
@@ -93,6 +99,8 @@ def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
         yield f"claims: {found.too_small}"
     elif found.blocks is not None:
         yield f"claims: the budget pays for about {found.blocks:.0f} trials of each of {found.cells} cells"
+    if found.reference_spread is not None:
+        yield quiet.words(found.reference_spread, found.block_s)
     if found.campaign is None:
         yield "claims: how many that decides is not known before a first campaign has shown the noise"
         return

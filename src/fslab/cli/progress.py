@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
 from fslab.analysis.interim import ClaimsProgress, InterimResult
+from fslab.api.quiet import LoopRates
 from fslab.campaign.observer import Observer
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
@@ -108,6 +109,7 @@ class Lines(Quiet):
         self.console = console
         self.done = self.total = self.blocks = 0
         self.told_after_s = 0.0
+        self.rates = LoopRates()
 
     def campaign_started(
         self,
@@ -123,6 +125,7 @@ class Lines(Quiet):
 
     def trial_ended(self, record: TrialRecord) -> None:
         self.done += 1
+        self.rates.enter(record)
         cell = record.cell
         self.console.print(
             f"[{self.done}/{self.total}] {cell.workload.name} on {cell.stack.name}: {result_of(record)} "
@@ -136,8 +139,9 @@ class Lines(Quiet):
     def looked(self, look: InterimResult, *, total: int) -> None:
         """What is settled and what is still open."""
         self.total = total
-        for line in look_lines(look):
-            self.note(line)
+        for line in (*look_lines(look), self.rates.words()):
+            if line:
+                self.note(line)
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
         """How many are invalid, and what that costs."""

@@ -46,8 +46,9 @@ UntilDecidedOption = Annotated[
     bool,
     typer.Option(
         "--until-decided",
-        help="Repeat until each claim of the study is decided, without the study's own budget. A study with claims "
-        "does so anyway within its budget, unless --trials says how many.",
+        help="Repeat until each claim of the study is decided, without the study's own budget; without claims, until "
+        "it is decided which stack is best for each workload, or that they tie. A study with claims does so anyway "
+        "within its budget, unless --trials says how many.",
     ),
 ]
 ResumeOption = Annotated[

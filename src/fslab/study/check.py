@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
-from fslab.stopping import Until
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -42,7 +41,6 @@ def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -
     if not mistakes.found and written is not None:
         found, published = draft.values.get("claims", ()), draft.values.get("published")
         claims.check(root, found, published, written, mistakes)
-    _check_until(draft, root, mistakes)
     _check_known_limits(root, mistakes)
 
 
@@ -162,12 +160,6 @@ def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
     for kind, node in root.fields["known_limits"].fields.items() if "known_limits" in root.fields else ():
         if kind not in known:
             mistakes.add(node.place, node.path, f"no kind of warning '{kind}'{suggestion(kind, known)}")
-
-
-def _check_until(draft: Draft, root: Node, mistakes: Mistakes) -> None:
-    if draft.values.get("until") is Until.CLAIMS and "claims" not in root.fields:
-        node = root.at(("until",))
-        mistakes.add(node.place, node.path, "there are no claims to be decided: write them under 'claims'")
 
 
 def _check_time(draft: Draft, workloads: dict[str, StudyWorkload], root: Node, mistakes: Mistakes) -> None:

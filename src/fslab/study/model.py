@@ -195,7 +195,8 @@ class StudyFile(Written):
         Until.DECIDED,
         description="with `precision`, what is repeated for: `decided`: which of two stacks is better, or that they "
         "differ by less than `precision`; `precise`: each ratio to within `precision`; "
-        "`claims`: whether each claim holds, which a study with claims does by default",
+        "`claims`: whether each claim holds, which a study with claims does by default; without claims: which stack is "
+        "best for each workload, or that they tie within `margin`",
     )
     max_trials: int = Field(
         40,
@@ -279,7 +280,7 @@ class Study(StudyFile):
         """Whether trials go where claims are open: what a study with claims does unless another goal is asked for."""
         asked = {override.partition("=")[0].strip() for override in self.overrides}
         other = {"until", "precision"} & self.model_fields_set or "trials" in asked
-        return self.until is Until.CLAIMS or bool(self.claims and not other)
+        return bool(self.claims) and (self.until is Until.CLAIMS or not other)
 
     @property
     def stopping(self) -> StoppingRule:
@@ -288,9 +289,12 @@ class Study(StudyFile):
             return StoppingRule(
                 trials=self.trials, precision=margin, until=Until.CLAIMS, max_trials=self.max_trials
             )
-        return StoppingRule(
-            trials=self.trials, precision=self.precision, until=self.until, max_trials=self.max_trials
-        )
+        until, precision = self.until, self.precision
+        if (
+            until is Until.CLAIMS
+        ):  # that nobody wrote: which stack is best for each workload, or that they tie
+            until, precision = Until.DECIDED, precision or self.margin
+        return StoppingRule(trials=self.trials, precision=precision, until=until, max_trials=self.max_trials)
 
     @property
     def limit_s(self) -> float | None:

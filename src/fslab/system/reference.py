@@ -6,8 +6,10 @@ What takes cache and memory bandwidth on the same hardware shows in it, and in n
 import os
 import time
 from collections import deque
+from collections.abc import Sequence
 from itertools import repeat
-from math import log, sqrt
+from math import log
+from statistics import stdev
 
 _FILE_BYTES = 4 << 20
 _READ_BYTES = 4096
@@ -38,11 +40,14 @@ def spread(rounds: int = ROUNDS, duration_s: float = ROUND_S) -> float | None:
     None where the kernel has no files in memory.
     """
     try:
-        values = [log(rate(duration_s)) for _ in range(rounds)]
+        return spread_of([rate(duration_s) for _ in range(rounds)])
     except OSError:
         return None
-    middle = sum(values) / len(values)
-    return sqrt(sum((value - middle) ** 2 for value in values) / (len(values) - 1))
+
+
+def spread_of(rates: Sequence[float]) -> float:
+    """The standard deviation of the logarithms of two rates and more."""
+    return stdev(map(log, rates))
 
 
 def trials_for(difference: float, spread_each: float) -> int:
