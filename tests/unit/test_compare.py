@@ -151,7 +151,7 @@ def test_what_holds_only_for_independent_trials_is_told() -> None:
     assert line.rests_on_independence
     told = " ".join(shown(found).split())
     assert (
-        "1 of 1 differences hold only if trials are independent, which takes 20 trials of each to know"
+        "the only difference holds only if trials are independent, which takes 20 trials of each to know"
         in told
     )
     assert "rand-4k on ext4, write iops" in told

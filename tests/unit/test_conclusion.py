@@ -26,7 +26,7 @@ from tests.unit.test_report import (
 
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, StackSpec, WorkloadSpec
-from fslab.record import Metric, Severity, TrialRecord, ValidityWarning
+from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.conclusion import MOST_WARNINGS, Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import Report
@@ -165,6 +165,30 @@ def test_a_disturbed_machine_leaves_the_answer_on_one_screen(noise: float) -> No
     assert all(follows - at <= 2 for at, follows in itertools.pairwise(begins))
 
 
+def test_what_holds_most_often_comes_first_and_the_total_is_said_once() -> None:
+    """btrfs is behind in each of four; xfs and ext4 are alike in three."""
+    works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(4)]
+    planned = cells((EXT4, XFS, BTRFS), *works)
+    alike = measured(planned, {"ext4": 1.0, "xfs": 1.0, "btrfs": 0.5}, noise=0.02)
+    apart = measured(planned, {"ext4": 1.0, "xfs": 2.0, "btrfs": 0.5}, noise=0.02)
+    mixed = [b if b.cell.workload.name == "work-3" else a for a, b in zip(alike, apart, strict=True)]
+    sentence = conclude(report(planned, mixed)).sentence
+    assert sentence.startswith("btrfs is slower than the best in all 4 metrics; ")
+    assert "are indistinguishable in 3; " in sentence
+    assert sentence.endswith("xfs is best in 1.")
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_what_is_invalid_says_how_many_at_any_width(width: int) -> None:
+    """The first clause of a warning stands for it where there is no room for more."""
+    warning = ValidityWarning(kind="cache_served", severity=Severity.INVALID, message="m", hint="look")
+    planned = cells((EXT4, XFS), RANDOM)
+    trials = measured(planned, {"ext4": 1.0, "xfs": 2.0})
+    invalid = trials[0].model_copy(update={"status": Status.INVALID, "validity": (warning,)})
+    text = " ".join(told(report(planned, [invalid, *trials[1:]]), width).split())
+    assert "! 1 of 10 trials is invalid" in text
+
+
 def test_an_unfinished_campaign_comes_first() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     found = report(
@@ -208,7 +232,7 @@ def test_differences_that_autocorrelation_could_make_are_counted() -> None:
     planned = cells((EXT4, XFS, BTRFS), RANDOM)
     near = report(planned, measured(planned, {"ext4": 0.97, "xfs": 1.0, "btrfs": 0.5}, noise=0.008))
     said = [each.what for each in conclude(near).warnings]
-    assert "1 of 2 differences hold only if trials are independent" in said
+    assert "1 of 2 differences holds only if trials are independent" in said
     assert not any("independent" in each.what for each in conclude(three()).warnings)
 
 
@@ -216,4 +240,4 @@ def test_differences_that_fail_the_correction_are_counted() -> None:
     planned = cells((EXT4, XFS, BTRFS), RANDOM)
     noisy = report(planned, measured(planned, {"ext4": 0.95, "xfs": 1.0, "btrfs": 0.9}, noise=0.06))
     said = [each.what for each in conclude(noisy).warnings]
-    assert "1 of 1 differences are not significant after Holm correction" in said
+    assert "the only difference is not significant after Holm correction" in said

@@ -12,6 +12,7 @@ from markupsafe import escape
 from rich.console import Console
 
 from fslab.analysis.groups import groups
+from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Command, Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import conclusion_terminal, paper
@@ -101,7 +102,8 @@ def test_single_trials_get_no_colour() -> None:
     report, _, _ = made([(ext4, work("random"), 500), (xfs, work("random"), 2000)])
     untested = tuple(item.model_copy(update={"interval": None}) for item in report.rows[0].comparisons)
     row = report.rows[0].model_copy(update={"comparisons": untested})
-    (found,) = heat.rows(report.model_copy(update={"rows": (row,)}), {"random": "r"})
+    report = report.model_copy(update={"rows": (row,)})
+    (found,) = heat.rows(report, conclude(report).standings, {"random": "r"})
     assert [tile.share for tile in found.tiles] == [None, None]
     assert "–" not in {tile.value for tile in found.tiles}
 
@@ -112,12 +114,21 @@ def test_a_heat_map_says_what_to_take() -> None:
     report, _, _ = made([
         (ext4, work("random"), 500), (xfs, work("random"), 2000), (ext4, work("sync"), 100), (xfs, work("sync"), 400),
     ])  # fmt: skip
-    random, sync = heat.rows(report, {"random": "r", "sync": "s"})
+    random, sync = heat.rows(report, conclude(report).standings, {"random": "r", "sync": "s"})
     assert [tile.share for tile in random.tiles] == [0.25, 1.0]
     assert [tile.share for tile in sync.tiles] == [1.0, 0.25]
     assert (random.take, sync.take, sync.lower) == ("xfs", "ext4", True)
     assert random.sure.startswith("4.00 × ext4 (")
+    assert sync.sure.startswith("xfs 4.00 × as ")
     assert all(tile.decided for tile in random.tiles)
+
+
+def test_a_heat_map_recommends_nothing_where_nothing_is_decided() -> None:
+    report, _, _ = made([(stack("ext4"), work("random"), 1000), (stack("xfs"), work("random"), 1001)])
+    (known,) = conclude(report).standings
+    vague = known.model_copy(update={"certainty": StandingCertainty.INCONCLUSIVE, "detectable": 3.0})
+    (found,) = heat.rows(report, [vague], {"random": "r"})
+    assert (found.take, found.sure) == ("undecided", "far too noisy")
 
 
 @pytest.mark.parametrize(
@@ -192,8 +203,12 @@ def test_what_a_study_does_not_ask_is_blank() -> None:
     report, _, _ = made([(stack("ext4"), a, 1000), (stack("xfs"), a, 2000), (stack("xfs"), b, 500)])
     ids = {each.name: each.id for each in report.stacks}
     asked = {("a", ids["ext4"]), ("a", ids["xfs"]), ("b", ids["xfs"])}
-    rows = heat.rows(report, {"a": "w-a", "b": "w-b"}, asked)
+    rows = heat.rows(report, conclude(report).standings, {"a": "w-a", "b": "w-b"}, asked)
     assert [[tile.asked for tile in row.tiles] for row in rows] == [[True, True], [False, True]]
+    assert [(stacks, [row.workload for row in alike]) for stacks, alike in render._heats(rows)] == [
+        ([0, 1], ["a"]),
+        ([1], ["b"]),
+    ]
 
 
 def test_options_break_in_narrow_headings() -> None:

@@ -100,6 +100,13 @@ def test_several_ties_each_tell_their_interval() -> None:
     assert words(found, HIGHER) == f"indistinguishable: ext4 and {ties}"
 
 
+def test_many_ties_are_told_as_one() -> None:
+    found = outcome(HIGHER, a=NOISY, b=FLAT, c=FLAT, d=FLAT, e=FLAT, f=FLAT)
+    told = words(found, HIGHER)
+    assert told.startswith("indistinguishable: a and 5 others (within 0.98–1.02 ×, > ")
+    assert "b (" not in told
+
+
 def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() -> None:
     # 1.03 × 1.02⁻¹ … 1.02: an interval √3 times as wide holds 1
     found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT)

@@ -11,7 +11,7 @@ from fslab.errors import BusyError, UsageError
 
 def name(
     campaign: Annotated[str, typer.Argument(help="Id of a campaign, the beginning of one, or 'last'.")],
-    name: Annotated[str, typer.Argument(help="Its name from now on; '' takes the name away.")],
+    name: Annotated[str, typer.Argument(help="Its name from now on; '' removes the name.")],
     store: StoreOption = None,
 ) -> None:
     """Give a campaign a name. Every verb takes it instead of the id."""
@@ -25,7 +25,7 @@ def name(
 def note(
     campaign: CampaignArgument = "last",
     text: Annotated[
-        str | None, typer.Argument(help="The note from now on; '' takes it away; default: show it.")
+        str | None, typer.Argument(help="The note from now on; '' removes it; default: show it.")
     ] = None,
     store: StoreOption = None,
 ) -> None:

@@ -66,7 +66,9 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     rest = f"{hidden} more {'mechanism' if hidden == 1 else 'mechanisms'}, " if hidden > 0 else ""
     screen.print(f"{rest}every cell and counter: fslab explain {campaign} --all", markup=False)
     if any(each.strongest.certainty != "caused" for each in ranked):
-        screen.print("what was observed is no cause yet; to show causes: --ablate", markup=False, style="dim")
+        screen.print(
+            "what was observed need not be a cause; to show causes: --ablate", markup=False, style="dim"
+        )
 
 
 def show_briefly(campaign: Campaign, store: Store) -> None:

@@ -42,10 +42,10 @@ def claims(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Evaluator each claim of a study twice: by the figures that it printed itself, and by trials on this machine.
+    """Judge each claim of a study twice: by the figures that the publication printed, and by trials on this machine.
 
     A printed figure is one number and judged as it stands. Trials give intervals: a claim is replicated, a tie here
-    (closer than the margin of interest), differs in size, is reversed, or is open; then it says why. `fslab run STUDY
+    (closer than the margin of interest), differs in size, is reversed, or is open, with the reason. `fslab run STUDY
     --until-decided` spends trials where claims are open. The language is described in docs/claims.md.
     """
     if published and undecided:

@@ -8,8 +8,8 @@ from fslab.cli.common import JsonOption, print_json
 def clean(as_json: JsonOption = False) -> None:
     """Undo what a killed campaign left behind: tools, mounts, loop devices, images, settings.
 
-    Touches only what fslab's own journals name. A campaign that is running is left alone. Results in the
-    store stay; finish the campaign with: fslab run --resume.
+    Touches only what fslab's own journals name. Running campaigns are not touched. Results in the store stay; finish
+    the campaign with: fslab run --resume.
     """
     from fslab.campaign import cleanup
 

@@ -35,8 +35,8 @@ ScaleOption = Annotated[
     float | None,
     typer.Option(
         metavar="FACTOR",
-        help="Shrink what the study writes of sizes, counts and run times by this factor, such as 0.05; 1 is all of "
-        "it. Default: the study's own. What --set changes stays as it is.",
+        help="Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default: the "
+        "study's own. Values that --set gives are not scaled.",
     ),
 ]
 OnOption = Annotated[

@@ -31,12 +31,12 @@ Examples:
 
 \b
 Exit codes:
-   0  compared; nothing that an option --fail-if-… asks about
+   0  compared; no condition of --fail-if-… is met
    2  the command line does not fit together, or the two have no cell in common
    7  no such campaign, or no such export
-   9  facts differ that matter and were not allowed to: nothing was compared
-  10  --fail-if-slower or --fail-if-different: it is so, or B fails where A did not
-  11  --fail-if-unsure: some comparisons can tell neither
+   9  conditions differ that --differing does not allow: nothing was compared
+  10  the condition of --fail-if-slower or --fail-if-different is met, or B fails where A did not
+  11  --fail-if-unsure: some comparisons are inconclusive
 """
 
 
@@ -54,19 +54,19 @@ def compare(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two sets of results, workload by workload: how many times A is B, with what confidence.
+    """Compare two sets of results, workload by workload: the ratio of B to A, with its 95 % interval.
 
-    Cells belong together when stack, workload and cache are the same, whatever they are called, else by name. Each
-    ratio carries a 95 % interval; "no difference" always says from which size on one would have been seen;
-    differences that may be chance among so many comparisons are called "maybe" (Holm's correction). Geometric means
-    are given per stack, direction and block size.
+    Cells belong together when stack, workload and cache are the same, whatever they are called, else by name.
+    "indistinguishable" is shown with the difference that would have been detected; a difference that is not
+    significant after Holm's correction is called "maybe". Geometric means are given per stack, direction and block
+    size.
 
-    Results that were measured under unlike conditions are refused, and each fact that differs is named: allow
-    what you mean to compare with --differing, or anything with --force.
+    Results that were measured under unlike conditions are not compared, and each fact that differs is listed: allow
+    facts to differ with --differing, or any with --force.
 
-    A gate for builds: --fail-if-slower 5% fails when a slowdown is certain among all comparisons and measured
-    to be 5 % or more, or when what worked in A fails in B. Where trials are too few or scatter too much to rule
-    out 5 %, it passes and says so; --fail-if-unsure makes that a failure of its own.
+    For continuous integration: --fail-if-slower 5% fails if a slowdown is significant among all comparisons and
+    measured to be 5 % or more, or if a cell that worked in A fails in B. If trials are too few or too noisy to rule
+    out 5 %, it passes with a message; with --fail-if-unsure it fails.
     """
     from fslab.api import comparisons
 

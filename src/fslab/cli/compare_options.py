@@ -33,18 +33,21 @@ KernelOption = Annotated[
 ]
 MetricOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Compare this figure instead of the headline ones. Repeatable."),
+    typer.Option(metavar="NAME", help="Compare this metric instead of the headline ones. Repeatable."),
 ]
 DifferingOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FACT",
-        help="This may differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings, images, "
+        help="Allow FACT to differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings, images, "
         "device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.",
     ),
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Compare whatever differs; it stands above the table.")
+    bool,
+    typer.Option(
+        "--force", help="Compare despite unlike conditions; the differences are listed above the table."
+    ),
 ]
 SlowerOption = Annotated[
     str | None,
@@ -61,6 +64,6 @@ UnsureOption = Annotated[
     bool,
     typer.Option(
         "--fail-if-unsure",
-        help="Exit with 11 if some figure could hide what the two options above ask about.",
+        help="Exit with 11 if trials are too few or too noisy to rule out what the two options above test.",
     ),
 ]

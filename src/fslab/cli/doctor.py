@@ -27,8 +27,7 @@ def doctor(
 ) -> None:
     """Show what this machine can measure, what is missing, and the command that installs it.
 
-    Looks, and times a loop for a second and a half; installs and changes nothing. Exit status 0 also when something is
-    missing.
+    Times a loop for 1.5 s; installs and changes nothing. The exit status is 0 even if something is missing.
     """
     if study is not None:
         doctor_study.check(study, packages_only=packages_only, as_json=as_json)

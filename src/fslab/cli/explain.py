@@ -36,7 +36,10 @@ def explain(
         str | None, typer.Argument(metavar="[B]", help="The other one; default: the best of the others.")
     ] = None,
     trace: Annotated[
-        bool, typer.Option("--trace", help="Run these cells once more, traced; never used for speed. Root.")
+        bool,
+        typer.Option(
+            "--trace", help="Run these cells once more with tracing, which slows them down; needs root."
+        ),
     ] = False,
     ablate: Annotated[
         bool,
@@ -50,17 +53,19 @@ def explain(
         typer.Option(metavar="N", help="With --ablate: trials of each cell, instead of the study's rule."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Every cell with every explanation and its counters.")
+        bool, typer.Option("--all", help="Show every cell with every explanation and its counters.")
     ] = False,
     wipe: WipeOption = None,
     allow_commands: AllowOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why: the mechanisms with the strongest evidence first; with --all or a workload, cell by cell.
+    """Show why stacks differ: the mechanisms with the strongest evidence first; with --all or a workload, cell by
+    cell.
 
-    What is observed or coincides is no cause yet. --ablate shows causes: the same trials with one mechanism switched
-    off, and the ratio of the two stacks shared out among them; what remains unexplained is always said.
+    Observed and coinciding mechanisms need not be causes. --ablate shows causes: it repeats the trials with each
+    mechanism switched off, and divides the ratio of the two stacks among the mechanisms; the unexplained rest is
+    shown.
     """
     from fslab.api import explanations
     from fslab.api.stores import Store

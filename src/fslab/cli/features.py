@@ -54,10 +54,10 @@ def features(
 ) -> None:
     """Try what file systems can do, and print a table with the documented features beside it.
 
-    Nothing is quoted: each feature is tried on a file system that is made for it and gone afterwards. What could
-    not be found out is a question mark with the reason. Without root, in a guest with a kernel of its own.
+    Each feature is tried on a scratch file system, which is removed afterwards. A question mark means that the test
+    gave no answer; the reason is shown. Without root, the tests run in a guest with its own kernel.
 
-    Exits 4 when none of the file systems can be made on any machine.
+    Exit status 4 if none of the file systems can be made on any machine.
     """
     from fslab.cell import MachineSpec
     from fslab.machine import facts

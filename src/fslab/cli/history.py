@@ -41,11 +41,11 @@ def history(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a study over time: each campaign a point, with the campaigns since which a level is another one.
+    """Show a study over time: each campaign is a point, and changes of level are marked.
 
-    A change of level is detected from about ten campaigns on, with how much it is and which facts of the machine
-    changed just there (kernel, settings, tools, device). One odd campaign is no change. Campaigns of other
-    machines than the last one's are left out, and so are cells that the study has no more.
+    A change of level can be detected from about ten campaigns on. Its size is shown, and which facts of the machine
+    changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
+    Campaigns of other machines than the last one's are left out, and so are cells that are no longer in the study.
     """
     from fslab.api import histories
     from fslab.api.stores import Store

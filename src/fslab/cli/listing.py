@@ -39,8 +39,8 @@ def listing(
 ) -> None:
     """List what studies can use, and the plug-ins that add to it.
 
-    `docs/study-file.md` (or: fslab schema --markdown) has every key. After an entry of a plug-in stands the package
-    that it comes from. FSLAB_PLUGINS=off leaves plug-ins out.
+    `docs/study-file.md` (or: fslab schema --markdown) has every key. An entry of a plug-in is followed by the name
+    of its package. FSLAB_PLUGINS=off leaves plug-ins out.
     """
     kinds = [kind] if kind else list(USED_BY_STUDIES)
     entries = {each.value: _entries(each) for each in kinds}

@@ -44,10 +44,10 @@ def plan(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what running a study would take: trials, time, room, whose content is lost, and what cannot run here.
+    """Show what a study would take: trials, time, room, the devices that it overwrites, and what cannot run here.
 
     With --commands also each cell with its exact commands. Touches nothing: starts no process, opens no device, writes
-    no file. Stand-ins are in capitals: /dev/loopN, CAMPAIGN.
+    no file. Placeholders are in capitals: /dev/loopN, CAMPAIGN.
     """
     from fslab import load
     from fslab.api import plans

@@ -66,8 +66,8 @@ def report(
 ) -> None:  # fmt: skip
     """Write what was found as one HTML file that needs no server and no network: open it, mail it, print it.
 
-    It begins with the answer and how sure it is; below are each workload with every trial, latency and rate over
-    time, the exact commands, the machine, and every trial that was left out with why.
+    The answer and its confidence come first. Below are each workload with every trial, latency and rate over time,
+    the exact commands, the machine, and each excluded trial with the reason.
     """
     from fslab.api.pages import html_of, page_of
     from fslab.api.stores import Store

@@ -28,19 +28,21 @@ def results(
     ] = None,
     notes: Annotated[
         bool,
-        typer.Option("--notes", help="Tell each note in full: what it rests on, every place, what to do."),
+        typer.Option(
+            "--notes", help="Print each warning in full: its evidence, where it applies, what to do."
+        ),
     ] = False,
     why: Annotated[
-        bool, typer.Option("--why", help="Also say why: what the kernel counted, as fslab explain does.")
+        bool, typer.Option("--why", help="Also show the causes that fslab explain finds.")
     ] = False,
     cost: Annotated[
         bool,
-        typer.Option("--cost", help="Say where the campaign's time went instead, by stage of its trials."),
+        typer.Option("--cost", help="Instead, show how much time each stage of the trials took."),
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a campaign's results: per workload the best or the tie, by how much, and how sure.
+    """Show a campaign's results: per workload the best or the tie, by how much, with what confidence.
 
     With --all the whole table: each figure is the median of the usable trials with half their range. --notes and
     --baseline print it too.

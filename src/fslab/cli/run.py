@@ -72,16 +72,15 @@ def run(
 
     A study with claims spends its trials where claims are open, within its budget; see: fslab claims.
 
-    Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one
-    in flight: --resume finishes the rest. Invalid trials are replaced, at most as many as were asked for. Whatever is
-    made on the way (images, loop devices, mounts) is removed afterwards, and after a crash with the next run or with:
-    fslab clean.
+    Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one in
+    flight: --resume finishes the rest. Invalid trials are replaced, at most as many as were asked for. What a trial
+    makes (images, loop devices, mounts) is removed afterwards; after a crash, by the next run or by: fslab clean.
 
     No device is touched unless the study names it, and none that contains data unless --wipe names it too. A device
     counts as blank only when every byte of it was read; one that cannot be read within a minute needs --wipe.
 
-    Exit status 0 if at least one trial completed (the table shows whether they are valid), 6 if each failed, 130 and
-    the like after a signal.
+    Exit status 0 if at least one trial completed (the table shows whether they are valid), 6 if each failed, 128 + N
+    after signal N (130 after Ctrl-C).
     """
     reports.check_name(report)
     limit_s = run_options.seconds(budget)

@@ -20,7 +20,7 @@ BudgetOption = Annotated[
 ]
 TrialsOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Trials of each cell; with --precision, the number to begin with."),
+    typer.Option(metavar="N", help="Trials of each cell; with --precision, the number to start with."),
 ]
 PrecisionOption = Annotated[
     str | None,
@@ -40,7 +40,10 @@ UntilOption = Annotated[
 ]
 MaxTrialsOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="With --precision: leave a cell undecided after so many trials."),
+    typer.Option(
+        metavar="N",
+        help="With --precision: at most N trials of each cell; what is open then stays undecided.",
+    ),
 ]
 UntilDecidedOption = Annotated[
     bool,
@@ -61,11 +64,13 @@ ResumeOption = Annotated[
 ]
 NameOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A name for the campaign, to be used instead of its id."),
+    typer.Option(metavar="NAME", help="A name for the campaign, which can be used instead of its id."),
 ]
 NoteOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A note to keep with the campaign.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="One line per trial also on a terminal.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live table.")
+]
 ReportOption = Annotated[
     Path | None,
     typer.Option(

@@ -13,8 +13,8 @@ def schema(
 ) -> None:
     """Print the JSON Schema of study files, for completion and checking in an editor.
 
-    In VS Code, for one: save it as study.schema.json and begin a study with the line
-    `# yaml-language-server: $schema=study.schema.json`.
+    For VS Code, save it as study.schema.json and begin a study with the line `# yaml-language-server:
+    $schema=study.schema.json`.
     """
     from fslab.study import document
     from fslab.study import schema as schemas

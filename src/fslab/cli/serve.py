@@ -19,17 +19,19 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8765,
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="Another name by which browsers may call this server. Repeatable."),
+        typer.Option(
+            metavar="HOST", help="Another host name that browsers may use for this server. Repeatable."
+        ),
     ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show the campaigns of the store in a browser: the same pages as fslab report, and a running campaign as it goes.
 
-    Nothing can be changed or started by it. Only this machine reaches it, unless --host says otherwise: then the
-    address that is printed carries a token, without which requests are rejected. There is no encryption: put it
-    behind a proxy that has, or reach it through ssh -L.
+    The server is read-only. It listens on this machine only, unless --host gives another address: then the printed
+    URL contains a token, and requests without it are rejected. Connections are not encrypted: use a proxy with TLS,
+    or ssh -L.
 
-    Ends with Ctrl-C.
+    Stop it with Ctrl-C.
     """
     from fslab.api.annotations import ANNOTATIONS
     from fslab.api.stores import Store

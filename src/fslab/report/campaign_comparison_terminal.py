@@ -19,7 +19,7 @@ from fslab.analysis.campaign_comparison_model import (
     Side,
 )
 from fslab.machine.differences import words
-from fslab.report.words import is_far, ratio_text
+from fslab.report.words import is_far, of_differences, ratio_text
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, Unit, format_value
 
@@ -182,9 +182,9 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
     differing = [each for each in lines if each.outcome in DIFFERS and each.holds_together]
     fragile = [each for each in differing if each.rests_on_independence]
     if fragile:
-        what = f"{len(fragile)} of {len(differing)} differences"
+        what = of_differences(len(fragile), len(differing), "holds", "hold")
         needed = f"which takes {INDEPENDENCE_LEAST} trials of each to know"
-        yield f"{what} hold only if trials are independent, {needed}: {_places(fragile)}"
+        yield f"{what} only if trials are independent, {needed}: {_places(fragile)}"
 
 
 def _places(lines: Sequence[ComparisonLine]) -> str:

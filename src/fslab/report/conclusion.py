@@ -11,7 +11,7 @@ from fslab.analysis.comparison_model import ComparisonVerdict
 from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report, Row, StackColumn
-from fslab.report.words import listed
+from fslab.report.words import listed, of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Unit
@@ -24,6 +24,7 @@ _SPEEDS = frozenset(
     }
 )  # fmt: skip
 # What keeps trials from being compared weighs more than what speaks against those that are.
+_STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
 _WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
 
 
@@ -95,8 +96,10 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         each.certainty is StandingCertainty.BEST and each.kinds == judged[0].kinds for each in judged
     )
     parts = [*_winners(judged), *(() if won_all else _losers(judged, report)), *_ties(judged)]
-    sentence = f"{'; '.join(parts)}."
-    return sentence.replace("no clear", "No clear", 1) if sentence.startswith("no clear") else sentence
+    # What holds most often comes first; the total is said once.
+    first, *others = (text for _, text in sorted(parts, key=lambda part: -part[0]))
+    sentence = "; ".join((first, *(text.replace(f" of {len(judged)} metrics", "") for text in others)))
+    return f"{sentence[0].upper() if sentence.startswith('no clear') else sentence[0]}{sentence[1:]}."
 
 
 def _of_one(only: Standing) -> str:
@@ -110,33 +113,36 @@ def _of_one(only: Standing) -> str:
     return f"{listed(only.kinds)} are {what}."
 
 
-def _winners(known: Sequence[Standing]) -> Iterator[str]:
+def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
+    """In how many metrics it is so, and the words for it."""
     won = Counter(each.kinds[0] for each in known if each.certainty is StandingCertainty.BEST).most_common(3)
     if won:
         first = f"{won[0][0]} is best in {_share(won[0][1], known)}"
-        yield listed([first, *(f"{kind} in {count}" for kind, count in won[1:])])
+        yield won[0][1], listed([first, *(f"{kind} in {count}" for kind, count in won[1:])])
 
 
-def _losers(known: Sequence[Standing], report: Report) -> Iterator[str]:
+def _losers(known: Sequence[Standing], report: Report) -> Iterator[tuple[int, str]]:
     """Who is behind most often, where it is not the rest of two."""
     slower = Counter(kind for each in known for kind in each.worse)
     word = "slower" if all(each.unit in _SPEEDS for each in known) else "worse"
     if slower and len(set(kinds_of(report.stacks).values())) > 2:
         kind, count = slower.most_common(1)[0]
-        yield f"{kind} is {word} than the best in {_share(count, known)}"
+        yield count, f"{kind} is {word} than the best in {_share(count, known)}"
 
 
-def _ties(known: Sequence[Standing]) -> Iterator[str]:
+def _ties(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
     sets = Counter(frozenset(each.kinds) for each in known if each.certainty is StandingCertainty.TIE)
     if sets:
         group, count = sets.most_common(1)[0]
         order = list(dict.fromkeys(kind for each in known for kind in each.kinds))
-        yield f"{listed(sorted(group, key=order.index))} are indistinguishable in {_share(count, known)}"
+        names = listed(sorted(group, key=order.index))
+        yield count, f"{names} are indistinguishable in {_share(count, known)}"
     undecided = sum(each.certainty in UNDECIDED for each in known)
     if undecided == len(known):
-        yield f"no clear winner in any of {len(known)} metrics: too noisy, or too few trials"
+        yield undecided, f"no clear winner in any of {len(known)} metrics: too noisy, or too few trials"
     elif undecided:
-        yield f"{undecided} of {len(known)} metrics {'is' if undecided == 1 else 'are'} inconclusive"
+        verb = "is" if undecided == 1 else "are"
+        yield undecided, f"{undecided} of {len(known)} metrics {verb} inconclusive"
 
 
 def _share(count: int, known: Sequence[Standing]) -> str:
@@ -170,7 +176,7 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
 def _independence(report: Report) -> list[ConclusionWarning]:
     sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
     fragile = sum(item.rests_on_independence for item in sure)
-    what = f"{fragile} of {len(sure)} differences hold only if trials are independent"
+    what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
     hint = f"{INDEPENDENCE_LEAST} blocks can tell: --trials {INDEPENDENCE_LEAST}"
     return [ConclusionWarning(what=what, hint=hint)] if fragile else []
 
@@ -183,7 +189,7 @@ def _uncorrected(report: Report) -> list[ConclusionWarning]:
     unsure = sum(not item.holds_together for item in differing)
     if not unsure:
         return []
-    what = f"{unsure} of {len(differing)} differences are not significant after Holm correction"
+    what = f"{of_differences(unsure, len(differing), 'is', 'are')} not significant after Holm correction"
     return [ConclusionWarning(what=what, hint="more trials can decide them")]
 
 
@@ -194,16 +200,21 @@ def _weightiest(report: Report) -> list[Note]:
 
 
 def _important(note: Note, stored: int) -> ConclusionWarning:
+    """``too short (3 of 75 trials)``; of trials that count for nothing first how many: ``3 of 75 trials failed: …``."""
     kind = note.kind.replace(":", ", ").replace("_", " ")
     text = note.summary or f"{kind}: {' '.join(note.message.split())}"
-    count = note.trials
-    where = f" ({count} of {stored} trials{_where(note)})" if count else ""
-    state = "invalid: " if note.severity == "invalid" and note.kind != "invalid" else ""
-    return ConclusionWarning(what=f"{state}{text}{where}", hint=note.hint)
+    where = _where(note)
+    if note.severity in _STATES and note.trials:
+        place = f" ({where})" if where else ""
+        why = text.removeprefix("failed, ").removeprefix("invalid: ")
+        what = f"{note.trials} of {stored} trials {_STATES[note.severity][note.trials > 1]}{place}: {why}"
+    else:
+        place = f", {where}" if where else ""
+        what = f"{text} ({note.trials} of {stored} trials{place})" if note.trials else text
+    return ConclusionWarning(what=what, hint=note.hint)
 
 
 def _where(note: Note) -> str:
     stacks = list(dict.fromkeys(place.stack for place in note.places))
     works = list(dict.fromkeys(place.workload for place in note.places))
-    place = " on ".join(names[0] for names in (works, stacks) if len(names) == 1)
-    return f", {place}" if place else ""
+    return " on ".join(names[0] for names in (works, stacks) if len(names) == 1)

@@ -109,7 +109,7 @@ def _word(certainty: StandingCertainty, one: Standing) -> str:
         StandingCertainty.BEST: " best",
         StandingCertainty.TIE: " indistinguishable",
         StandingCertainty.INCONCLUSIVE: " inconclusive",
-        StandingCertainty.FEW: " first, too few trials to tell",
+        StandingCertainty.FEW: ": too few trials to tell",
         StandingCertainty.SINGLE: " alone",
     }
     if certainty is StandingCertainty.SINGLE and one.better is Direction.NEITHER:
@@ -123,7 +123,7 @@ def _factor(one: Standing) -> str:
 
 def _name(one: Standing, among: Sequence[Standing]) -> str:
     alone = sum(other.workload == one.workload for other in among) == 1
-    return one.workload if alone else f"{one.workload}, {one.metric.replace('_', ' ')}"
+    return one.workload if alone else f"{one.workload} {one.metric.replace('_', ' ')}"
 
 
 def _label(one: Standing, among: Sequence[Standing]) -> str:
@@ -143,10 +143,9 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
         told.append("★ better than all others")
     if StandingCertainty.TIE in used:
         told.append("≈ indistinguishable")
-    if StandingCertainty.INCONCLUSIVE in used:
-        told.append("? inconclusive: too noisy")
-    elif StandingCertainty.FEW in used:
-        told.append("? too few trials")
+    open_for = {StandingCertainty.INCONCLUSIVE: "too noisy", StandingCertainty.FEW: "too few trials"}
+    if used & open_for.keys():
+        told.append(f"? inconclusive: {' or '.join(why for each, why in open_for.items() if each in used)}")
     if len(standings) <= MANY and any((each.detectable or NOISY) < NOISY for each in standings):
         told.append("> x %: what would be detected")
     if any(each.next for each in standings):

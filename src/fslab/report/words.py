@@ -52,6 +52,15 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
+def of_differences(count: int, of: int, one: str, many: str) -> str:
+    """``1 of 3 differences is``, ``the only difference is``."""
+    return (
+        f"the only difference {one}"
+        if of == 1
+        else f"{count} of {of} differences {one if count == 1 else many}"
+    )
+
+
 def ratio_text(*ratios: float) -> tuple[str, ...]:
     """Ratios with as few decimals as keep them from looking like 1 when they are not."""
     decimals = 2 if min(ratios) < 10 else 1
@@ -92,6 +101,14 @@ def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
         return []
     if len(items) == 1:
         return [f"{leader} and {_other(leader, items[0])} {word}: {_within(items[0])}"]
+    if len(items) > MANY:
+        shares = [item.detectable for item in items if item.detectable is not None]
+        seen = f", > {share_text(max(shares))} detectable" if shares else ""
+        low = min(item.interval.low for item in items if item.interval)
+        high = max(item.interval.high for item in items if item.interval)
+        return [
+            f"{word}: {leader} and {len(items)} others (within {'–'.join(ratio_text(low, high))} ×{seen})"
+        ]
     each = (f"{_other(leader, item)} ({_within(item)})" for item in items)
     return [f"{word}: {leader} and {', '.join(each)}"]
 

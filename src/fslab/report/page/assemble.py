@@ -77,7 +77,10 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         conclusion=concluded,
         lines=_lines(concluded.standings),
         sure=_confidence(report),
-        heat=heat.rows(report, anchors, {(group.label, stack) for group in together for stack in group.cells}),
+        heat=heat.rows(
+            report, concluded.standings, anchors,
+            {(group.label, stack) for group in together for stack in group.cells},
+        ),
         sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together)),
         sections=made,
         order=tuple(_order(together, report, f"{prefix}order", known)),

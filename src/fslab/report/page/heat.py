@@ -1,27 +1,35 @@
-"""The heat map: how each stack does against the best of each row, and what to take. Pure."""
+"""The heat map: how each stack does against the best of each row, and what is recommended. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from fslab.analysis.comparison_model import Comparison, ComparisonVerdict, Mark
+from fslab.analysis.comparison_model import Mark
+from fslab.analysis.standings import UNDECIDED, Standing
+from fslab.report.conclusion_words import margin
 from fslab.report.model import Report, Row, Summary
 from fslab.report.page.model import HeatRow, HeatTile
-from fslab.report.words import listed, ratio_text
 from fslab.units import Direction, format_value
 
 Asked = Collection[tuple[str, str]]
+MOST_NAMED = 3
 
 
-def rows(report: Report, anchors: Mapping[str, str], asked: Asked | None = None) -> tuple[HeatRow, ...]:
+def rows(
+    report: Report, standings: Sequence[Standing], anchors: Mapping[str, str], asked: Asked | None = None
+) -> tuple[HeatRow, ...]:
     """One for each figure; ``anchors``: of the workloads' sections; ``asked``: workloads with stacks (ids) that the
     study has them done on, None: all."""
+    by_key = {(each.workload, each.metric): each for each in standings}
     impossible = {
         (place.workload, place.stack)
         for note in report.notes
         if note.kind == "unsupported"
         for place in note.places
     }
-    found = (_row(row, report, anchors[row.workload], impossible) for row in report.rows)
+    found = (
+        _row(row, by_key.get((row.workload, row.metric)), report, anchors[row.workload], impossible)
+        for row in report.rows
+    )
     return tuple(found if asked is None else (_without(row, report, asked) for row in found))
 
 
@@ -39,7 +47,9 @@ def best_of(row: Row) -> float | None:
     return min(known) if row.better is Direction.LOWER else max(known)
 
 
-def _row(row: Row, report: Report, anchor: str, impossible: Collection[tuple[str, str]]) -> HeatRow:
+def _row(
+    row: Row, standing: Standing | None, report: Report, anchor: str, impossible: Collection[tuple[str, str]]
+) -> HeatRow:
     labels = {stack.id: stack.label for stack in report.stacks}
     best = best_of(row)
     tiles = tuple(_tile(row, summary, best, labels[summary.stack], impossible) for summary in row.summaries)
@@ -50,8 +60,8 @@ def _row(row: Row, report: Report, anchor: str, impossible: Collection[tuple[str
         metric=row.metric.replace("_", " "),
         lower=row.better is Direction.LOWER,
         tiles=tiles,
-        take=" or ".join(chosen) if len(chosen) <= 3 else f"{len(chosen)} stacks may be the best",
-        sure=_sure(row),
+        take=_recommended(chosen, standing),
+        sure=margin(standing) if standing else "",
     )
 
 
@@ -88,28 +98,8 @@ def _tile(
     return HeatTile(stack=label, share=how_good, value=value, words=words, decided=decided)
 
 
-def _sure(row: Row) -> str:
-    """The comparison with the nearest other: what the choice rests on."""
-    told = [item for item in row.comparisons if item.ratio is not None and item.interval is not None]
-    if not told:
-        return "too few trials" if row.comparisons else ""
-    marks = {summary.mark for summary in row.summaries}
-    if Mark.BEST in marks:
-        return f"{_ratio(min(told, key=lambda item: item.ratio or 0))}, the next"
-    beaten = [item for item in told if item.verdict is ComparisonVerdict.DIFFERS]
-    if beaten:
-        return f"{_ratio(min(beaten, key=lambda item: item.ratio or 0))}, the next clearly slower"
-    return f"all indistinguishable: {listed([_span(item) for item in told[:1]])} ×"
-
-
-def _ratio(item: Comparison) -> str:
-    if item.ratio is None or item.interval is None:
-        raise ValueError("a comparison without a ratio has nothing to tell")
-    ratio, low, high = ratio_text(item.ratio, item.interval.low, item.interval.high)
-    return f"{ratio} × {item.denominator} ({low}–{high})"
-
-
-def _span(item: Comparison) -> str:
-    if item.interval is None:
-        raise ValueError("a comparison without an interval has nothing to tell")
-    return "–".join(ratio_text(item.interval.low, item.interval.high))
+def _recommended(chosen: Sequence[str], standing: Standing | None) -> str:
+    """The stacks that may be the best, in short where they are many; none where that is all that is known of them."""
+    if standing is None or standing.certainty in UNDECIDED:
+        return "undecided" if standing else ""
+    return " or ".join(chosen) if len(chosen) <= MOST_NAMED else ", ".join(standing.labels)

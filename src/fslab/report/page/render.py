@@ -21,9 +21,10 @@ from markupsafe import Markup, escape
 from fslab.report.figures import palette
 from fslab.report.figures.files import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
-from fslab.report.page.model import Page, Part
+from fslab.report.page.model import HeatRow, Page, Part
 from fslab.report.page.packing import packed
 
+MOST_HEATS = 4  # tables that a heat map falls into, by which stacks a workload runs on
 HEAT_ROWS = 60  # of the heat map that stand open
 PACKED_FROM = 80  # workloads: from here on their sections are packed and open one by one
 CHUNK = 25  # packed sections that are unpacked together
@@ -141,13 +142,27 @@ def _part(environment: Environment, part: Part, prefix: str) -> Markup:
         prefix=prefix,
         slots=StackStyles.of(part.report.stacks).slot,
         limit=HEAT_ROWS,
-        rest_of_heat=packed("".join(str(macros.heatrow(row)) for row in part.heat[HEAT_ROWS:])),
+        heats=_heats(part.heat),
+        rest_of_heat=packed(
+            "".join(str(macros.heatrow(row, range(len(row.tiles)))) for row in part.heat[HEAT_ROWS:])
+        ),
         chunk=CHUNK,
         packed_sections=[
             packed(json.dumps(sections[start : start + CHUNK])) for start in range(0, len(sections), CHUNK)
         ],
     )
     return Markup(text)  # noqa: S704
+
+
+def _heats(rows: Sequence[HeatRow]) -> list[tuple[list[int], list[HeatRow]]]:
+    """The heat map as tables of rows on the same stacks, whose indices come first; one where these would be many."""
+    tables: dict[tuple[int, ...], list[HeatRow]] = {}
+    for row in rows:
+        asked = tuple(index for index, tile in enumerate(row.tiles) if tile.asked)
+        tables.setdefault(asked, []).append(row)
+    if len(rows) > HEAT_ROWS or len(tables) > MOST_HEATS:
+        return [(list(range(len(rows[0].tiles))), list(rows))]
+    return [(list(stacks), alike) for stacks, alike in tables.items()]
 
 
 @cache
