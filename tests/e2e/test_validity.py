@@ -26,7 +26,7 @@ def test_invalid_trials_are_kept_and_left_out_in_plain_sight(fslab: Fslab, tmp_p
     study.write_text(STUDY % place)
     shown = fslab("run", study).stdout
     assert re.search(
-        r"trials are invalid \(short on here\): the measurement was too short", " ".join(shown.split())
+        r"trials are invalid \(short on [^)]+\): the measurement was too short", " ".join(shown.split())
     )
     # Others replace invalid ones, on a machine that is not calm.
     planned = [trial for trial in fslab.trials() if trial["block"] < 2]
