@@ -15,13 +15,13 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.study import claims, machines, matrix
+from fslab.study import claims, durations, machines, matrix
 from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.model import StudyMedium, StudyStack, StudyWorkload
 from fslab.study.options import MAX_COMBINATIONS
 from fslab.study.read import Draft
 from fslab.study.source import Node
-from fslab.units import format_duration, format_size
+from fslab.units import format_size
 from fslab.validity.trial import kinds
 from fslab.workloads import parsed
 
@@ -143,7 +143,7 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         what = f"the lists make up to {total} cells, of which {MAX_COMBINATIONS} are allowed"
         mistakes.add(root.place, (), what)
         return
-    _check_time(draft, workloads, root, mistakes)
+    durations.check(draft, workloads, root, mistakes)
     expanded = matrix.stack_specs(stacks, draft.media)
     used = [
         _Use(entry=entry, stack=stack, draft=draft, root=root, mistakes=mistakes) for entry, stack in expanded
@@ -160,20 +160,6 @@ def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
     for kind, node in root.fields["known_limits"].fields.items() if "known_limits" in root.fields else ():
         if kind not in known:
             mistakes.add(node.place, node.path, f"no kind of warning '{kind}'{suggestion(kind, known)}")
-
-
-def _check_time(draft: Draft, workloads: dict[str, StudyWorkload], root: Node, mistakes: Mistakes) -> None:
-    """A workload that is known to take longer than it may would be ended in every trial."""
-    for name, workload in workloads.items():
-        limit_s = workload.time_limit_s or draft.values.get("time_limit")
-        if limit_s is None:  # then the limit follows what is expected
-            continue
-        for spec in matrix.workload_specs(name, workload):
-            expected_s = parsed(spec).expected_s()
-            if expected_s > limit_s:
-                node = root.at(("workloads", name))
-                what = f"'{spec.name}' takes about {format_duration(expected_s)} and would be ended after "
-                mistakes.add(node.place, node.path, f"{what}{format_duration(limit_s)}: raise 'time_limit'")
 
 
 def _size(stack: StudyStack, media: dict[str, StudyMedium]) -> int:

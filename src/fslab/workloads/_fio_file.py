@@ -8,7 +8,7 @@ from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_time
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
@@ -112,10 +112,18 @@ class FioFile(Workload[FioFileParameters]):
         jobs = parameters.jobs
         phases: dict[int, float] = {}
         for job in jobs:
-            own_s = job.runtime_s if job.runtime_s is not None else job.bytes / _GUESSED_BYTES_PER_S
-            phases[job.phase] = max(phases.get(job.phase, 0.0), own_s)
+            phases[job.phase] = max(phases.get(job.phase, 0.0), _work_s(job))
         layout_s = sum(job.bytes for job in jobs if "read" in job.directions) / _GUESSED_BYTES_PER_S
         return _STARTUP_S + layout_s + sum(phases.values())
+
+
+def _work_s(job: FileJob) -> float:
+    if job.runtime_s is not None and "time_based" in job.options:
+        return job.runtime_s
+    jobs = job.number("numjobs", 1)
+    moving_s = jobs * _fio_time.moved_bytes(job.options, job.bytes // jobs) / _GUESSED_BYTES_PER_S
+    work_s = max(moving_s, _fio_time.held_back_s(job.options, job.bytes // jobs))
+    return work_s if job.runtime_s is None else min(work_s, job.runtime_s)
 
 
 def _named(job: FileJob, name: str) -> str:

@@ -14,7 +14,7 @@ from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_time
 from fslab.workloads._fio_output import (
     PERCENTILES,
     RATE_MS,
@@ -166,8 +166,10 @@ class FioJob(Workload[FioParameters]):
         layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
         if parameters.timed and parameters.runtime_s is not None:
             return _STARTUP_S + layout_s + parameters.runtime_s
-        block_bytes = parse_size(parameters.bs.partition(",")[0])
-        run_s = parameters.total_bytes / min(_GUESSED_BYTES_PER_S, block_bytes * _GUESSED_IOPS)
+        options, size_bytes = {**parameters.others, "bs": parameters.bs}, parse_size(parameters.size)
+        rate = min(_GUESSED_BYTES_PER_S, _fio_time.block_bytes(options) * _GUESSED_IOPS)
+        moving_s = parameters.numjobs * _fio_time.moved_bytes(options, size_bytes) / rate
+        run_s = max(moving_s, _fio_time.held_back_s(options, size_bytes))
         return _STARTUP_S + layout_s + min(run_s, parameters.runtime_s or run_s)
 
 

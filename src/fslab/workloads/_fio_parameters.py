@@ -169,6 +169,8 @@ class FioParameters(Parameters):
     def _plain_time(cls, value: str | None) -> str | None:
         if value is not None and not _TIME.fullmatch(value):
             raise ValueError(f"'{value}' is not a time: write a whole number with s, ms, m or h, such as 10s")
+        if value is not None:
+            parse_duration(value)
         return value
 
     @field_validator("ioengine")
@@ -210,6 +212,9 @@ class FioParameters(Parameters):
             )
         if self.timed and self.runtime is None:
             found["time_based"] = "needs a runtime"
+        files = int(self.others.get("nrfiles", "1")) if "nrfiles" not in found else 1
+        if files > parse_size(self.size):
+            found["nrfiles"] = f"{files} files of {self.size} together would have less than a byte each"
         if self.syncs and not self.writes:
             found["fsync" if self.fsync else "fdatasync"] = "needs a mode that writes"
         return found

@@ -23,6 +23,7 @@ from fslab.workloads._traits import Switchable, Traits
 FILE = "fslab.dd"
 _PREPARE_BS = "bs=1M"
 _GUESSED_BYTES_PER_S = 200e6
+_GUESSED_REQUESTS_PER_S = 500e3
 _LEAST_BYTES = 4 << 20
 # coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no brackets below 1 kB.
 _SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
@@ -159,7 +160,8 @@ class Dd(Workload[DdParameters]):
     def expected_s(self, parameters: DdParameters) -> float:
         """A guess from the size; a read is written first."""
         passes = 2 if parameters.op == "read" else 1
-        return passes * parameters.total_bytes / _GUESSED_BYTES_PER_S
+        moving_s = parameters.total_bytes / _GUESSED_BYTES_PER_S
+        return passes * max(moving_s, parameters.count / _GUESSED_REQUESTS_PER_S)
 
 
 def _blocks(parameters: DdParameters) -> tuple[str, str]:

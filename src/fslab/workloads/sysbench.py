@@ -150,7 +150,7 @@ class Sysbench(Workload[SysbenchParameters]):
         prepare_s = (
             0.0 if parameters.file_test_mode == "seqwr" else parameters.total_bytes / _PREPARE_BYTES_PER_S
         )
-        guess_s = parameters.events / _GUESSED_EVENTS_PER_S
+        guess_s = parameters.events / min(parameters.rate or _GUESSED_EVENTS_PER_S, _GUESSED_EVENTS_PER_S)
         return prepare_s + (parameters.time_s or guess_s)
 
 

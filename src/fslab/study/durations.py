@@ -1,0 +1,33 @@
+"""Workloads that take longer than they may, by what is known of them. Pure."""
+
+from collections.abc import Mapping
+
+from fslab.study import matrix
+from fslab.study.mistakes import Mistakes
+from fslab.study.model import StudyWorkload
+from fslab.study.read import Draft
+from fslab.study.source import Node
+from fslab.units import format_duration
+from fslab.workloads import parsed
+
+LONGEST_UNASKED_S = 2 * 86400.0  # of one trial
+
+
+def check(draft: Draft, workloads: Mapping[str, StudyWorkload], root: Node, mistakes: Mistakes) -> None:
+    """A workload that is known to take longer than it may would be ended in every trial.
+
+    Without a limit, what takes days is taken for a mistake: the limit follows what is expected, and nothing else
+    would end it.
+    """
+    for name, workload in workloads.items():
+        limit_s = workload.time_limit_s or draft.values.get("time_limit")
+        for spec in matrix.workload_specs(name, workload):
+            expected_s = parsed(spec).expected_s()
+            if expected_s <= (limit_s or LONGEST_UNASKED_S):
+                continue
+            node = root.at(("workloads", name))
+            what = f"'{spec.name}' takes about {format_duration(expected_s)}"
+            remedy = "; if it may, set 'time_limit'"
+            if limit_s is not None:
+                remedy = f" and would be ended after {format_duration(limit_s)}: raise 'time_limit'"
+            mistakes.add(node.place, node.path, what + remedy)

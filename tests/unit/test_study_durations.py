@@ -1,0 +1,94 @@
+"""A workload that is known to take days is refused before anything is made, unless the study allows it the time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fslab.errors import StudyError
+from fslab.plan.expand import expand
+from fslab.study.load import load, load_text
+from fslab.study.shipped import ids
+from fslab.workloads import parsed
+from fslab.workloads._fio_time import held_back_s, moved_bytes
+
+STUDY = """\
+title: t
+media: {{m: {{type: loop, size: 4g}}}}
+stacks: {{fs: {{medium: m, filesystem: ext4}}}}
+workloads: {{w: {{{keys}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "tool: fio, rw: randread, size: 64m, runtime: 9999d",
+        "tool: fio, rw: read, size: 64m, loops: 999999999",
+        f"tool: fio, rw: read, size: 64m, loops: {'9' * 40}",
+        "tool: fio, rw: write, size: 1m, io_size: 900t",
+        "tool: fio, rw: write, size: 1m, rate: 1",
+        "tool: fio, rw: write, size: 1g, rate_iops: 1",
+        "tool: fio, rw: write, size: 1m, thinktime: 9999999999",
+        "tool: fio, rw: write, size: 1m, startdelay: 9999d",
+        "tool: dd, op: write, bs: 1, count: 4000000000000",
+        "tool: sysbench, file-test-mode: rndrd, file-total-size: 64m, events: 999999999999",
+        "tool: sysbench, file-test-mode: rndrd, file-total-size: 64m, events: 1000000, rate: 1",
+        "tool: engine, operation: small-files, files: 999999999999",
+        "tool: filebench, personality: varmail, runtime: 9999d",
+        "tool: command, run: 'true', takes: 9999d",
+        "tool: mixed, runtime: 9999d, parts: {a: {tool: fio, rw: read, size: 1m}, b: {tool: fio, rw: write, size: 1m}}",
+    ],
+)
+def test_what_takes_days_has_to_be_allowed_them(keys: str) -> None:
+    with pytest.raises(
+        StudyError, match=r"workloads\.w: 'w' takes about .* h .*; if it may, set 'time_limit'"
+    ):
+        load_text(STUDY.format(keys=keys), "t.yaml")
+
+
+def test_a_run_time_beyond_all_bounds_is_a_mistake_at_its_line() -> None:
+    with pytest.raises(StudyError, match=r"t\.yaml:4: workloads\.w\.runtime: .* more than a hundred years"):
+        load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, runtime: 99999d"), "t.yaml")
+
+
+def test_more_files_than_bytes_are_a_mistake() -> None:
+    """fio aborts on them."""
+    with pytest.raises(StudyError, match=r"workloads\.w\.nrfiles: .* less than a byte"):
+        load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, nrfiles: 999999999"), "t.yaml")
+
+
+def test_a_job_file_is_held_against_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.fio").write_text("[a]\nrw=read\nsize=64m\nloops=999999999\n[b]\nrw=read\nsize=1m\n")
+    study = tmp_path / "t.yaml"
+    study.write_text(STUDY.format(keys="tool: fio, file: a.fio"))
+    with pytest.raises(StudyError, match="set 'time_limit'"):
+        load(str(study))
+    (tmp_path / "a.fio").write_text("[a]\nrw=read\nsize=64m\nloops=999999999\nruntime=10s\n")
+    (cell,) = expand(load(str(study)))
+    assert parsed(cell.workload).expected_s() < 20
+
+
+def test_a_study_that_allows_days_gets_them() -> None:
+    keys = "tool: fio, rw: randread, size: 64m, runtime: 4d, time_limit: 5d"
+    (cell,) = expand(load_text(STUDY.format(keys=keys), "t.yaml"))
+    assert cell.time_limit_s == 5 * 86400
+
+
+def test_shipped_studies_are_never_that_long() -> None:
+    for name in ids():
+        load(name)
+
+
+def test_what_options_make_of_a_size() -> None:
+    """By fio's documentation: io_size replaces size, loops repeat it, number_ios ends it; each by hand."""
+    size = 64 << 10
+    assert moved_bytes({}, size) == size
+    assert moved_bytes({"io_size": "1m", "loops": "3"}, size) == 3 << 20
+    assert moved_bytes({"loops": "100", "number_ios": "10", "bs": "8k"}, size) == 80 << 10
+    assert held_back_s({"rate": "1k,9k"}, size) == 64
+    assert held_back_s({"rate_iops": "4"}, size) == 4
+    assert held_back_s({"thinktime": "500", "thinktime_blocks": "2"}, 8 << 12) == 4 * 500e-6
+    assert held_back_s({"thinktime": "2s", "startdelay": "1-9"}, 4096) == 3
+    assert held_back_s({"rate": "what"}, size) == 0
