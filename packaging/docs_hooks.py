@@ -35,11 +35,15 @@ def commands() -> str:
     """``fslab --help`` of every command, as one page."""
     from fslab.cli import app
 
-    group: Any = typer.main.get_command(app)
-    parts = ["# Commands\n", _help(group, "fslab")]
-    for name, command in group.commands.items():
-        parts += [f"## fslab {name}\n", _help(command, f"fslab {name}")]
-    return "\n".join(parts)
+    return "\n".join(["# Commands\n", *_page(typer.main.get_command(app), "fslab", "#")])
+
+
+def _page(command: Any, path: str, level: str) -> list[str]:
+    """A command's help, and that of each of its own commands below a heading."""
+    parts = [_help(command, path)]
+    for name, each in getattr(command, "commands", {}).items():
+        parts += [f"{level}# {path} {name}\n", *_page(each, f"{path} {name}", f"{level}#")]
+    return parts
 
 
 def _help(command: Any, path: str) -> str:

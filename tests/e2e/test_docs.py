@@ -56,6 +56,7 @@ def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:
     commands = (site / "commands.html").read_text()
     for command in app.registered_commands:
         assert f"fslab {command.name}" in commands
+    assert "fslab store copy" in commands
     assert "ext4" in (site / "study-file.html").read_text()
 
 

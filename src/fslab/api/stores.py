@@ -1,5 +1,14 @@
 """The store of results: campaigns, their trials and names, as values. ``api.results`` puts an object around each."""
 
+from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
 from fslab.store.store import Store
+from fslab.store.transfer import CopiedCampaign, copy_campaign
 
-__all__ = ["Store"]
+__all__ = [
+    "CheckedCampaign",
+    "CopiedCampaign",
+    "Store",
+    "check_campaigns",
+    "copy_campaign",
+    "database_faults",
+]

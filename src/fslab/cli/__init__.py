@@ -27,6 +27,7 @@ from fslab.cli import (
     run,
     schema,
     serve,
+    stores,
 )
 
 app = typer.Typer(
@@ -69,6 +70,7 @@ app.command("features", short_help="What file systems can do, tried on scratch v
 app.command("name", short_help="Give a campaign a name.")(campaigns.name)
 app.command("note", short_help="Keep a note with a campaign.")(campaigns.note)
 app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)
+app.add_typer(stores.app, name="store", short_help="Copy campaigns between stores; check a store.")
 app.command("schema", short_help="The study language, for editors and people.")(schema.schema)
 
 

@@ -1,0 +1,70 @@
+"""How many trials a second a store takes: one transaction each, as campaigns write them, and copied in bulk.
+
+    python benches/store.py [--trials 2000]
+
+SQLite on this directory's disk, and a PostgreSQL server of its own (fsync off, in memory: its disk is not the point).
+Each trial has the figures of a usual one: 40 metrics, 60 probes and 8 KiB of output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from tests import postgresql
+from tests.store.test_store import CELLS, campaign, trial
+
+from fslab.record import Value
+from fslab.store.store import Store
+from fslab.store.transfer import copy_campaign
+from fslab.units import Unit
+
+METRICS = {f"metric_{number}": Value(value=number / 7, unit=Unit.COUNT) for number in range(40)}
+PROBES = {f"probe_{number}": Value(value=number / 3, unit=Unit.BYTES) for number in range(60)}
+OUTPUT = {"fio.json": "".join(f"{number:8x}" for number in range(1024))}
+
+
+def one_by_one(url: str, trials: int) -> float:
+    """Trials a second, each in a transaction."""
+    with Store.open(url) as store:
+        store.create_campaign(campaign())
+        begin = time.perf_counter()
+        for number in range(trials):
+            made = trial(number // len(CELLS), CELLS[number % len(CELLS)], raw=OUTPUT)
+            store.add_trial(made.model_copy(update={"metrics": METRICS, "probes": PROBES}))
+        return trials / (time.perf_counter() - begin)
+
+
+def copied(source: str, target: str) -> float:
+    """Trials a second, each read back and compared."""
+    with Store.open(source) as reading, Store.open(target) as writing:
+        begin = time.perf_counter()
+        done = copy_campaign(reading, writing, reading.campaign())
+        return done.new / (time.perf_counter() - begin)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--trials", type=int, default=2000)
+    trials = parser.parse_args().trials
+    programs = postgresql.binaries()
+    if programs is None:
+        raise SystemExit("PostgreSQL's server is not installed: make test-packages")
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory, postgresql.running(programs) as cluster:
+        file, server = f"{directory}/a.sqlite", cluster.url_of(cluster.database())
+        print("| what | trials a second |\n|---|---:|")
+        print(f"| SQLite, one transaction each | {one_by_one(file, trials):.0f} |")
+        print(f"| PostgreSQL, one transaction each | {one_by_one(server, trials):.0f} |")
+        copies = {
+            "SQLite to PostgreSQL": (file, cluster.url_of(cluster.database())),
+            "PostgreSQL to SQLite": (server, f"{directory}/b.sqlite"),
+            "SQLite to SQLite": (file, f"{directory}/c.sqlite"),
+        }
+        for name, (source, target) in copies.items():
+            print(f"| copied, {name} | {copied(source, target):.0f} |")
+
+
+if __name__ == "__main__":
+    main()

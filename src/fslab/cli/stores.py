@@ -1,0 +1,88 @@
+"""``fslab store``: copies campaigns from one store to another, and checks a store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.errors import StoreError, UsageError
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+COPY_EPILOG = (
+    "Example, from a file to a server: fslab store copy ~/.local/share/fslab/store.sqlite "
+    "postgresql+psycopg://fslab@db.example/fslab"
+)
+_PLACE = "a file, or a database URL such as postgresql+psycopg://host/name"
+
+
+@app.command("copy", short_help="Copy campaigns to another store.", epilog=COPY_EPILOG)
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help=f"The store to read: {_PLACE}.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The store to copy to; it is made if need be.")],
+    campaigns: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CAMPAIGN]...", help="Ids or names; default: all campaigns of FROM."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Copy campaigns with all their trials, the tools' output, traced trials, names and notes.
+
+    Each trial is read back and compared with the one sent (SHA-256). What TO has already is compared and left as it
+    is, so that an interrupted copy is finished, and a campaign that has grown is brought up to date, by the same
+    command. FROM is never changed.
+    """
+    from fslab.api.stores import Store, copy_campaign
+
+    with Store.open(source, create=False) as reading, Store.open(target) as writing:
+        if reading.path == writing.path:
+            raise UsageError("FROM and TO are the same store", where=reading.path, hint="name two stores")
+        wanted = [reading.campaign(each) for each in campaigns] if campaigns else reading.campaigns()
+        done = []
+        for campaign in wanted:
+            copied = copy_campaign(reading, writing, campaign)
+            done.append(copied)
+            if not json:
+                typer.echo(f"{copied.id}: {copied.new} trials copied, {copied.present} were there already")
+        if json:
+            print_json(
+                {"from": reading.path, "to": writing.path, "campaigns": [asdict(each) for each in done]}
+            )
+        elif not done:
+            typer.echo(f"{reading.path} has no campaign")
+
+
+@app.command("check", short_help="Read a whole store and look for damage.")
+def check(store: StoreOption = None, json: JsonOption = False) -> None:
+    """Read every campaign, trial and tool output of a store, and say what fslab cannot have written so.
+
+    Changes nothing. Exit status 1 if anything is wrong. The file of an SQLite store is checked too.
+    """
+    from fslab.api.stores import Store, check_campaigns, database_faults
+
+    with Store.open(store, create=False) as opened:
+        faults = database_faults(opened)
+        checked = list(check_campaigns(opened))
+        place = opened.path
+    broken = [each for each in checked if each.fault is not None]
+    if json:
+        print_json({"store": place, "faults": faults, "campaigns": [asdict(each) for each in checked]})
+    else:
+        output = console()
+        for line in faults:
+            output.print(f"{place}: {line}", markup=False, soft_wrap=True)
+        for each in broken:
+            output.print(f"{each.id}: {each.fault}", markup=False, soft_wrap=True)
+        trials = sum(each.trials for each in checked)
+        output.print(f"{len(checked)} campaigns with {trials} trials: {_verdict(len(broken), len(faults))}")
+    if faults or broken:
+        raise typer.Exit(StoreError.exit_code)
+
+
+def _verdict(broken: int, faults: int) -> str:
+    if not broken and not faults:
+        return "no fault"
+    return f"{broken} campaigns with faults, {faults} faults of the database"

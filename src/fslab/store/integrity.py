@@ -1,0 +1,62 @@
+"""Reads a whole store and says what in it cannot be what fslab wrote. Changes nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from fslab.errors import StoreError
+from fslab.store import queries, rows
+from fslab.store.schema import campaigns, cells, raw_output, trials
+from fslab.store.store import Store
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckedCampaign:
+    """A campaign that was read; ``fault`` is what is wrong with it, or None."""
+
+    id: str
+    trials: int
+    fault: str | None
+
+
+def database_faults(store: Store) -> list[str]:
+    """What SQLite finds wrong with its file (PRAGMA integrity_check, foreign_key_check); a server checks itself."""
+    with store._reading() as connection:
+        if connection.dialect.name != "sqlite":
+            return []
+        said = [str(line) for line in connection.exec_driver_sql("PRAGMA integrity_check").scalars()]
+        loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    faults = [line for line in said if line != "ok"]
+    return faults + [f"row {row[1]} of {row[0]} belongs to no row of {row[2]}" for row in loose]
+
+
+def check_campaigns(store: Store) -> Iterator[CheckedCampaign]:
+    """Every campaign with all of its trials and the tools' output, each as it is read."""
+    with store._reading() as connection:
+        ids = queries.campaign_ids(connection)
+    for campaign_id in ids:
+        fault, count = None, 0
+        try:
+            count = store.count(campaign_id)
+            _read(store, campaign_id)
+        except StoreError as error:
+            fault = error.what
+        yield CheckedCampaign(id=campaign_id, trials=count, fault=fault)
+
+
+def _read(store: Store, campaign_id: str) -> None:
+    campaign = store.campaign(campaign_id)
+    store.check_cells(campaign)
+    store.trials(campaign_id, known=campaign.cells)
+    store.traced(campaign_id)
+    with store._reading() as connection:
+        _inflate(connection, campaign_id)
+
+
+def _inflate(connection: Connection, campaign_id: str) -> None:
+    """One output at a time: all of them may be more than memory holds."""
+    wanted = select(raw_output).join(trials).join(cells).join(campaigns).where(campaigns.c.id == campaign_id)
+    with connection.execute(wanted, execution_options={"yield_per": 1}) as found:
+        for row in found.mappings():
+            rows.to_raw([row])

@@ -1,0 +1,137 @@
+"""Campaigns copied to another store and checked there: trial for trial the same, whatever the two databases are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.store.sql import sql
+from tests.store.test_store import CELLS, campaign, trial
+from typer.testing import CliRunner
+
+from fslab.cli import app
+from fslab.errors import StoreError, UsageError
+from fslab.store import transfer
+from fslab.store.campaign import CampaignStatus
+from fslab.store.integrity import check_campaigns, database_faults
+from fslab.store.store import Store
+from fslab.store.transfer import copy_campaign
+
+BLOCKS = 3
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Store:
+    """An SQLite store with a campaign of six trials."""
+    opened = Store.open(str(tmp_path / "source.sqlite"))
+    fill(opened, "c1")
+    return opened
+
+
+def fill(store: Store, name: str) -> None:
+    store.create_campaign(campaign(name).model_copy(update={"name": f"name-{name}", "note": "é ☃"}))
+    for block in range(BLOCKS):
+        for of in CELLS[:2]:
+            raw = {"stdout": f"{block} \udcff \0", "stderr": ""}
+            store.add_trial(trial(block, of, in_campaign=name, raw=raw))
+    store.add_traced(trial(in_campaign=name))
+
+
+def everything(store: Store, name: str = "c1") -> object:
+    return store.campaign(name), store.trials(name, raw=True), store.traced(name)
+
+
+def test_a_copy_is_the_same_trial_for_trial(file: Store, store: Store) -> None:
+    steps: list[tuple[int, int]] = []
+    copied = copy_campaign(file, store, file.campaign("c1"), lambda *step: steps.append(step))
+    assert (copied.new, copied.present) == (6, 0)
+    assert steps == [(6, 6)]
+    assert everything(store) == everything(file)
+    assert [each.fault for each in check_campaigns(store)] == [None]
+
+
+def test_back_again_nothing_is_lost(store: Store, tmp_path: Path) -> None:
+    fill(store, "c1")
+    with Store.open(str(tmp_path / "back.sqlite")) as back:
+        copy_campaign(store, back, store.campaign("c1"))
+        assert everything(back) == everything(store)
+
+
+def test_a_second_copy_brings_what_is_new(file: Store, store: Store) -> None:
+    copy_campaign(file, store, file.campaign("c1"))
+    file.add_trial(trial(BLOCKS, CELLS[0], raw={"stdout": "later"}))
+    file.add_traced(trial(1, CELLS[1]))
+    file.set_campaign_status("c1", CampaignStatus.FINISHED)
+    copied = copy_campaign(file, store, file.campaign("c1"))
+    assert (copied.new, copied.present) == (1, 6)
+    assert everything(store) == everything(file)
+
+
+def test_an_interrupted_copy_is_finished(file: Store, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "PIECE", 2)
+
+    def interrupt(done: int, _of: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy_campaign(file, store, file.campaign("c1"), interrupt)
+    assert store.count("c1") == 4
+    copied = copy_campaign(file, store, file.campaign("c1"))
+    assert (copied.new, copied.present) == (2, 4)
+    assert everything(store) == everything(file)
+
+
+def test_a_trial_that_differs_is_not_passed_over(file: Store, store: Store) -> None:
+    store.create_campaign(file.campaign("c1"))
+    store.add_trial(trial(0, CELLS[0], raw={"stdout": "another measurement"}))
+    with pytest.raises(StoreError, match=r"trial 0 of cell .* is another one"):
+        copy_campaign(file, store, file.campaign("c1"))
+    assert store.count("c1") == 1, "the piece is kept whole or not at all"
+
+
+def test_another_campaign_of_that_id_is_refused(file: Store, store: Store) -> None:
+    store.create_campaign(campaign("c1", seed=1))
+    with pytest.raises(StoreError, match="another campaign 'c1'"):
+        copy_campaign(file, store, file.campaign("c1"))
+
+
+def test_the_commands(file: Store, url: str) -> None:
+    arguments = ["store", "copy", file.path, url, "name-c1", "--json"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0}]
+    done = CliRunner().invoke(app, ["store", "check", "--store", url], catch_exceptions=False)
+    assert done.stdout == "1 campaigns with 6 trials: no fault\n"
+    with pytest.raises(UsageError, match="the same store"):
+        CliRunner().invoke(app, ["store", "copy", url, url], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE cells SET spec = '{}' WHERE number = 2", "Field required"),
+        ("UPDATE cells SET id = 'abc' WHERE number = 3", "altered"),
+        ("UPDATE campaigns SET machine = '[]' WHERE number = 1", "machine"),
+        ("INSERT INTO raw_output VALUES (6, 'x', 'no zlib')", ""),
+    ],
+)
+def test_damage_is_found_and_said(file: Store, store: Store, url: str, statement: str, fault: str) -> None:
+    copy_campaign(file, store, file.campaign("c1"))
+    fill(store, "c2")
+    sql(url, statement)
+    found = {each.id: each.fault for each in check_campaigns(store)}
+    assert found["c2"] is None
+    assert found["c1"] is not None
+    assert fault in found["c1"]
+    done = CliRunner().invoke(app, ["store", "check", "--store", url])
+    assert done.exit_code == StoreError.exit_code
+    assert "1 campaigns with faults" in done.stdout
+
+
+def test_damage_of_the_file_is_found(file: Store) -> None:
+    with Store.open(file.path) as opened:
+        assert database_faults(opened) == []
+    sql(f"sqlite:///{file.path}", "INSERT INTO metrics VALUES (99, 'iops', 0, 1.0, '1/s')")
+    with Store.open(file.path) as opened:
+        assert database_faults(opened) == ["row 19 of metrics belongs to no row of trials"]
