@@ -5,13 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.claimed import cell, noisy, steady, trials
-from tests.unit.test_claims_terminal import made
+from tests.unit.claimed import cell, claim, noisy, steady, trials
+from tests.unit.test_claims_terminal import EXT4, XFS, made
 
 from fslab.analysis.cost import BETWEEN, REST, cost_of
+from fslab.api import explanations
 from fslab.claims import replication
+from fslab.claims.build import judged
+from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
+from fslab.claims.scope import Scope
+from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import summary
+from fslab.explain.statement import Certainty, Explanation
 from fslab.record import Command, Provenance
 from fslab.report.page import render
 
@@ -100,3 +106,41 @@ def test_time_is_told_by_stage() -> None:
     assert (found.trials_s, found.wall_s) == (6.0, 7.0)
     assert found.measured == pytest.approx(2 / 3)
     assert cost_of([]).measured is None
+
+
+def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scope = Scope(cells=(EXT4, XFS))
+    records = [*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]
+    judge = Evaluator(trials=Trials(records=records))
+    claims = [claim("xfs > ext4"), claim("ext4 > xfs", id="2"), claim("ext4 / xfs >= 9", id="3")]
+    verdicts = made().model_copy(
+        update={"claims": judged(claims, study=scope, printed=None, campaign=scope, judge=judge)}
+    )
+    assert [name for name, _ in replication.deciding(verdicts)] == ["3", "2"], (
+        "the farthest from its limit first"
+    )
+
+    def said(mechanism: str, workload: str, stack: str, weight: float) -> Explanation:
+        return Explanation(
+            mechanism=mechanism, workload=workload, stack=stack, text=f"{mechanism} of {stack}.", figures=(),
+            certainty=Certainty.OBSERVED, refuted_by="equally slow without it", weight=weight,
+        )  # fmt: skip
+
+    known = [said("cow", "w", "btrfs defaults", 9), said("log", "other", "xfs defaults", 8)]
+    known += [said("barriers", "w", "ext4 defaults", 7), said("log", "w", "xfs defaults", 6)]
+    monkeypatch.setattr(explanations, "notable", lambda _: known)
+    (reason,) = explanations.of_claims(verdicts, [])  # both are about the same two cells
+    assert (reason.claim, reason.where, reason.text) == (
+        "3",
+        "w on ext4 defaults",
+        "barriers of ext4 defaults.",
+    )
+    lines = list(replication.lines(page(reasons=(reason,))))
+    assert "Where it differs, what the kernel counted:" in lines
+    assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)
+    assert "barriers of ext4" in render.replication(
+        page(reasons=(reason,)), replication.COLUMNS, replication.SIGNS
+    )
+    assert "what the kernel counted" not in "\n".join(replication.lines(page()))

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fslab.cell import Frozen
+from fslab.claims.model import Verdicts
+from fslab.claims.replication import Reason, deciding
 from fslab.errors import UsageError, nearest
 from fslab.explain import statements
 from fslab.explain.evidence import Evidence
@@ -56,6 +58,23 @@ def notable(everything: Sequence[Evidence]) -> list[Explanation]:
         if each.weight > NOTABLE and (key not in best or best[key].weight < each.weight):
             best[key] = each
     return sorted(best.values(), key=lambda statement: -statement.weight)
+
+
+def of_claims(verdicts: Verdicts, everything: Sequence[Evidence], most: int = 3) -> tuple[Reason, ...]:
+    """Of the claims that came out otherwise, those farthest from what is claimed: the weightiest mechanism found
+    in a cell that the deciding part compares. Each explanation stands once."""
+    found: dict[tuple[str, str], Reason] = {}
+    known = notable(everything)
+    for claim, part in deciding(verdicts):
+        compared = set(part.what.split())
+        fitting = (one for one in known if one.workload == part.where and compared & set(one.stack.split()))
+        if (one := next(fitting, None)) is not None:
+            reason = Reason(
+                claim=claim, where=f"{one.workload} on {one.stack}", text=one.text, certainty=one.certainty,
+                refuted_by=one.refuted_by,
+            )  # fmt: skip
+            found.setdefault((one.mechanism, one.workload), reason)
+    return tuple(found.values())[:most]
 
 
 def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:

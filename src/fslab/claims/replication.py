@@ -43,6 +43,16 @@ class Condition(Frozen):
     here: str
 
 
+class Reason(Frozen):
+    """What may explain that a claim came out otherwise here: a mechanism that was found ``where`` it fails."""
+
+    claim: str
+    where: str
+    text: str
+    certainty: str
+    refuted_by: str
+
+
 class ReplicationRow(Frozen):
     """One claim, in words."""
 
@@ -70,6 +80,19 @@ class ReplicationPage(Frozen):
     level: str
     summary: str
     known_limits: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+def deciding(verdicts: Verdicts) -> list[tuple[str, PartFinding]]:
+    """Of each claim that came out otherwise, the part that decides it; the farthest from what is claimed first."""
+    failed = [
+        (claim.id, finding)
+        for claim in verdicts.claims
+        if claim.measured is not None
+        and claim.measured.verdict in FAILED
+        and (finding := _leading(claim.measured))
+    ]
+    return sorted(failed, key=lambda pair: pair[1].margin if pair[1].margin is not None else 0.0)
 
 
 def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
@@ -140,6 +163,7 @@ def lines(page: ReplicationPage) -> Iterator[str]:
         yield f"| {' | '.join(map(_escaped, fields))} |"
     yield ""
     yield from _conditions(page.conditions)
+    yield from _reasons(page)
     if page.known_limits:
         limits = (f"- {_escaped(limit)}" for limit in page.known_limits)
         yield from ("Known limits of the publication, or of measuring it here:", "", *limits, "")
@@ -160,6 +184,15 @@ def _conditions(conditions: Sequence[Condition]) -> Iterator[str]:
         yield from (
             f"| {' | '.join(map(_escaped, (one.name, one.theirs, one.here)))} |" for one in conditions
         )
+        yield ""
+
+
+def _reasons(page: ReplicationPage) -> Iterator[str]:
+    if page.reasons:
+        yield from ("Where it differs, what the kernel counted:", "")
+        for one in page.reasons:
+            told = f"{one.claim}, {one.where}: {one.text} ({one.certainty}; falsified if: {one.refuted_by})"
+            yield f"- {_escaped(told)}"
         yield ""
 
 

@@ -154,6 +154,7 @@ def _campaign(name: str, store: Store) -> Campaign:
 
 def _made(campaign: Campaign, store: Store) -> Made:
     from fslab.analysis.cost import cost_of
+    from fslab.api import explanations
     from fslab.api.claims import judged_study
     from fslab.claims import replication
     from fslab.claims.verdict_words import level_words, summary
@@ -168,6 +169,7 @@ def _made(campaign: Campaign, store: Store) -> Made:
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
         conditions=_conditions(study, campaign, records), effort=replication.effort_words(result),
         level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
+        reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
     )  # fmt: skip
     return verdicts, page, result
 
@@ -203,6 +205,9 @@ def _show(verdicts: Verdicts, page: ReplicationPage) -> None:
     screen.print()
     for one in page.conditions:
         screen.print(f"{one.name}: {one.theirs} there, {one.here} here", markup=False, soft_wrap=True)
+    for reason in page.reasons:
+        told = f"why, claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})"
+        screen.print(told, markup=False, soft_wrap=True)
     screen.print(f"{page.effort}\n{page.summary}", markup=False, soft_wrap=True)
 
 
