@@ -6,17 +6,21 @@ import json
 import os
 import random
 import select
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.disk_server import BINARY
-from tests.e2e.conftest import Fslab, end
+from tests.e2e.conftest import FSLAB, Fslab, end
 from tests.hold import Hold
 from tests.leaks import settled
 from tests.limits import LIMIT_S, wait_for
 
-from fslab.system import proc
+from fslab.cell import MachineSpec
+from fslab.machine.kinds import REGISTRY
+from fslab.system import disk, proc
 
 pytestmark = [
     pytest.mark.root,
@@ -79,6 +83,49 @@ def test_a_killed_server_fails_a_trial_and_not_the_campaign(
         hold.close()
     assert [trial["status"] for trial in fslab.trials()].count("ok") >= 1, said
     assert not settled(own_directories)
+
+
+STRIPES = """\
+title: five hard disks in a guest
+on: uml
+guest_memory: 256m
+media: {d: {type: virtual, profile: hdd-7200, size: 1t}}
+stacks:
+  s: {medium: d, filesystem: btrfs, layout: [{type: lvm-stripe, disks: 5}, {type: md-raid0, disks: 5}]}
+workloads: {w: {tool: fio, rw: randread, bs: 4k, size: 8m, runtime: 1s, direct: true}}
+trials: 1
+cache: warm
+"""
+
+
+@pytest.mark.slow
+def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
+    if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+    study = tmp_path / "stripes.yaml"
+    study.write_text(STRIPES)
+    fslab("run", study)
+    trials = fslab.trials()
+    assert {trial["stack"]["layout"] for trial in trials} == {"lvm-stripe", "md-raid0"}
+    for trial in trials:
+        assert trial["status"] == "ok", trial["error"]
+        disks = trial["provenance"]["device"]["virtual_disks"]
+        assert len({each["seed"] for each in disks}) == 5
+        for each in disks:
+            assert each["profile"] == "hdd-7200"
+            assert each["statistics"]["operations"]["read"]["requests"] > 0
+            assert each["statistics"]["model"]["media_reads"] > 0
+            assert each["io_flusher"] is disk.may_flush()
+        assert "disk_in_uml" in {warning["kind"] for warning in trial["validity"]}
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+def test_doctor_says_what_the_server_of_a_disk_lacks(fslab: Fslab) -> None:
+    words = "CAP_SYS_RESOURCE is missing"
+    without = ["setpriv", "--bounding-set=-sys_resource", str(FSLAB), "doctor", "--json"]
+    done = subprocess.run(without, check=True, capture_output=True, text=True, timeout=LIMIT_S)
+    assert words in done.stdout
+    assert disk.may_flush() is (words not in json.dumps(fslab.json("doctor", "--json")["advice"]))
 
 
 def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool) -> None:

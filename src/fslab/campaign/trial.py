@@ -252,6 +252,7 @@ def _facts(
         probe_failures=findings.failures,
         machine=machine.get("machine", "host"),
         accelerator=machine.get("accelerator"),
+        disk_profile=parsed.medium.profile(parsed.medium_options),
         disk_speed=parsed.medium.speed(parsed.medium_options),
         disk_fidelities=disks.fidelities(state.device),
         disk_limits={name: value for name, value in state.device.get("limits", {}).items() if value},

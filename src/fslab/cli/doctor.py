@@ -47,11 +47,11 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
     from fslab import feasibility
     from fslab.api import quiet
     from fslab.machine import facts
-    from fslab.machine.advice import advise
+    from fslab.machine.advice import advise, advise_disks
     from fslab.system import reference
 
     machine = facts.gather()
-    advice = advise(machine)
+    advice = [*advise(machine), *advise_disks()]
     entries = feasibility.matrix()
     varies = reference.spread()
     if as_json:

@@ -3,9 +3,12 @@
 Only what the facts tell at no cost; says nothing of what they do not tell.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from fslab.system import disk
 
 BUSY = 0.2  # of the processors, over the last minute
 
@@ -21,6 +24,17 @@ class Advice:
 def advise(facts: Mapping[str, Any]) -> list[Advice]:
     """What to consider before measuring here, by the facts of ``facts.gather``."""
     return [*_clocks(facts), *_neighbours(facts)]
+
+
+def advise_disks() -> list[Advice]:
+    """What the server of a virtual disk lacks here; who may not serve any is told so elsewhere."""
+    if not disk.FUSE.exists() or disk.may_flush() is not False or os.geteuid() != 0:
+        return []
+    what = (
+        "virtual disks: CAP_SYS_RESOURCE is missing, so PR_SET_IO_FLUSHER is refused and memory reclaim can wait for "
+        "a disk's server: keep the sum of their 'memory' well below what is free"
+    )
+    return [Advice(what=what)]
 
 
 def _clocks(facts: Mapping[str, Any]) -> list[Advice]:

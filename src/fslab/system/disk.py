@@ -27,6 +27,7 @@ END_LIMIT_S = 10.0
 LOOK_EVERY_S = 0.2
 ANSWER_BYTES = 1 << 20
 FUSE = Path("/dev/fuse")
+CAP_SYS_RESOURCE = 24  # capabilities(7)
 
 
 def check_supported() -> None:
@@ -36,6 +37,14 @@ def check_supported() -> None:
         raise UnsupportedError(
             "this kernel has no FUSE", where=str(FUSE), hint="load it (modprobe fuse), or use another medium"
         )
+
+
+def may_flush(pid: int | None = None) -> bool | None:
+    """Whether a process (this one) has the right to PR_SET_IO_FLUSHER: memory reclaim never waits for it then; None:
+    unknown."""
+    status = sysfs.text(Path(f"/proc/{pid or 'self'}/status")) or ""
+    rights = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), None)
+    return None if rights is None else bool(int(rights, 16) >> CAP_SYS_RESOURCE & 1)
 
 
 def control_of(directory: Path) -> Path:

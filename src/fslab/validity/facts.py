@@ -81,8 +81,9 @@ class TrialFacts:
     should have lived on was lost. ``medium_buffered``: a medium goes through a page cache although it was to be
     direct. ``volume_bytes`` is how large the file system is, ``fair_volume_bytes`` from what size on it may be judged.
     ``machine`` is where it ran, ``accelerator`` what a guest's processor is made by, None if that is not a matter.
-    ``disk_limits``: ``iops`` and ``bytes_per_s`` that a guest's kernel kept the disks to. ``disk_speed``: how
-    many times faster than its model a virtual disk ran; ``disk_fidelities``: what was measured of the way to each.
+    ``disk_limits``: ``iops`` and ``bytes_per_s`` that a guest's kernel kept the disks to. ``disk_profile``:
+    the disk that a virtual one stands for; ``disk_speed``: how many times faster than its model it ran;
+    ``disk_fidelities``: what was measured of the way to each.
     """
 
     work: WorkFacts
@@ -102,6 +103,7 @@ class TrialFacts:
     machine: str = "host"
     accelerator: str | None = None
     disk_limits: Mapping[str, int] = field(default_factory=dict)
+    disk_profile: str | None = None
     disk_speed: float = 1.0
     disk_fidelities: tuple[Mapping[str, Any], ...] = ()
 

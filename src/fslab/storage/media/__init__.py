@@ -100,6 +100,10 @@ class Medium(ABC, Generic[O]):
         """What it does differently during the measured run, until everything has been flushed."""
         return nullcontext()
 
+    def profile(self, options: O) -> str | None:  # noqa: ARG002
+        """The one of its ``profiles`` that it stands for."""
+        return None
+
     def speed(self, options: O) -> float:  # noqa: ARG002
         """How many times faster than what it stands for it runs."""
         return 1.0

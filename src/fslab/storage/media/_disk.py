@@ -116,6 +116,7 @@ def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
         "faults": list(_faults.parse(options.faults)),
         "memory_limit_bytes": parse_size(options.memory),
         "fidelity": server.ready.get("fidelity"),
+        "io_flusher": disk.may_flush(server.child.pid),
         "statistics": {name: statistics[name] for name in STATISTICS},
     }
 

@@ -101,6 +101,10 @@ class Virtual(media.Medium[VirtualOptions]):
         """No hard disk has that command."""
         return options.kind != "hdd"
 
+    def profile(self, options: VirtualOptions) -> str | None:
+        """None without a model."""
+        return options.profile if options.profile in self.profiles else None
+
     def speed(self, options: VirtualOptions) -> float:
         """The study's."""
         return options.speed
