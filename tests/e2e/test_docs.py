@@ -60,6 +60,14 @@ def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:
     assert "ext4" in (site / "study-file.html").read_text()
 
 
+def test_tutorials_have_their_examples(site: Path) -> None:
+    for page in ("tutorial.html", "tutorial-python.html"):
+        text = (site / page).read_text()
+        assert "docs/examples/" not in re.sub("<pre.*?</pre>|<code.*?</code>", "", text, flags=re.DOTALL)
+        assert "--8" not in text
+    assert "Prints each trial when it is stored." in (site / "tutorial-python.html").read_text()
+
+
 def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 15

@@ -131,7 +131,7 @@ class StudyStack(Written):
     geometry: Geometries = Field(
         (Geometry.DEFAULT,),
         title="`default`, `aligned`, `none` or list",
-        description="what mkfs is told of the layout's stripes: nothing, so that it may ask the device (`default`), "
+        description="stripe options for mkfs: none, so that it may read the device (`default`), "
         "the layout's chunk and disks (`aligned`), or not to heed any (`none`)",
     )
     workloads: Texts | None = Field(None, description="names of the workloads that run on it; default: all")
@@ -165,7 +165,7 @@ class StudyWorkload(Written):
 class StudyFile(Written):
     """The keys of a study file."""
 
-    title: str = Field(description="what the study asks, in a few words", min_length=1)
+    title: str = Field(description="the question of the study, in a few words", min_length=1)
     source: str | None = Field(None, description="where it was published, if it was: a citation")
     description: str | None = Field(None, description="what to know about it")
     media: dict[str, StudyMedium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")

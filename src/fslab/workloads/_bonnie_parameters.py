@@ -15,9 +15,9 @@ _MOST_FILES = 28_339 * FILES_UNIT  # bonnie++ keeps 37 bytes for each in at most
 class BonnieParameters(Parameters):
     """``size`` for the tests of one large file, ``files`` for those of many small ones, or both.
 
-    The chunk of small files (fifth part of -n) is not offered: with it bonnie++ 2.00a goes on to use a buffer
-    that it has freed. ``ram`` is always told (-r), 0 unless the study says otherwise: bonnie++ would refuse
-    a ``size`` below twice the machine's memory by itself.
+    The chunk of small files (fifth part of -n) is not offered: with it bonnie++ 2.00a uses a buffer
+    that it has freed. ``ram`` is always given (-r), 0 unless the study says otherwise: without it bonnie++ refuses
+    a ``size`` below twice the machine's memory.
     """
 
     size: Size = Field("0", description="-s: bytes of the large file, whole MiB; 0: none")
