@@ -111,7 +111,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
     [
         (("title: t", "title: t\ntitle: u"), "2: title: duplicate name (first at s.yaml:1)"),
         (("title: t", "titel: t"), "1: titel: unknown key — did you mean 'title'?"),
-        (("title: t\n", ""), "1: 'title' is missing (what the study asks, in a few words)"),
+        (("title: t\n", ""), "1: 'title' is missing (the question of the study, in a few words)"),
         (("title: t", "title:"), "1: title: has no value"),
         (("title: t", "title: 5"), "1: title: 5 is not text"),
         (("title: t", "title: t\ntrials: many"), "2: trials: 'many' is not a whole number"),

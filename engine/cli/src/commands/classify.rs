@@ -6,13 +6,13 @@ use fslab_engine::operations::classify::{By, Parameters, run};
 use super::Shown;
 use crate::options::{Measured, Walked};
 
-/// Tell the kind of each file of a tree: text, image, archive, executable, …
+/// Determine the type of each file of a tree: text, image, archive, executable, …
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// What the kind is told by; by name, no file is opened
+    /// What determines the type; by name, no file is opened
     #[arg(long, value_enum, value_name = "BY", default_value_t = By::Both)]
     by: By,
 

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     keep_root: bool,
 
-    /// Ask nothing, however many files there are
+    /// Do not ask, however many files there are
     #[arg(long)]
     yes: bool,
 

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "1", value_parser = parse_size)]
     minimum: u64,
 
-    /// How files that differ after a comparison are parted
+    /// Hash by which files are grouped when a comparison finds a difference
     #[arg(long, value_enum, value_name = "HASH", default_value_t = Hash::Xxh3)]
     hash: Hash,
 

@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     close: bool,
 
-    /// Pass by the page cache with `O_DIRECT` (-I)
+    /// Bypass the page cache with `O_DIRECT` (-I)
     #[arg(long)]
     direct: bool,
 
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_length)]
     purge: Option<usize>,
 
-    /// Leave the files, for a later run without the test 0 (-w)
+    /// Keep the files, for a later run without the test 0 (-w)
     #[arg(long)]
     keep: bool,
 

@@ -20,7 +20,7 @@ use crate::units::parse_size;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("how much").required(true).multiple(true).args(["spec", "scale", "classes"])))]
 pub(crate) struct Arguments {
-    /// Where: a directory that does not exist yet, or is empty; refused as DIR of delete is
+    /// A directory that does not exist yet, or is empty; what delete refuses is refused here too
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 

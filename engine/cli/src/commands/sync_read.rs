@@ -17,11 +17,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     buffer: usize,
 
-    /// Pass by the page cache (`O_DIRECT`)
+    /// Bypass the page cache (`O_DIRECT`)
     #[arg(long)]
     direct: bool,
 
-    /// Tell the kernel with `posix_fadvise` what is to come
+    /// Announce the access pattern with `posix_fadvise`
     #[arg(long, value_enum, value_name = "ADVICE")]
     fadvise: Option<Advise>,
 

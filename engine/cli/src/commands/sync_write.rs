@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SRC")]
     source: PathBuf,
 
-    /// Where to: a directory that does not exist yet, or is empty; refused as DIR of delete is
+    /// A directory that does not exist yet, or is empty; what delete refuses is refused here too
     #[arg(value_name = "DST")]
     destination: PathBuf,
 

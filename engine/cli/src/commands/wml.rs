@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Shown;
 
-/// Run a workload file of Filebench, or a workload that has a name
+/// Run a workload file of Filebench, or a built-in workload
 ///
 /// The files of the workload lie in the directory fslab-wml inside --dir, whatever paths it names. What is
 /// not from Filebench's documentation is told in docs/filebench.md. Without a run command the workload runs
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     create_only: bool,
 
-    /// Take the files that an earlier run with the same variables has made, without a look at them
+    /// Use the files that an earlier run with the same variables has made, without checking them
     #[arg(long)]
     reuse: bool,
 
@@ -67,11 +67,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_system: bool,
 
-    /// Tell all mistakes of the workload, or what it would do, and do nothing
+    /// Print all mistakes of the workload, or what it would do; run nothing
     #[arg(long)]
     check: bool,
 
-    /// List the workloads that have names, with their variables
+    /// List the built-in workloads, with their variables
     #[arg(long)]
     list: bool,
 }

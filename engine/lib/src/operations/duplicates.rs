@@ -36,7 +36,7 @@ const PIECE: usize = 64 << 10;
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Hash {
-    /// BLAKE3, 256 bits: nobody can make two files alike to it.
+    /// BLAKE3, 256 bits: collisions cannot be constructed.
     Blake3,
     /// XXH3, 128 bits: faster.
     #[default]
