@@ -47,6 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "features": {"system"},
     "tracing": {"system"},
     "explain": {"analysis", "stats", "workloads"},
+    "crash": {"probes", "storage", "system", "validity"},
     "machine": {"system", "storage"},
     "feasibility": {"machine", "probes", "storage", "system", "validity", "workloads"},
     "claims": {"analysis", "stats", "workloads"},
@@ -67,8 +68,8 @@ ALLOWED: dict[str, set[str]] = {
         "storage", "store", "study", "system", "tracing", "validity", "workloads",
     },
     "cli": {
-        "analysis", "api", "campaign", "claims", "explain", "feasibility", "features", "plan", "study", "storage",
-        "workloads",
+        "analysis", "api", "campaign", "claims", "crash", "explain", "feasibility", "features", "plan", "study",
+        "storage", "workloads",
         "probes", "machine", "store", "report",
         "serve", "system", "tracing",
     },

@@ -14,6 +14,7 @@ from fslab.cli import (
     claims,
     clean,
     compare,
+    crash,
     doctor,
     explain,
     export,
@@ -67,6 +68,7 @@ app.command(
 app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
 app.command("features", short_help="What file systems can do, tried on scratch volumes.")(features.features)
+app.add_typer(crash.app, name="crash", short_help="Crash states: make, judge and replay them.")
 app.command("name", short_help="Give a campaign a name.")(campaigns.name)
 app.command("note", short_help="Keep a note with a campaign.")(campaigns.note)
 app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)

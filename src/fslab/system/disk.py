@@ -52,6 +52,11 @@ def control_of(directory: Path) -> Path:
     return directory.with_name(f"{directory.name}.control")
 
 
+def log_of(directory: Path) -> Path:
+    """The log of the disk that is mounted on ``directory``; beside it, with suffixes, its data and its names."""
+    return directory.with_name(f"{directory.name}.log")
+
+
 def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -> dict[str, Any]:
     """The answer of the server of ``directory`` to one request. ToolFailedError if it is gone.
 
@@ -85,7 +90,9 @@ def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -
 def clean(directory: Path) -> None:
     """Undo what a server left, and what lies on its disk; nothing here waits for the server. Can be called twice."""
     proc.run([TOOL.program, "clean", str(directory)], timeout_s=60)
-    control_of(directory).unlink(missing_ok=True)
+    log = log_of(directory)
+    for path in (control_of(directory), log, *(Path(f"{log}.{suffix}") for suffix in ("data", "json"))):
+        path.unlink(missing_ok=True)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -12,6 +12,7 @@ pub mod plain;
 pub mod predict;
 pub mod profile;
 pub mod ssd;
+pub mod states;
 pub mod store;
 pub mod volatile;
 

@@ -20,6 +20,8 @@ pub const NO_DATA: u64 = u64::MAX;
 pub const FAILED: u8 = 1;
 /// A fault met it.
 pub const FAULT: u8 = 2;
+/// A flush that was answered and made nothing durable.
+pub const IGNORED: u8 = 4;
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct Record {
     pub phase: u16,
     /// What was asked.
     pub op: Op,
-    /// `FAILED`, `FAULT`.
+    /// `FAILED`, `FAULT`, `IGNORED`.
     pub flags: u8,
 }
 
@@ -69,6 +71,35 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("bug: four bytes"))
+}
+
+/// The place of `op` in a record of a mark, which is no request.
+const MARK: u8 = 4;
+
+/// A point in the log that somebody outside named: where a phase of the work begins, or a promise was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// Its place among the names.
+    pub number: u64,
+    /// When, nanoseconds of the drive.
+    pub at: Nanos,
+}
+
+impl Mark {
+    /// A record's bytes: `number` where a request has its first byte.
+    pub fn to_bytes(&self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        for (chunk, number) in bytes.chunks_exact_mut(8).zip([0, self.at, self.at, self.number, NO_DATA]) {
+            chunk.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[50] = MARK;
+        bytes
+    }
+
+    /// The mark of these 64 bytes; None if they are a request.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        (bytes[50] == MARK).then(|| Self { number: u64_at(bytes, 24), at: u64_at(bytes, 8) })
+    }
 }
 
 const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
@@ -200,6 +231,14 @@ mod tests {
         }
         assert_eq!(read_header(&header(1 << 30, 5)), Some(1 << 30));
         assert_eq!(read_header(&[0; 64]), None);
+    }
+
+    #[test]
+    fn a_mark_is_no_request() {
+        let mark = Mark { number: 7, at: 9 };
+        assert_eq!(Mark::from_bytes(&mark.to_bytes()), Some(mark));
+        assert_eq!(Record::from_bytes(&mark.to_bytes()), None);
+        assert_eq!(Mark::from_bytes(&record(Op::Flush, 1, 0, 1).to_bytes()), None);
     }
 
     #[test]

@@ -26,6 +26,9 @@ enum Verb {
     Phase {
         name: String,
     },
+    Mark {
+        name: String,
+    },
     Cut(Cut),
     PowerOn,
     Arm(Rule),
@@ -90,6 +93,12 @@ impl Control {
                 let mut core = device.core();
                 core.phases.push(name);
                 json!({"phase": core.phases.len() - 1})
+            }
+            Verb::Mark { name } => {
+                let mut core = device.core();
+                let now = core.clock.now();
+                let recorder = core.recorder.as_mut().context("there is no log")?;
+                json!({"mark": recorder.mark(name, now)?})
             }
             Verb::Cut(cut) => {
                 let mut core = device.core();

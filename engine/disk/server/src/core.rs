@@ -6,7 +6,7 @@ use std::io;
 
 use fslab_disk_model::drive::{Drive, Event, Op, Request};
 use fslab_disk_model::fault::Fate;
-use fslab_disk_model::log::{FAILED, FAULT, NO_DATA, Record};
+use fslab_disk_model::log::{FAILED, FAULT, IGNORED, NO_DATA, Record};
 use fslab_disk_model::volatile::Volatile;
 use fslab_disk_model::{Nanos, SECTOR};
 use hdrhistogram::Histogram;
@@ -205,6 +205,7 @@ impl Core {
         let Some(recorder) = &mut self.recorder else { return };
         let failed = if pending.error.is_some() { FAILED } else { 0 };
         let fault = if pending.fate == Fate::default() { 0 } else { FAULT };
+        let ignored = if pending.fate.ignored { IGNORED } else { 0 };
         let record = Record {
             id: pending.request.id,
             submitted: pending.submitted,
@@ -215,7 +216,7 @@ impl Core {
             epoch: pending.epoch,
             phase: pending.phase,
             op: pending.request.op,
-            flags: failed | fault,
+            flags: failed | fault | ignored,
         };
         if recorder.note(&record).is_err() {
             self.recorder = None; // its disk is full; statistics say that there is no log any more

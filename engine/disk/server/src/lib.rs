@@ -19,6 +19,7 @@ mod options;
 mod predict;
 mod recorder;
 mod serve;
+mod states;
 mod statistics;
 mod sys;
 mod timed;

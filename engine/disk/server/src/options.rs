@@ -9,7 +9,7 @@ use fslab_disk_model::ssd::Collection;
 
 use crate::export::{self, Format};
 use crate::predict::{self, Predict};
-use crate::{clean, serve};
+use crate::{clean, serve, states};
 
 /// Serves a modelled disk as a file for a loop device.
 #[derive(Debug, Parser)]
@@ -41,6 +41,14 @@ enum Command {
         /// Its format
         #[arg(long)]
         format: Format,
+    },
+    /// Make images of what the disk may hold after a power cut: a JSON request a line on standard input
+    States {
+        /// The file given with --log; needs --log-data
+        log: PathBuf,
+        /// The disk as it was when the log began, as a snapshot
+        #[arg(long)]
+        base: PathBuf,
     },
 }
 
@@ -157,6 +165,7 @@ impl Arguments {
             Command::Clean { directory } => clean::clean(directory),
             Command::Predict(options) => predict::predict(options),
             Command::Export { log, output, format } => export::export(log, *format, output),
+            Command::States { log, base } => states::states(log, base),
         }
     }
 }

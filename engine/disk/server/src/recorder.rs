@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use fslab_disk_model::log::{NO_DATA, Record, header};
+use fslab_disk_model::Nanos;
+use fslab_disk_model::log::{Mark, NO_DATA, Record, header};
 use serde_json::json;
 
 /// An open log.
@@ -12,6 +13,7 @@ pub(crate) struct Recorder {
     path: PathBuf,
     records: BufWriter<File>,
     data: Option<(BufWriter<File>, u64)>,
+    marks: Vec<String>,
     size: u64,
     seed: u64,
 }
@@ -27,11 +29,12 @@ impl Recorder {
         } else {
             None
         };
-        Ok(Self { path: path.to_owned(), records, data, size, seed })
+        Ok(Self { path: path.to_owned(), records, data, marks: Vec::new(), size, seed })
     }
 
     /// Empties it.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
+        self.marks.clear();
         empty(&mut self.records)?;
         self.records.write_all(&header(self.size, self.seed))?;
         let Some((file, end)) = &mut self.data else { return Ok(()) };
@@ -52,13 +55,21 @@ impl Recorder {
         self.records.write_all(&record.to_bytes())
     }
 
-    /// Everything noted so far is in the files, and the phases' names are beside them.
+    /// Notes a mark behind all requests that are done; tells its number.
+    pub(crate) fn mark(&mut self, name: String, at: Nanos) -> io::Result<usize> {
+        let number = self.marks.len();
+        self.marks.push(name);
+        self.records.write_all(&Mark { number: number as u64, at }.to_bytes())?;
+        Ok(number)
+    }
+
+    /// Everything noted so far is in the files, and the names of phases and marks are beside them.
     pub(crate) fn sync(&mut self, phases: &[String]) -> io::Result<()> {
         self.records.flush()?;
         if let Some((file, _)) = &mut self.data {
             file.flush()?;
         }
-        let about = json!({"version": 1, "size_bytes": self.size, "phases": phases});
+        let about = json!({"version": 1, "size_bytes": self.size, "phases": phases, "marks": self.marks});
         std::fs::write(self.path.with_suffix("json"), format!("{about}\n"))
     }
 }

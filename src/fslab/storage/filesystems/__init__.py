@@ -15,6 +15,7 @@ from fslab.abilities import Limits
 from fslab.errors import nearest
 from fslab.registry import Registry
 from fslab.storage import Stripe
+from fslab.storage.promises import Promises
 from fslab.system.tools import Tool
 
 # mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without those that would hide the mount from us or
@@ -124,6 +125,25 @@ class FileSystem(ABC):
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str] | None:  # noqa: ARG002
         """Shrink it, mounted at ``target``, to ``size_bytes``; None: there is no such command."""
         return None
+
+    def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises | None:  # noqa: ARG002
+        """What it promises of a power cut with these mount options (as the kernel shows them) and features.
+
+        ``superblock``: the first 128 KiB of its device. None: nobody has looked that up. Pure.
+        """
+        return None
+
+    def check_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
+        """Look for damage in an image that is not mounted, and change nothing; exit status 0: none. Pure."""
+        return None
+
+    def repair_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
+        """Repair an image that is not mounted, without asking. Pure."""
+        return None
+
+    def copy_mount_options(self, options: str) -> str:
+        """The mount options with which a copy can be mounted beside the original, which has the same UUID. Pure."""
+        return options
 
     def check_mkfs_options(self, options: str) -> None:
         """ValueError for an option that this mkfs does not have. Catches typing mistakes, not all errors."""

@@ -5,12 +5,13 @@ share one set of mount options, less what each does not have.
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
 from fslab.storage import Stripe
 from fslab.storage.filesystems import FileSystem, OptionSwitch
+from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -42,6 +43,16 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
     "i_version": "", "lazytime": "", "nombcache": "", "mb_optimize_scan": "0|1?", "prefetch_block_bitmaps": "",
     "no_prefetch_block_bitmaps": "", "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
 }  # fmt: skip
+
+# Where a power cut leaves the ext family. fs/ext4/ext4.h: s_feature_compat in the super block at 1024.
+FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
+_JOURNAL = "ext4/journal.rst: protects the file system against metadata inconsistencies"
+_NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal e2fsck has to repair it"
+_NAMES = "fs/ext4/fsync.c: the journal commits the transaction that has the name; without a journal ext4_sync_parent"
+_NO_CHILDREN = "fs/ext4/fsync.c, ext4_fsync_nojournal: writes the directory, not the new inodes that it names"
+_NO_BARRIER = (
+    "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else only those with a battery"
+)
 
 BLOCK_BYTES = 4096
 NO_REFLINK = {Ability.REFLINK: "no two files share blocks"}
@@ -92,6 +103,31 @@ class ExtFileSystem(FileSystem):
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
         """``resize2fs DEVICE SIZE``; the kernel has the last word."""
         return ["resize2fs", device, f"{size_bytes >> 10}K"]
+
+    def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:
+        """Of ext4.rst, and of the source where that is silent; without a journal next to nothing."""
+        shown = set(mount_options)
+        journal = bool(superblock[FEATURE_COMPAT] & HAS_JOURNAL)
+        ordered = journal and "data=writeback" not in shown
+        replaced = ordered and not {"noauto_da_alloc", "auto_da_alloc=0"} & shown
+        unsafe = journal and bool({"nobarrier", "barrier=0"} & shown)
+        return Promises(
+            consistent=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
+            names=Promise(given=True, source=_NAMES),
+            directories=Promise(given=journal, source=_JOURNAL if journal else _NO_CHILDREN),
+            rename=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
+            replace=Promise(given=replaced, source="ext4.rst, auto_da_alloc" if journal else _NO_JOURNAL),
+            unexposed=Promise(given=ordered, source="ext4.rst, data=" if journal else _NO_JOURNAL),
+            caution=_NO_BARRIER if unsafe else None,
+        )
+
+    def check_argv(self, image: str) -> list[str]:
+        """``e2fsck -f -n``."""
+        return ["e2fsck", "-f", "-n", image]
+
+    def repair_argv(self, image: str) -> list[str]:
+        """``e2fsck -f -y``."""
+        return ["e2fsck", "-f", "-y", image]
 
 
 def _pairs(options: str) -> list[tuple[str, str]]:

@@ -1,10 +1,13 @@
 """btrfs: copy on write, checksums, subvolumes. mkfs.btrfs(8), btrfs(5)."""
 
 import shlex
+from collections.abc import Collection
 
 from fslab.storage.filesystems import FileSystem
+from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
+_NO_BARRIER = "btrfs(5), nobarrier: on a device with a volatile cache it will lead to corruption"
 COMPRESSION = "zlib|lzo|zstd|no|none"
 
 
@@ -48,3 +51,34 @@ class Btrfs(FileSystem):
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
         """``btrfs filesystem resize SIZE``, which moves what lies beyond."""
         return ["btrfs", "filesystem", "resize", str(size_bytes), target]
+
+    def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:  # noqa: ARG002
+        """Copy on write and a log of fsync; contents of renamed files by fsync only, since Linux 3.17."""
+        unsafe = "nobarrier" in set(mount_options)
+        tree = Promise(given=True, source="btrfs(5), filesystem design: transactions of copy-on-write trees")
+        return Promises(
+            consistent=tree,
+            names=Promise(
+                given=True, source="fs/btrfs/tree-log.c: btrfs_log_inode_parent logs new names and renames"
+            ),
+            directories=Promise(
+                given=True, source="fs/btrfs/tree-log.c: log_new_dir_dentries logs the new inodes too"
+            ),
+            rename=tree,
+            replace=Promise(
+                given=False,
+                source="commit 8d875f95da43 (btrfs: disable strict file flushes for renames and truncates)",
+            ),
+            unexposed=Promise(
+                given=True, source="fs/btrfs/ordered-data.c: extents appear when their data is written"
+            ),
+            caution=_NO_BARRIER if unsafe else None,
+        )
+
+    def check_argv(self, image: str) -> list[str]:
+        """``btrfs check --readonly``; ``--force`` where the original is mounted."""
+        return ["btrfs", "check", "--readonly", "--force", image]
+
+    def repair_argv(self, image: str) -> list[str]:
+        """``btrfs rescue zero-log`` gives up a log that cannot be replayed; ``btrfs check --repair`` is not advised."""
+        return ["btrfs", "rescue", "zero-log", image]

@@ -1,9 +1,11 @@
 """XFS: allocation groups, delayed logging. mkfs.xfs(8), Documentation/admin-guide/xfs.rst."""
 
 import shlex
+from collections.abc import Collection
 
 from fslab.storage import Stripe
 from fslab.storage.filesystems import FileSystem, OptionSwitch
+from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
 
@@ -48,3 +50,36 @@ class Xfs(FileSystem):
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
         """``xfs_growfs -D`` in blocks of 4 KiB; the kernel gives up no more than part of the last group."""
         return ["xfs_growfs", "-D", str(size_bytes >> 12), target]
+
+    def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:  # noqa: ARG002
+        """Metadata by the log, in its order; contents only by fsync. No option gives any of that up: ``nobarrier`` went
+        with Linux 4.19."""
+        log = Promise(
+            given=True, source="Documentation/filesystems/xfs/xfs-delayed-logging-design.rst: ordered, atomic"
+        )
+        return Promises(
+            consistent=log,
+            names=Promise(
+                given=True, source="fs/xfs/xfs_file.c: fsync forces the log up to the inode's last change"
+            ),
+            directories=log,
+            rename=log,
+            replace=Promise(
+                given=False, source="XFS FAQ: why do I see binary NULLS in some files after recovery"
+            ),
+            unexposed=Promise(
+                given=True, source="fs/xfs/xfs_iomap.c: new extents are unwritten until data is there"
+            ),
+        )
+
+    def check_argv(self, image: str) -> list[str]:
+        """``xfs_repair -n``."""
+        return ["xfs_repair", "-n", "-f", image]
+
+    def repair_argv(self, image: str) -> list[str]:
+        """``xfs_repair -L`` gives up a log that cannot be replayed."""
+        return ["xfs_repair", "-L", "-f", image]
+
+    def copy_mount_options(self, options: str) -> str:
+        """With ``nouuid``: XFS refuses a second file system of the same UUID."""
+        return f"{options},nouuid"

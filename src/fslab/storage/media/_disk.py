@@ -8,7 +8,7 @@ from typing import Any
 from fslab.errors import NoSpaceError
 from fslab.storage import StackDevice, Workspace
 from fslab.storage.media import _faults, _loop, _profiles
-from fslab.storage.media._disk_options import VirtualOptions
+from fslab.storage.media._disk_options import Logged, VirtualOptions
 from fslab.system import disk, loops, sysfs
 from fslab.units import format_size, parse_size
 
@@ -17,7 +17,8 @@ MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
 
 
-def argv(options: VirtualOptions) -> tuple[str, ...]:
+def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
+    """The options of ``fslab-disk serve`` for this directory."""
     words = ["--size", str(parse_size(options.size)), "--memory", str(parse_size(options.memory))]
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
     if options.profile != _profiles.NONE:
@@ -26,6 +27,10 @@ def argv(options: VirtualOptions) -> tuple[str, ...]:
         words += ["--cache", str(options.cache)]
     if options.steady:
         words.append("--steady")
+    if options.log is not Logged.NO:
+        words += ["--log", f"{directory.name}.log"]  # beside it
+    if options.log is Logged.DATA:
+        words.append("--log-data")
     if options.faults or options.slow != 1:
         words.append("--timed")
     return tuple(words)
@@ -34,12 +39,13 @@ def argv(options: VirtualOptions) -> tuple[str, ...]:
 def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
     directory = Path("/run/fslab/CAMPAIGN/disk-N")
     attach = loops.attach_argv(directory / disk.FILE, direct=True, device=Path("/dev/loopN"))
-    return (disk.TOOL.program, "serve", str(directory), *argv(options)), tuple(attach)
+    return (disk.TOOL.program, "serve", str(directory), *argv(options, directory)), tuple(attach)
 
 
 def memory_bytes(options: VirtualOptions) -> int:
-    """What a disk takes at most: what is written to it, and an SSD's map of that, or of all of its pages."""
-    written = parse_size(options.memory)
+    """What a disk takes at most: what is written to it, once more in its log, and an SSD's map of that, or of all
+    of its pages."""
+    written = parse_size(options.memory) * (2 if options.log is Logged.DATA else 1)
     if options.kind != "ssd":
         return written
     mapped = parse_size(options.size) if options.steady else written
@@ -68,7 +74,7 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str) -> disk.Ser
     directory = known.directory if known else workspace.runtime / f"disk-{number}"
     entry = workspace.journal.will_create("disk", str(directory))
     try:
-        server = disk.start(directory, argv(options), mark=workspace.campaign)
+        server = disk.start(directory, argv(options, directory), mark=workspace.campaign)
     finally:
         workspace.exit.callback(_end, workspace, slot, entry, directory)
     workspace.media[key(slot)] = server

@@ -30,6 +30,14 @@ class Collection(StrEnum):
     COST_BENEFIT = "cost-benefit"
 
 
+class Logged(StrEnum):
+    """What of each request the log of a trial's run has."""
+
+    NO = "no"
+    REQUESTS = "requests"
+    DATA = "data"
+
+
 class VirtualOptions(media.MediumOptions):
     """Which disk it is, and how it behaves. Each disk of a layout has a seed of its own: ``seed``, ``seed`` + 1, …"""
 
@@ -48,6 +56,11 @@ class VirtualOptions(media.MediumOptions):
     slow: float = Field(1.0, ge=1, le=1000, description="the first disk takes that many times as long")
     faults: str = Field(
         "", description="from the run on, such as `stuck delay=2s probability=0.001; latent start=1m`"
+    )
+
+    log: Logged = Field(
+        Logged.NO,
+        description="keep a log of the run's requests, or also of the data that is written (for crash)",
     )
 
     @field_validator("profile")

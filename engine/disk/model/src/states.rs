@@ -1,0 +1,255 @@
+//! Crash states: what a disk may hold after a power cut at some point of its log.
+//!
+//! A state starts from the disk as it was when the log began, and takes writes in the order in which they were done, so
+//! that nothing old is ever written over something newer. What the last completed flush covers is there. What was done
+//! after it is at risk: all of it may be there, none, or any part.
+
+use std::collections::HashMap;
+
+use fslab_engine::random::Stream;
+
+use crate::drive::Op;
+use crate::log::{FAILED, IGNORED, Mark, NO_DATA, RECORD, Record};
+use crate::{Nanos, PAGE, SECTOR, index};
+
+/// What becomes of the writes at risk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// Each is there.
+    Kept,
+    /// None is there.
+    Lost,
+    /// Each is there or not, by the toss of a coin.
+    Random(u64),
+    /// Each part of so many bytes is there or not, by the toss of a coin.
+    Torn(u64, u64),
+    /// Those of these rows of the log are not there.
+    Without(Vec<usize>),
+}
+
+/// Pages that are not zero.
+pub type Pages = HashMap<u64, Box<[u8]>>;
+
+/// A state, as a change of the disk that all states share.
+pub struct State {
+    /// Rows of the log that were at risk.
+    pub at_risk: Vec<usize>,
+    /// Those of which anything is not there.
+    pub lost: Vec<usize>,
+    /// Pages that differ from those of `Crash::pages`.
+    pub changed: Pages,
+}
+
+/// A log, and the disk as far as it is durable.
+pub struct Crash {
+    base: Pages,
+    rows: Vec<Option<Record>>,
+    data: Vec<u8>,
+    pages: Pages,
+    /// Rows before this one, as far as they are covered by a flush, are in `pages`.
+    applied: usize,
+}
+
+impl Crash {
+    /// The disk when the log began, the log's bytes behind the header, and the data of its writes.
+    pub fn new(base: Pages, log: &[u8], data: Vec<u8>) -> Self {
+        let rows = log
+            .chunks_exact(RECORD)
+            .map(|bytes| if Mark::from_bytes(bytes).is_some() { None } else { Record::from_bytes(bytes) })
+            .collect();
+        Self { pages: base.clone(), base, rows, data, applied: 0 }
+    }
+
+    /// How many rows the log has: a cut is before one of them, or behind the last.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The disk as far as it was durable at the last state.
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// The state after a cut before row `cut`. A later cut is quicker than an earlier one.
+    pub fn state(&mut self, cut: usize, fate: &Fate) -> State {
+        let covered = self.covered(cut);
+        let durable = |row: &Record| row.completed <= covered;
+        let first = self.rows[..cut]
+            .iter()
+            .position(|row| row.as_ref().is_some_and(|row| changes(row) && !durable(row)));
+        let at_risk: Vec<usize> = (first.unwrap_or(cut)..cut)
+            .filter(|number| self.rows[*number].as_ref().is_some_and(|row| changes(row) && !durable(row)))
+            .collect();
+        self.advance(first.unwrap_or(cut));
+        let mut state = State { at_risk, lost: Vec::new(), changed: Pages::new() };
+        for number in state.at_risk.clone() {
+            self.take(number, fate, &mut state);
+        }
+        state
+    }
+
+    /// Until when the flushes that were done before row `cut` cover what was done.
+    fn covered(&self, cut: usize) -> Nanos {
+        let flushes = self.rows[..cut]
+            .iter()
+            .flatten()
+            .filter(|row| row.op == Op::Flush && row.flags & (FAILED | IGNORED) == 0);
+        flushes.map(|row| row.submitted).max().unwrap_or(0)
+    }
+
+    /// Applies the durable rows before `to`.
+    fn advance(&mut self, to: usize) {
+        if to < self.applied {
+            self.pages.clone_from(&self.base);
+            self.applied = 0;
+        }
+        let mut pages = std::mem::take(&mut self.pages);
+        for row in self.rows[self.applied..to].iter().flatten().filter(|row| changes(row)) {
+            for (offset, bytes) in self.parts(row, SECTOR) {
+                put(&mut pages, offset, bytes, || None);
+            }
+        }
+        self.pages = pages;
+        self.applied = to;
+    }
+
+    fn take(&self, number: usize, fate: &Fate, state: &mut State) {
+        let Some(row) = &self.rows[number] else { return };
+        let (mut coin, unit) = match fate {
+            Fate::Torn(seed, unit) => (Stream::new(*seed, row.id), *unit),
+            Fate::Random(seed) => (Stream::new(*seed, row.id), u64::MAX),
+            _ => (Stream::new(0, 0), u64::MAX),
+        };
+        let whole = match fate {
+            Fate::Kept | Fate::Torn(..) => true,
+            Fate::Lost => false,
+            Fate::Random(_) => coin.next_u64() & 1 == 0,
+            Fate::Without(rows) => !rows.contains(&number),
+        };
+        let (mut decided, mut keep, mut lost) = (u64::MAX, whole, !whole);
+        for (offset, bytes) in self.parts(row, SECTOR) {
+            if unit != u64::MAX && row.op == Op::Write && offset / unit != decided {
+                decided = offset / unit;
+                keep = coin.next_u64() & 1 == 0;
+                lost |= !keep;
+            }
+            if keep {
+                put(&mut state.changed, offset, bytes, || self.pages.get(&(offset / PAGE as u64)).cloned());
+            }
+        }
+        if lost {
+            state.lost.push(number);
+        }
+    }
+
+    /// The sectors that a request changes; without bytes where it makes them zero.
+    fn parts(&self, row: &Record, unit: u64) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
+        let (start, end, data) = (row.offset, row.offset + u64::from(row.length), row.data);
+        let mut at = start;
+        std::iter::from_fn(move || {
+            let from = at;
+            at = (at / unit * unit + unit).min(end);
+            let bytes = (data != NO_DATA).then(|| {
+                let place = index(data + (from - start));
+                &self.data[place..place + index(at - from)]
+            });
+            (from < end).then_some((from, bytes))
+        })
+    }
+}
+
+fn changes(row: &Record) -> bool {
+    row.flags & FAILED == 0 && (row.op == Op::Discard || (row.op == Op::Write && row.data != NO_DATA))
+}
+
+fn put(pages: &mut Pages, offset: u64, bytes: Option<&[u8]>, below: impl FnOnce() -> Option<Box<[u8]>>) {
+    let fresh = || below().unwrap_or_else(|| vec![0; PAGE].into_boxed_slice());
+    let page = pages.entry(offset / PAGE as u64).or_insert_with(fresh);
+    let start = index(offset % PAGE as u64);
+    match bytes {
+        Some(bytes) => page[start..start + bytes.len()].copy_from_slice(bytes),
+        None => page[start..(start + index(SECTOR)).min(PAGE)].fill(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log in which page `n` is written with the byte `n + 1` by write `n`; a flush where None stands.
+    fn log(rows: &[Option<u64>], flags: u8) -> (Vec<u8>, Vec<u8>) {
+        let (mut log, mut data) = (Vec::new(), Vec::new());
+        for (at, row) in (1..).zip(rows) {
+            let page = row.unwrap_or(0);
+            let record = Record {
+                id: at,
+                submitted: at * 10,
+                completed: at * 10 + 5,
+                offset: page * PAGE as u64,
+                data: if row.is_some() { data.len() as u64 } else { NO_DATA },
+                length: if row.is_some() { 4096 } else { 0 },
+                epoch: 0,
+                phase: 0,
+                op: if row.is_some() { Op::Write } else { Op::Flush },
+                flags: if row.is_some() { 0 } else { flags },
+            };
+            log.extend(record.to_bytes());
+            if row.is_some() {
+                data.extend([u8::try_from(at).expect("small"); PAGE]);
+            }
+        }
+        (log, data)
+    }
+
+    fn crash(rows: &[Option<u64>], flags: u8) -> Crash {
+        let (log, data) = log(rows, flags);
+        Crash::new(Pages::from([(9, vec![99; PAGE].into_boxed_slice())]), &log, data)
+    }
+
+    /// The first byte of a page of a state.
+    fn byte(crash: &Crash, state: &State, page: u64) -> u8 {
+        state.changed.get(&page).or_else(|| crash.pages().get(&page)).map_or(0, |page| page[0])
+    }
+
+    #[test]
+    fn what_a_flush_covers_is_there() {
+        let mut crash = crash(&[Some(0), Some(9), None, Some(0), Some(1)], 0);
+        let state = crash.state(5, &Fate::Lost);
+        assert_eq!((state.at_risk.as_slice(), state.lost.as_slice()), ([3, 4].as_slice(), [3, 4].as_slice()));
+        assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [1, 0, 2]);
+        let state = crash.state(5, &Fate::Without(vec![3]));
+        assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [1, 5, 2]);
+        let state = crash.state(5, &Fate::Kept);
+        assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [4, 5, 2]);
+    }
+
+    #[test]
+    fn an_earlier_cut_starts_from_the_base() {
+        let mut crash = crash(&[Some(9), None, Some(9), None], 0);
+        crash.state(4, &Fate::Kept);
+        let state = crash.state(1, &Fate::Lost);
+        assert_eq!(byte(&crash, &state, 9), 99);
+    }
+
+    #[test]
+    fn a_flush_that_was_ignored_covers_nothing() {
+        let mut crash = crash(&[Some(0), None, Some(1)], IGNORED);
+        assert_eq!(crash.state(3, &Fate::Kept).at_risk, [0, 2]);
+    }
+
+    #[test]
+    fn a_torn_write_is_there_in_part_and_again_the_same() {
+        let mut crash = crash(&[Some(0)], 0);
+        let torn: Vec<Vec<u8>> = [0, 1, 1]
+            .map(|seed| {
+                let state = crash.state(1, &Fate::Torn(seed, 512));
+                state.changed.get(&0).map_or(Vec::new(), |page| page.iter().step_by(512).copied().collect())
+            })
+            .into();
+        assert_eq!(torn[1], torn[2]);
+        assert_ne!(torn[0], torn[1]);
+        assert!(torn[1].contains(&0) && torn[1].contains(&1));
+        let whole = crash.state(1, &Fate::Torn(1, 4096));
+        assert!(whole.changed.get(&0).is_none_or(|page| page.iter().all(|byte| *byte == 1)));
+    }
+}

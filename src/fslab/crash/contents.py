@@ -1,0 +1,49 @@
+"""Stamped blocks: every sector says which file, block and generation it was written as, so that what is found after a
+power cut can be told from zeros, from older contents and from bytes of other files."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+
+BLOCK_BYTES = 4096
+SECTOR_BYTES = 512
+ZERO = 0  # the generation of a block that was never written
+MAGIC = b"FSLABCR1"
+_HEAD = struct.Struct("<8s5I")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A block of a file of a sequence."""
+
+    sequence: int
+    inode: int
+    block: int
+
+
+@lru_cache(maxsize=4096)
+def block(place: Place, generation: int) -> bytes:
+    """The 4 KiB of this generation."""
+    if generation == ZERO:
+        return bytes(BLOCK_BYTES)
+    sectors = range(BLOCK_BYTES // SECTOR_BYTES)
+    return b"".join(_sector(place, generation, number) for number in sectors)
+
+
+def _sector(place: Place, generation: int, number: int) -> bytes:
+    head = _HEAD.pack(MAGIC, place.sequence, place.inode, place.block, generation, number)
+    digest = hashlib.sha256(head).digest()
+    return head + (digest * (SECTOR_BYTES // len(digest)))[: SECTOR_BYTES - len(head)]
+
+
+def describe(sector: bytes) -> str:
+    """What a sector that does not belong there is."""
+    if not any(sector):
+        return "zeros"
+    if sector.startswith(MAGIC) and len(sector) >= _HEAD.size:
+        _, sequence, inode, number, generation, _ = _HEAD.unpack_from(sector)
+        return f"generation {generation} of block {number} of file {inode} of sequence {sequence}"
+    return "bytes that nobody wrote to a file"

@@ -1,0 +1,193 @@
+"""One crash state: mount it, read it, unmount it, check it. Everything in a mount namespace of the process, so that a
+kill leaves neither mounts nor loop devices nor images."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab.crash.findings import Finding, Kind
+from fslab.crash.oracle import Seen
+from fslab.crash.perform import directory_of
+from fslab.errors import MountError, UnsupportedError
+from fslab.probes.kernel_log import KernelLog
+from fslab.storage.filesystems import FileSystem
+from fslab.storage.promises import Promises
+from fslab.system import mounts, proc
+from fslab.validity.trial.kernel_error import SERIOUS
+
+CLONE_NEWNS = 0x00020000
+FILE_LIMIT_BYTES = 1 << 20
+LIMIT_S = 120.0
+_LINES = 4
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """The file system under test: its driver, its mount options as the kernel shows them, what it promises, and in
+    which of its directories the sequences worked."""
+
+    driver: FileSystem
+    options: str
+    promises: Promises
+    root: str
+
+    @property
+    def checker(self) -> str:
+        """The program that looks for damage."""
+        argv = self.driver.check_argv("")
+        return argv[0] if argv else ""
+
+
+@dataclass(kw_only=True, slots=True)
+class Examined:
+    """``recovery_ns``: repair, where the file system needs one, and mount; None where it could not be mounted.
+    ``contents`` of the directories asked for, by sequence."""
+
+    recovery_ns: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    contents: dict[int, dict[str, Seen]] = field(default_factory=dict)
+
+
+def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
+    """UnsupportedError where nobody has looked up what this file system promises."""
+    with image.open("rb") as file:
+        promises = driver.promises(options.split(","), file.read(128 << 10))
+    if promises is None or driver.check_argv("") is None:
+        raise UnsupportedError(
+            f"what {driver.name} promises of a power cut is not declared", where=driver.name,
+            hint="use ext2, ext3, ext4, xfs or btrfs",
+        )  # fmt: skip
+    return Subject(driver=driver, options=options, promises=promises, root=root)
+
+
+@contextmanager
+def private(directory: Path, size: str) -> Iterator[None]:
+    """A mount namespace of this process's own, with memory mounted on ``directory``: images, and their mount point.
+
+    The namespace stays; with it, and with the process, goes what is still mounted.
+    """
+    if _libc.unshare(CLONE_NEWNS) != 0:
+        code = ctypes.get_errno()
+        raise UnsupportedError(
+            f"no mount namespace: {os.strerror(code)}", where="unshare(2)", hint="run as root"
+        )
+    proc.run(["mount", "--make-rprivate", "/"])
+    proc.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fslab-crash", str(directory)])
+    try:
+        yield
+    finally:
+        mounts.unmount(directory)
+
+
+class Examiner:
+    """Examines images, one after the other."""
+
+    def __init__(self, tested: Subject, target: Path) -> None:
+        self._subject, self._target, self._log = tested, target, KernelLog()
+        self._kernel()
+
+    def examine(self, image: Path, sequences: Iterable[int]) -> Examined:
+        """Mount, read these sequences' directories, unmount, check."""
+        seen, repaired_s = Examined(), 0.0
+        if not self._subject.promises.consistent.given:
+            repaired_s = self._repair(image, seen)
+        mounted_s = self._mount(image)
+        if mounted_s is None:
+            seen.findings.append(self._finding(Kind.UNMOUNTABLE, self._last_error))
+            self._repair(image, seen, found=True)
+            if self._mount(image) is None:
+                return seen
+        else:
+            seen.recovery_ns = int((mounted_s + repaired_s) * 1e9)
+        try:
+            device = os.path.basename(mounts.containing(self._target).source)  # noqa: PTH119
+            for number in sequences:
+                seen.contents[number] = contents(directory_of(self._target / self._subject.root, number))
+        finally:
+            mounts.unmount(self._target)
+        seen.findings += self._kernel_findings(device)
+        if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
+            self._check(image, seen)
+        return seen
+
+    _last_error = ""
+
+    def _mount(self, image: Path) -> float | None:
+        options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
+        argv = self._subject.driver.mount_argv(options, str(image), str(self._target))
+        done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+        if done.returncode == 0:
+            return done.duration_s
+        self._last_error = " ".join([*done.stderr.split("\n"), *self._kernel()[-_LINES:]]).strip()
+        return None
+
+    def _repair(self, image: Path, seen: Examined, *, found: bool = False) -> float:
+        """Repair it where it is damaged, or ``found`` to be; how long checking and repairing took."""
+        checked_s = 0.0 if found else self._check(image, seen)
+        if not (found or seen.findings):
+            return checked_s
+        argv = self._subject.driver.repair_argv(str(image))
+        if argv is None:
+            raise MountError("it has no program that repairs it", where=self._subject.driver.name)
+        return checked_s + proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s
+
+    def _check(self, image: Path, seen: Examined) -> float:
+        argv = self._subject.driver.check_argv(str(image)) or []
+        done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+        if done.returncode != 0:
+            lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if _tells(line)]
+            text = f"{argv[0]} exits {done.returncode}: {' | '.join(lines[:_LINES])}"
+            seen.findings.append(self._finding(Kind.DAMAGED, text))
+        return done.duration_s
+
+    def _finding(self, kind: Kind, detail: str) -> Finding:
+        promises = self._subject.promises
+        source = promises.caution or promises.consistent.source
+        return Finding(kind=kind, broken=promises.consistent.given, detail=detail, source=source)
+
+    def _kernel(self) -> list[str]:
+        """What the kernel has logged since the last time; nothing where that may not be read."""
+        text = (self._log.snapshot(None).get("log") or b"").decode("utf-8", "replace")  # type: ignore[arg-type]
+        return [line.partition(";")[2] for line in text.splitlines()]
+
+    def _kernel_findings(self, device: str) -> list[Finding]:
+        said = [line for line in self._kernel() if re.search(rf"\b{device}\b", line) and SERIOUS.search(line)]
+        return [self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES]))] if said else []
+
+
+def _tells(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith(
+        ("e2fsck ", "Pass ", "Phase ", "        - ", "Opening", "Checking")
+    )
+
+
+def contents(directory: Path, below: str = "") -> dict[str, Seen]:
+    """All names of a sequence's directory, with what they lead to."""
+    found: dict[str, Seen] = {}
+    try:
+        entries = sorted(os.scandir(directory / below), key=lambda entry: entry.name)
+    except OSError as error:
+        return {below: Seen(kind="directory", error=str(error))} if below else {}
+    for entry in entries:
+        name = f"{below}{entry.name}"
+        try:
+            found |= _entry(directory, name, entry)
+        except OSError as error:
+            found[name] = Seen(kind="file", error=error.strerror)
+    return found
+
+
+def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Mapping[str, Seen]:
+    if entry.is_symlink():
+        return {name: Seen(kind="symlink", target=str((directory / name).readlink()))}
+    if entry.is_dir(follow_symlinks=False):
+        return {name: Seen(kind="directory"), **contents(directory, f"{name}/")}
+    with (directory / name).open("rb") as file:
+        return {name: Seen(kind="file", data=file.read(FILE_LIMIT_BYTES))}

@@ -1,0 +1,42 @@
+"""What a crash state shows: typed findings, and what of them is a broken promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """In the order of how much is lost."""
+
+    UNMOUNTABLE = "not mountable"
+    DAMAGED = "damaged"
+    KERNEL_LOG = "kernel log"
+    UNREADABLE = "unreadable"
+    LOST_NAME = "name lost"
+    LOST_DATA = "data lost"
+    EXPOSED = "foreign bytes"
+    NEITHER = "neither old nor new"
+    RESURRECTED = "name that must not exist"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """``broken``: a promise of POSIX or of the file system is broken; else it is a loss that they allow.
+
+    ``step`` is the sync that promised it, or the operation; None where it is about the whole file system. ``source``:
+    who promises it, or says that nobody does.
+    """
+
+    kind: Kind
+    broken: bool
+    detail: str
+    source: str
+    state: str = ""
+    sequence: int | None = None
+    step: int | None = None
+    name: str | None = None
+    lost_rows: tuple[int, ...] = ()
+
+
+POSIX = "POSIX, fsync(): all data and metadata needed to retrieve it is on the device when it returns"

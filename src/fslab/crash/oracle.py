@@ -1,0 +1,244 @@
+"""The oracle: what a sequence's directory may contain after a power cut, and what is found that is not allowed.
+
+Sound first. A name may lead to whatever it led to since it was last made durable; a block may hold any generation, of
+those that its file had since then, and zeros where it was new. No order between names is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fslab.crash.contents import BLOCK_BYTES, SECTOR_BYTES, ZERO, Place, block, describe
+from fslab.crash.findings import POSIX, Finding, Kind
+from fslab.crash.operations import Sequence, Step, Sync, trees
+from fslab.crash.tree import START, Inode, Tree
+from fslab.crash.tree import Kind as NodeKind
+from fslab.storage.promises import Promise, Promises
+
+SETUP = 0  # what a sequence starts from was synced
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A name as it was found. ``error``: why it could not be read."""
+
+    kind: NodeKind
+    data: bytes = b""
+    target: str = ""
+    error: str | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class History:
+    """A sequence up to a cut: ``done`` steps had returned, and ``begun`` had begun (one more, or as many)."""
+
+    number: int
+    steps: Sequence
+    done: int
+    begun: int
+    promises: Promises
+    trees: tuple[Tree, ...] = ()
+    names: dict[str, int] = field(default_factory=dict)
+    data: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The last step that made each name and each file's contents durable."""
+        self.trees = trees(self.steps)
+        for at, step in enumerate(self.steps[: self.done], start=1):
+            self._promised(at, step)
+
+    def _promised(self, at: int, step: Step) -> None:
+        now = self.trees[at]
+        if step.operation is not None and step.operation.durable:
+            self.data[now.names["a"]] = at
+        elif step.sync is Sync.SYNC:
+            self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
+            self.data |= dict.fromkeys(now.inodes, at)
+        elif step.sync is Sync.DIRECTORY and self.promises.directories.given:
+            every = {name for tree in self.trees[: at + 1] for name in tree.names}
+            self.names |= {name: at for name in every if "/" not in name}
+        elif step.target is not None:
+            inode = now.names[step.target]
+            self.data[inode] = at
+            if step.sync is Sync.FSYNC and self.promises.names.given:
+                self.names |= dict.fromkeys(self._names_of(inode, at), at)
+
+    def _names_of(self, inode: int, at: int) -> set[str]:
+        past = self.trees[: at + 1]
+        return {name for tree in past for name, number in tree.names.items() if number == inode}
+
+    def since(self, step: int) -> tuple[Tree, ...]:
+        """What the directory may have been: as after this step, and all that came later."""
+        return self.trees[step : self.begun + 1]
+
+    def versions(self, inode: int, step: int) -> list[Inode]:
+        return [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
+
+    def replaced(self, name: str, inode: int) -> int | None:
+        """The step that renamed this inode over what had the name."""
+        for at in range(1, self.begun + 1):
+            before, after = self.trees[at - 1].names.get(name), self.trees[at].names.get(name)
+            if after == inode and before not in {None, inode}:
+                return at
+        return None
+
+
+def judge(history: History, found: Mapping[str, Seen]) -> Iterator[Finding]:
+    """What of that which was found in the sequence's directory is not as it must be."""
+    names = {name for tree in history.trees[: history.begun + 1] for name in tree.names} | set(found)
+    chosen: dict[str, int] = {}
+    for name in sorted(names):
+        floor = history.names.get(name, SETUP)
+        allowed = {tree.names.get(name) for tree in history.since(floor)}
+        yield from _judge_name(history, name, allowed, found.get(name), chosen)
+    yield from _unreachable(history, set(chosen.values()), names)
+
+
+def _judge_name(
+    history: History, name: str, allowed: set[int | None], seen: Seen | None, chosen: dict[str, int]
+) -> Iterator[Finding]:
+    floor = history.names.get(name, SETUP)
+    if seen is None:
+        if None not in allowed:
+            yield _finding(history, Kind.LOST_NAME, floor, name, f"'{name}' does not exist")
+        return
+    numbers = sorted(number for number in allowed if number is not None)
+    if not numbers:
+        yield _finding(history, Kind.RESURRECTED, floor, name, f"'{name}' exists")
+        return
+    if seen.error is not None:
+        yield _finding(history, Kind.UNREADABLE, floor, name, f"'{name}' cannot be read: {seen.error}")
+        return
+    each = {number: list(_judge_inode(history, name, number, seen)) for number in numbers}
+    best = min(
+        numbers,
+        key=lambda number: (sum(finding.broken for finding in each[number]), len(each[number]), -number),
+    )
+    chosen[name] = best
+    yield from each[best]
+
+
+def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterator[Finding]:
+    born = next(at for at, tree in enumerate(history.trees) if number in tree.inodes)
+    floor = history.data.get(number, born)
+    promised = number in history.data or born == SETUP
+    versions = history.versions(number, floor)
+    kind = versions[-1].kind
+    if not promised:
+        versions.append(Inode(kind=kind, target=versions[-1].target))  # nothing of it was written back
+    if seen.kind != kind or seen.target != versions[-1].target:
+        yield _finding(
+            history, Kind.NEITHER, floor, name, f"'{name}' is another kind of file, or leads elsewhere"
+        )
+        return
+    if kind != "file":
+        return
+    wrong = _wrong(history.number, number, versions, seen.data)
+    if wrong is not None:
+        foreign, what = wrong
+        if foreign:
+            promise = history.promises.unexposed
+            yield _of(promise, history, Kind.EXPOSED, floor, name, f"'{name}' has {what}")
+        else:
+            yield _finding(history, Kind.LOST_DATA, floor, name, f"'{name}' has {what}")
+        return
+    renamed = history.replaced(name, number)
+    if renamed is not None and renamed > floor:
+        wrong = _wrong(history.number, number, history.versions(number, renamed), seen.data)
+        if wrong is not None:
+            text = f"'{name}' was replaced by renaming a file over it, and has neither contents: {wrong[1]}"
+            yield _of(history.promises.replace, history, Kind.NEITHER, renamed, name, text)
+
+
+def _wrong(sequence: int, number: int, versions: list[Inode], data: bytes) -> tuple[bool, str] | None:
+    """Whether foreign bytes are in it, and what is wrong; None if it is one of these versions, or a mixture."""
+    sizes = [version.size for version in versions]
+    if not min(sizes) <= len(data) <= max(sizes):
+        return False, f"{len(data)} bytes instead of {' to '.join(map(str, sorted(set(sizes))))}"
+    for at in range(0, len(data), SECTOR_BYTES):
+        number_of_block, within = divmod(at, BLOCK_BYTES)
+        place = Place(sequence=sequence, inode=number, block=number_of_block)
+        sector = data[at : at + SECTOR_BYTES]
+        generations = _generations(versions, number_of_block)
+        if any(block(place, each)[within : within + len(sector)] == sector for each in generations):
+            continue
+        ever = range(max(generations, default=0) + 1)
+        own = any(block(place, each)[within : within + len(sector)] == sector for each in ever)
+        wanted = ", ".join(map(str, sorted(generations)))
+        return not own, f"{describe(sector)} at byte {at} instead of generation {wanted}"
+    return None
+
+
+def _generations(versions: list[Inode], number: int) -> set[int]:
+    """Those that a block may have: zeros where it was not there at some time."""
+    return {version.blocks[number] if number < len(version.blocks) else ZERO for version in versions}
+
+
+def _unreachable(history: History, chosen: set[int], names: set[str]) -> Iterator[Finding]:
+    """A durable file that always had a name must have one."""
+    now = history.trees[: history.begun + 1]
+    for number in START.inodes:
+        always = all(number in tree.names.values() for tree in now)
+        kept = any(
+            all(tree.names.get(name) == number for tree in now) for name in names
+        )  # then that name is lost
+        durable = any(history.names.get(name, SETUP) for name in names)
+        if always and number not in chosen and not kept and not durable:
+            text = f"the file that was '{_first_name(number)}' has neither its old nor its new name"
+            yield _of(history.promises.rename, history, Kind.NEITHER, SETUP, _first_name(number), text)
+
+
+def _first_name(number: int) -> str:
+    return next(name for name, inode in START.names.items() if inode == number)
+
+
+def _finding(history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
+    return Finding(
+        kind=kind, broken=True, detail=f"{detail}; {_why(history, step)}", name=name, step=step,
+        sequence=history.number, source=history.promises.caution or POSIX,
+    )  # fmt: skip
+
+
+def _of(promise: Promise, history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
+    return Finding(
+        kind=kind, broken=promise.given, detail=detail, name=name, step=step, sequence=history.number,
+        source=promise.source,
+    )  # fmt: skip
+
+
+def _why(history: History, step: int) -> str:
+    if step == SETUP:
+        return "it was durable before the sequence began"
+    return f"step {step}, {history.steps[step - 1]}, had returned"
+
+
+def lost_operations(history: History, found: Mapping[str, Seen]) -> set[int]:
+    """Steps that had returned, promised nothing, and left no trace: losses that are allowed unless judged otherwise."""
+    lost, now = set(), history.trees[history.done]
+    for at in range(1, history.done + 1):
+        operation, before, after = history.steps[at - 1].operation, history.trees[at - 1], history.trees[at]
+        if operation is None:
+            continue
+        names = {
+            name
+            for name in before.names.keys() | after.names
+            if before.names.get(name) != after.names.get(name)
+        }
+        settled = [name for name in names if now.names.get(name) == after.names.get(name)]
+        if any((name in found) != (after.names.get(name) is not None) for name in settled):
+            lost.add(at)
+        written = [
+            number for number, inode in after.inodes.items() if before.inodes.get(number) not in {None, inode}
+        ]
+        if any(not _has(history, number, now, found) for number in written):
+            lost.add(at)
+    return lost
+
+
+def _has(history: History, number: int, now: Tree, found: Mapping[str, Seen]) -> bool:
+    """Whether a file, where it can be found under the name that it had last, has its last contents."""
+    for name, inode in now.names.items():
+        if inode == number and name in found:
+            return _wrong(history.number, number, [now.inodes[number]], found[name].data) is None
+    return True

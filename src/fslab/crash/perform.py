@@ -1,0 +1,62 @@
+"""Do sequences on a mounted file system, and mark in the disk's log where each step begins and where it returned.
+
+Each sequence has a directory of its own, which is durable before it starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from fslab.crash.contents import Place, block
+from fslab.crash.operations import Sequence, Step, Sync, trees
+from fslab.crash.tree import START
+from fslab.system import mounts
+
+Mark = Callable[[str], object]
+
+
+def directory_of(root: Path, number: int) -> Path:
+    """Where a sequence works."""
+    return root / f"s{number:05d}"
+
+
+def lay_out(root: Path, count: int) -> None:
+    """The directories of all sequences, with what they start from, durable."""
+    for number in range(count):
+        directory = directory_of(root, number)
+        directory.mkdir()
+        for name, inode in START.names.items():
+            if START.inodes[inode].kind == "directory":
+                (directory / name).mkdir()
+                continue
+            stamps = enumerate(START.inodes[inode].blocks)
+            places = ((Place(sequence=number, inode=inode, block=at), stamp) for at, stamp in stamps)
+            (directory / name).write_bytes(b"".join(block(place, stamp) for place, stamp in places))
+    mounts.flush(root)
+
+
+def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:
+    """Do one of them. A mark is ``SEQUENCE:STEP:begins`` or ``SEQUENCE:STEP:returned``, steps from 1."""
+    after = trees(steps)
+    for at, step in enumerate(steps, start=1):
+        mark(f"{number}:{at}:begins")
+        if step.operation is not None:
+            step.operation.run(directory_of(root, number), number, after[at], at + 1)
+        else:
+            synchronize(directory_of(root, number), step)
+        mark(f"{number}:{at}:returned")
+
+
+def synchronize(directory: Path, step: Step) -> None:
+    """fsync, fdatasync, fsync of the directory, or syncfs."""
+    if step.sync is Sync.SYNC:
+        mounts.flush(directory)
+        return
+    where = directory / step.target if step.target else directory
+    descriptor = os.open(where, os.O_RDONLY)
+    try:
+        (os.fdatasync if step.sync is Sync.FDATASYNC else os.fsync)(descriptor)
+    finally:
+        os.close(descriptor)

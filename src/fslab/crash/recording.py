@@ -1,0 +1,88 @@
+"""Sequences on the disk under a directory, and what is left of them: the disk's state before, and its log."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fslab.crash import perform
+from fslab.crash.operations import Sequence as Steps
+from fslab.errors import FslabError, UnsupportedError
+from fslab.system import block_log, disk, mounts, sysfs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+START = "start"
+TRIES = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recording:
+    """``base`` is the disk's image when ``log`` began; ``log`` lies beside its data and its names."""
+
+    base: Path
+    log: Path
+
+    def table(self) -> pl.DataFrame:
+        return block_log.read(self.log)
+
+    def files(self) -> tuple[Path, ...]:
+        return (self.base, self.log, Path(f"{self.log}.data"), Path(f"{self.log}.json"))
+
+    def kept_in(self, directory: Path) -> Recording:
+        """A copy of its own."""
+        for file in self.files():
+            shutil.copyfile(file, directory / file.name)
+        return Recording(base=directory / self.base.name, log=directory / self.log.name)
+
+
+def server_of(directory: Path) -> Path:
+    """The directory of the virtual disk under a mounted directory; UnsupportedError if there is none with a log."""
+    source = Path(mounts.containing(directory).source)
+    backing = sysfs.text(sysfs.block_directory(source) / "loop/backing_file") if source.exists() else None
+    server = Path(backing or "/").parent
+    if not disk.control_of(server).exists() or not Path(f"{disk.log_of(server)}.data").exists():
+        raise UnsupportedError(
+            "this is not on one virtual disk with a log of its data", where=str(directory),
+            hint="medium: {type: virtual, profile: none, size: 320m, log: data}, layout: single",
+        )  # fmt: skip
+    return server
+
+
+def record(directory: Path, sequences: Sequence[Steps], scratch: Path) -> Recording:
+    """Lay the sequences' directories out, do them, and return what the disk recorded."""
+    server = server_of(directory)
+    perform.lay_out(directory, len(sequences))
+    recording = _begin(directory, server, scratch)
+
+    def mark(name: str) -> None:
+        disk.ask(server, "mark", name=name)
+
+    for number, steps in enumerate(sequences):
+        perform.perform(directory, number, steps, mark)
+        mounts.flush(directory)  # what nobody asked for to be durable: its writes are cut, too
+    disk.ask(server, "sync")
+    return recording
+
+
+def _begin(directory: Path, server: Path, scratch: Path) -> Recording:
+    """A snapshot of the disk with nothing written between it and the log's first row: old writes over newer contents
+    would make states that no disk can have."""
+    base, log = scratch / "crash-base", disk.log_of(server)
+    for _ in range(TRIES):
+        mounts.flush(directory)
+        disk.ask(server, "clear")
+        base.unlink(missing_ok=True)
+        disk.ask(server, "snapshot", path=str(base))
+        disk.ask(server, "mark", name=START)
+        disk.ask(server, "sync")
+        rows = block_log.read(log)
+        if rows.filter(rows["op"].is_in(["write", "discard"])).is_empty():
+            return Recording(base=base, log=log)
+    raise FslabError(
+        "the file system never stops writing", where=str(directory), hint="look for other programs on it"
+    )

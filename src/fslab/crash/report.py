@@ -1,0 +1,61 @@
+"""What a trial tells: a JSON document for the workload, and lines for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fslab.crash.findings import Finding
+from fslab.crash.operations import Sequence
+from fslab.crash.trial import Tally
+
+VERSION = 1
+SHOWN = 40
+
+
+def document(
+    tally: Tally, sequences: tuple[Sequence, ...], *, kept: str | None, filesystem: str
+) -> dict[str, Any]:
+    """``findings`` are the first of each sort, broken promises first; ``id`` is for ``fslab crash replay``."""
+    sorts = sorted(
+        tally.findings, key=lambda sort: (not tally.findings[sort].broken, list(tally.findings).index(sort))
+    )
+    return {
+        "version": VERSION,
+        "filesystem": filesystem,
+        "sequences": len(sequences),
+        "states": tally.states,
+        "states_unsound": tally.unsound,
+        "promises_kept": len(tally.promised - tally.broken),
+        "promises_broken": len(tally.broken),
+        "lost_operations": len(tally.lost),
+        "findings_broken": sum(finding.broken for finding in tally.findings.values()),
+        "recovery_ns": tally.recovery_ns,
+        "findings": [
+            {**shown(tally.findings[sort], sequences, kept), "count": tally.counts[sort]}
+            for sort in sorts[:SHOWN]
+        ],
+    }
+
+
+def shown(finding: Finding, sequences: tuple[Sequence, ...], kept: str | None) -> dict[str, Any]:
+    """One finding."""
+    number = finding.sequence
+    return {
+        "id": f"{kept}.{finding.state}" if kept else None,
+        "kind": str(finding.kind),
+        "broken": finding.broken,
+        "detail": finding.detail,
+        "source": finding.source,
+        "state": finding.state,
+        "sequence": None if number is None else list(map(str, sequences[number])),
+        "step": finding.step,
+        "lost_rows": list(finding.lost_rows),
+    }
+
+
+def line(finding: dict[str, Any]) -> str:
+    """A finding as one paragraph."""
+    verdict = "broken promise" if finding["broken"] else "loss allowed"
+    steps = f" after: {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
+    name = finding["id"] or finding["state"]
+    return f"{name}  {finding['kind']} ({verdict}){steps}\n    {finding['detail']}\n    {finding['source']}"

@@ -1,0 +1,133 @@
+"""Crash states: which there are, how they are called, and ``fslab-disk states``, which makes their images."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from fslab import texts
+from fslab.errors import ToolFailedError, UsageError
+from fslab.system import disk, proc
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ANSWER_BYTES = 1 << 22
+_ID = re.compile(r"(\d+)-(kept|lost|random-(\d+)|torn(\d+)-(\d+)|without-([\d.]*))")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """A cut before row ``cut`` of the log, and what becomes of the writes that no flush covers (PROTOCOL.md)."""
+
+    cut: int
+    fate: str
+    seed: int = 0
+    unit: int = 512
+    without: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        details = {
+            "random": f"random-{self.seed}",
+            "torn": f"torn{self.unit}-{self.seed}",
+            "without": f"without-{'.'.join(map(str, self.without))}",
+        }
+        return f"{self.cut}-{details.get(self.fate, self.fate)}"
+
+    @classmethod
+    def parse(cls, text: str) -> State:
+        """The state of this name; UsageError if it is none."""
+        match = _ID.fullmatch(text)
+        if match is None:
+            raise UsageError(f"'{text}' is not the name of a crash state", hint="such as 412-random-7")
+        cut, fate, seed, unit, torn_seed, rows = match.groups()
+        return cls(
+            cut=int(cut),
+            fate=fate.partition("-")[0].rstrip("0123456789"),
+            seed=int(seed or torn_seed or 0),
+            unit=int(unit or 512),
+            without=tuple(int(row) for row in (rows or "").split(".") if row),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """Rows of the log that were at risk, and those of which anything is not there."""
+
+    at_risk: tuple[int, ...]
+    lost: tuple[int, ...]
+
+
+def chosen(log: pl.DataFrame, count: int, random: Random, *, unit: int) -> list[State]:
+    """So many states, in the order of their cuts: a third at barriers, with all that was written by then or nothing
+    that was not flushed; the rest at any row, with a part of the open epoch's writes, or with parts of them."""
+    rows = range(1, log.height + 1)
+    barriers = [row + 1 for row in log.filter(log["op"] == "flush")["row"]]
+    barriers = random.sample(barriers, min(len(barriers), count // 3))
+    found = {State(cut=cut, fate=random.choice(("kept", "lost"))) for cut in barriers}
+    writes = [row + 1 for row in log.filter(log["op"] == "write")["row"]] or list(rows)
+    while rows and len(found) < count:
+        # Marks outnumber writes by far: half of the cuts are behind a write.
+        cut, seed = random.choice(random.choice((rows, writes))), random.randrange(1 << 31)
+        fate = random.choice(("random", "random", "torn"))
+        found.add(State(cut=cut, fate=fate, seed=seed, unit=unit if fate == "torn" else 512))
+    return sorted(found, key=lambda state: (state.cut, str(state)))
+
+
+class Builder:
+    """A running ``fslab-disk states``."""
+
+    def __init__(self, requests: int, answers: int) -> None:
+        self._requests, self._answers, self._rest = requests, answers, b""
+        self.rows = int(self._answer()["rows"])
+
+    def make(self, state: State, image: Path) -> Made:
+        """A new image of the state."""
+        request = {
+            "cut": state.cut, "fate": state.fate, "seed": state.seed, "unit": state.unit,
+            "without": state.without, "output": str(image),
+        }  # fmt: skip
+        os.write(self._requests, json.dumps(request).encode() + b"\n")
+        answer = self._answer()
+        return Made(at_risk=tuple(answer["at_risk"]), lost=tuple(answer["lost"]))
+
+    def _answer(self) -> dict[str, Any]:
+        while b"\n" not in self._rest:
+            part = os.read(self._answers, 1 << 16)
+            if not part or len(self._rest) > ANSWER_BYTES:
+                raise ToolFailedError("fslab-disk states has ended", where=disk.TOOL.program)
+            self._rest += part
+        line, _, self._rest = self._rest.partition(b"\n")
+        answer: dict[str, Any] = texts.json_of(line)
+        if not answer["ok"]:
+            raise ToolFailedError(f"no such crash state: {answer['error']}", where=disk.TOOL.program)
+        return answer
+
+
+@contextmanager
+def builder(log: Path, base: Path) -> Iterator[Builder]:
+    """States of this log, whose disk was ``base`` when it began."""
+    ask, requests = os.pipe2(os.O_CLOEXEC)
+    answers, tell = os.pipe2(os.O_CLOEXEC)
+    child = None
+    try:
+        try:
+            argv: Sequence[str] = [disk.TOOL.program, "states", str(log), "--base", str(base)]
+            child = proc.start(argv, output=tell, errors=2, stdin=ask)
+        finally:
+            os.close(ask)
+            os.close(tell)
+        yield Builder(requests, answers)
+    finally:
+        os.close(requests)
+        os.close(answers)
+        if child is not None:
+            child.wait(10)
+            child.end()

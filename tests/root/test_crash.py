@@ -1,0 +1,128 @@
+"""Crash states of real file systems: nothing is found where nothing is wrong, and everything that is made wrong is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY, MIB
+
+from fslab.system import block_log, proc
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
+
+FSLAB = str(BINARY.with_name("fslab"))
+MKFS = {
+    "ext4": ["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "ext2": ["-b", "4096"],
+    "xfs": [],
+    "btrfs": [],
+}
+STOCK = ("ext4", "xfs", "btrfs")
+SIZE = 320 * MIB
+LIMIT_S = 3600
+REPLACE = ["--sequence", "write n; rename n over a"] * 12
+
+
+@pytest.fixture
+def crash(
+    serve: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Operations and states on a new file system, and what is found."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    target = tmp_path / "mounted"
+    target.mkdir()
+
+    def run(
+        filesystem: str, *arguments: str, options: str = "rw", fault: str | None = None
+    ) -> dict[str, Any]:
+        server = serve("--log", str(tmp_path / "fslab-disk.log"), "--log-data", size=SIZE)
+        server.control.rename(tmp_path / "fslab-disk.control")  # where a medium has it
+        server.control = tmp_path / "fslab-disk.control"
+        device = str(server.attach())
+        proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], device])
+        proc.run(["mount", "-t", filesystem, "-o", options, device, str(target)])
+        (target / "w").mkdir()
+        if fault is not None:
+            assert server.ask("arm", effect=fault, op="flush")["ok"]
+        argv = [FSLAB, "crash", "test", str(target / "w"), "--scratch", str(tmp_path), *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    yield run
+    proc.run(["umount", str(target)], check=False)
+
+
+def kinds(found: dict[str, Any], *, broken: bool) -> set[str]:
+    return {finding["kind"] for finding in found["findings"] if finding["broken"] is broken}
+
+
+@pytest.mark.parametrize("filesystem", STOCK)
+def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) -> None:
+    found = crash(filesystem, "--states", "100", "--length", "2", "--sequences", "110")
+    assert found["states"] == 100
+    assert kinds(found, broken=True) == set(), found["findings"]
+    assert (found["promises_broken"], found["states_unsound"]) == (0, 0)
+    assert found["promises_kept"] > 50
+    assert found["lost_operations"] > 0, "nothing was at stake"
+    assert len(found["recovery_ns"]) == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filesystem", STOCK)
+def test_thousands_of_states(crash: Any, filesystem: str) -> None:
+    found = crash(filesystem, "--states", "3400", "--length", "2", "--sequences", "500")
+    assert kinds(found, broken=True) == set(), found["findings"]
+
+
+def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:
+    found = crash("ext4", "--states", "60", fault="ignore-flush")
+    assert found["promises_broken"] > 0
+    assert kinds(found, broken=True) & {"name lost", "data lost"}
+
+
+def test_a_file_system_without_barriers_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:
+    found = crash("ext4", "--states", "60", options="barrier=0")
+    assert found["promises_broken"] > 0
+    finding = next(each for each in found["findings"] if each["kind"] in {"name lost", "data lost"})
+    assert "barrier" in finding["source"]
+    sums = set()
+    for name in ("one.img", "two.img"):
+        argv = [FSLAB, "crash", "replay", finding["id"], "--output", str(tmp_path / name), "--json"]
+        again = json.loads(proc.run(argv, env={"XDG_STATE_HOME": str(tmp_path / "state")}).stdout)
+        told = [(each["kind"], each["sequence"], each["step"]) for each in again["findings"]]
+        assert (finding["kind"], finding["sequence"], finding["step"]) in told
+        sums.add(hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
+    assert len(sums) == 1
+
+
+def test_replacing_without_fsync_is_found_on_ext2_and_is_no_broken_promise(crash: Any) -> None:
+    found = crash("ext2", "--states", "120", *REPLACE)
+    assert "neither old nor new" in kinds(found, broken=False), found["findings"]
+    assert kinds(found, broken=True) == set(), found["findings"]
+    assert found["states_unsound"] > 0, "ext2 needs repair"
+
+
+def test_replacing_without_fsync_keeps_one_of_both_on_ext4(crash: Any) -> None:
+    found = crash("ext4", "--states", "60", *REPLACE)
+    assert found["findings"] == []
+
+
+def test_the_log_is_a_table(crash: Any, tmp_path: Path) -> None:
+    crash("ext4", "--states", "1", "--sequence", "write n; fsync n")
+    rows = block_log.read(tmp_path / "fslab-disk.log")
+    assert set(rows["op"]) >= {"write", "flush", "mark"}
+    begins, returned = (
+        rows.filter(rows["mark"] == f"0:2:{what}")["row"][0] for what in ("begins", "returned")
+    )
+    during = rows.filter((rows["row"] > begins) & (rows["row"] < returned))
+    assert {"write", "flush"} <= set(during["op"]), "fsync writes, and flushes"
+    assert rows.filter(rows["op"] == "mark")["offset"].null_count() == rows["mark"].count()
+    assert not rows["failed"].any()

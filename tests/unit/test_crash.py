@@ -1,0 +1,215 @@
+"""Crash consistency without a disk: the model of operations against a real directory, and the oracle on what is made by
+hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fslab.crash import contents, examine, operations, oracle, perform
+from fslab.crash.contents import BLOCK_BYTES, Place
+from fslab.crash.findings import Kind
+from fslab.crash.minimise import fewest_lost
+from fslab.crash.operations import Sequence
+from fslab.crash.oracle import History, Seen
+from fslab.crash.progress import Progress
+from fslab.crash.states import State, chosen
+from fslab.errors import UsageError
+from fslab.storage.filesystems import REGISTRY
+from fslab.storage.promises import Promises
+
+SHORT = tuple(operations.exhaustive(1))
+
+
+def promises(filesystem: str = "ext4", *options: str, journal: bool = True) -> Promises:
+    superblock = bytearray(4096)
+    superblock[1024 + 0x5C] = 4 if journal else 0
+    found = REGISTRY.get(filesystem).promises(options, bytes(superblock))
+    assert found is not None
+    return found
+
+
+def history(*steps: str, done: int, begun: int | None = None, given: Promises | None = None) -> History:
+    sequence = operations.parse(list(steps))
+    return History(
+        number=0, steps=sequence, done=done, begun=done if begun is None else begun, promises=given or promises()
+    )  # fmt: skip
+
+
+def seen(number: int, *generations: int, block: int = 0) -> Seen:
+    places = (Place(sequence=0, inode=number, block=block + at) for at in range(len(generations)))
+    stamped = zip(places, generations, strict=True)
+    return Seen(kind="file", data=b"".join(contents.block(place, each) for place, each in stamped))
+
+
+BEFORE: Mapping[str, Seen] = {"a": seen(1, 1, 1), "b": seen(2, 1, 1), "d": Seen(kind="directory")}
+
+
+def judged(past: History, **changed: Seen | None) -> list[tuple[Kind, bool]]:
+    found = {name: each for name, each in {**BEFORE, **changed}.items() if each is not None}
+    return [(finding.kind, finding.broken) for finding in oracle.judge(past, found)]
+
+
+@pytest.mark.parametrize("number", range(0, 600, 7))
+def test_the_model_is_what_a_real_directory_has(number: int, tmp_path: Path) -> None:
+    every = [*SHORT, *operations.exhaustive(2)]
+    steps = every[number % len(every)]
+    perform.lay_out(tmp_path, 1)
+    marks: list[str] = []
+    perform.perform(tmp_path, 0, steps, marks.append)
+    assert len(marks) == 2 * len(steps)
+    found = examine.contents(perform.directory_of(tmp_path, 0))
+    past = History(number=0, steps=steps, done=len(steps), begun=len(steps), promises=promises())
+    assert list(oracle.judge(past, found)) == []
+    assert oracle.lost_operations(past, found) == set()
+
+
+def test_a_sequence_is_its_text() -> None:
+    every = [*SHORT, *operations.exhaustive(2)]
+    assert len(every) > 1000
+    for steps in every:
+        assert operations.parse(list(map(str, steps))) == steps
+    assert len({tuple(map(str, steps)) for steps in every}) == len(every)
+    with pytest.raises(ValueError, match="not possible"):
+        operations.parse(["rename n over a"])
+
+
+def test_a_name_is_promised_by_fsync_and_not_before() -> None:
+    assert judged(history("create n", "fsync n", done=1)) == []
+    assert judged(history("create n", "fsync n", done=1, begun=2)) == []
+    assert judged(history("create n", "fsync n", done=2)) == [(Kind.LOST_NAME, True)]
+    assert judged(history("create n", "fdatasync n", done=2)) == []
+    assert judged(history("create n", "sync", done=2)) == [(Kind.LOST_NAME, True)]
+
+
+def test_data_is_promised_by_fsync() -> None:
+    past = history("overwrite a", "fsync a", done=2)
+    assert judged(past, a=seen(1, 2, 1)) == []
+    assert judged(past, a=seen(1, 1, 1)) == [(Kind.LOST_DATA, True)]
+    assert judged(past, a=seen(1, 2)) == [(Kind.LOST_DATA, True)]
+    assert judged(history("overwrite a", "fsync a", done=1, begun=2), a=seen(1, 1, 1)) == []
+    mixed = Seen(kind="file", data=seen(1, 2).data[:512] + seen(1, 1).data[512:] + seen(1, 1, block=1).data)
+    assert judged(history("overwrite a", done=1), a=mixed) == [], (
+        "a write that is torn, and nobody promised anything"
+    )
+    assert judged(past, a=mixed) == [(Kind.LOST_DATA, True)]
+
+
+def test_what_was_durable_before_stays() -> None:
+    past = history("create n", done=1)
+    assert judged(past, a=None) == [(Kind.LOST_NAME, True)]
+    assert judged(past, a=seen(1, 0, 1)) == [(Kind.LOST_DATA, True)]
+    assert judged(past, x=seen(1, 1)) == [(Kind.RESURRECTED, True)]
+
+
+def test_bytes_of_others_are_exposed() -> None:
+    past = history("write n", done=1)
+    foreign = replace(seen(2, 1), data=seen(2, 1).data + seen(2, 1, block=1).data)
+    assert judged(past, n=foreign) == [(Kind.EXPOSED, True)]
+    assert judged(past, n=Seen(kind="file")) == judged(past, n=seen(4, 0, 2)) == []
+    allowed = history("write n", done=1, given=promises("ext4", "data=writeback"))
+    assert judged(allowed, n=foreign) == [(Kind.EXPOSED, False)]
+
+
+@pytest.mark.parametrize(("filesystem", "broken"), [("ext4", True), ("xfs", False), ("btrfs", False)])
+def test_replacing_by_rename_without_fsync(filesystem: str, broken: bool) -> None:
+    past = history("write n", "rename n over a", done=2, given=promises(filesystem))
+    assert judged(past) == []
+    assert judged(past, a=seen(4, 2, 2)) == []
+    assert judged(past, a=Seen(kind="file")) == [(Kind.NEITHER, broken)]
+
+
+def test_a_renamed_file_has_one_of_its_names() -> None:
+    past = history("rename a r", done=1)
+    assert judged(past, a=None, r=seen(1, 1, 1)) == judged(past) == []
+    assert judged(past, a=None) == [(Kind.NEITHER, True)]
+    bare = history("rename a r", done=1, given=promises("ext2", journal=False))
+    assert judged(bare, a=None) == [(Kind.NEITHER, False)]
+
+
+def test_lost_operations_are_those_that_left_no_trace() -> None:
+    past = history("write n", "overwrite a", done=2)
+    assert oracle.lost_operations(past, BEFORE) == {1, 2}
+    assert oracle.lost_operations(past, {**BEFORE, "a": seen(1, 3, 1)}) == {1}
+
+
+def test_promises_depend_on_options() -> None:
+    assert promises("ext4").caution is None
+    assert promises("ext4", "barrier=0").caution is not None
+    assert not promises("ext4", "noauto_da_alloc").replace.given
+    assert not promises("ext4", journal=False).consistent.given
+    assert promises("btrfs", "nobarrier").caution is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["12-kept", "0-lost", "7-random-42", "7-torn4096-9", "8-without-3.5", "8-without-"]
+)
+def test_a_state_is_its_name(name: str) -> None:
+    assert str(State.parse(name)) == name
+
+
+def test_a_state_of_no_name() -> None:
+    with pytest.raises(UsageError, match="not the name of a crash state"):
+        State.parse("12-x")
+
+
+def log(*marks: str | None) -> pl.DataFrame:
+    """Marks, and a write and a flush where there is none."""
+    rows: list[dict[str, Any]] = []
+    for mark in marks:
+        kinds = ["mark"] if mark else ["write", "flush"]
+        rows += [{"op": kind, "mark": mark} for kind in kinds]
+    return pl.DataFrame(rows, schema={"op": pl.String, "mark": pl.String}).with_row_index("row")
+
+
+def test_progress_is_read_from_the_marks() -> None:
+    steps = operations.parse(["create n", "fsync n"])
+    table = log("start", "0:1:begins", "0:1:returned", "0:2:begins", None, "0:2:returned", None, "1:1:begins")
+    progress = Progress.of(table, (steps, steps))
+    assert [progress.steps(0, cut) for cut in range(6)] == [(0, 0), (0, 0), (0, 1), (1, 1), (1, 2), (1, 2)]
+    assert progress.steps(0, 7) == (2, 2)
+    assert progress.steps(1, 7) == (0, 0)
+    assert progress.current(10) == 1
+    assert progress.steps(0, 10) == (2, 2)
+    assert progress.steps(1, 10) == (0, 1)
+
+
+def test_states_are_the_same_again() -> None:
+    table = log("start", *[None] * 20)
+    first, again = (chosen(table, 12, Random(3), unit=4096) for _ in range(2))
+    assert first == again
+    assert len(first) == 12
+    assert [state.cut for state in first] == sorted(state.cut for state in first)
+    assert chosen(table, 12, Random(4), unit=4096) != first
+
+
+def test_the_fewest_lost_writes() -> None:
+    def breaks(state: State) -> bool:
+        return {3, 7} <= set(state.without)
+
+    state = State(cut=20, fate="random", seed=1)
+    assert fewest_lost(state, range(12), breaks).without == (3, 7)
+    assert fewest_lost(state, [1, 2], breaks) == state
+
+
+def test_a_stamp_says_what_it_is() -> None:
+    place = Place(sequence=3, inode=1, block=2)
+    assert (
+        contents.describe(contents.block(place, 4)[512:1024])
+        == "generation 4 of block 2 of file 1 of sequence 3"
+    )
+    assert contents.describe(bytes(512)) == "zeros"
+    assert len(contents.block(place, 4)) == BLOCK_BYTES
+
+
+def test_sequences_are_sampled_from_the_shortest_on() -> None:
+    found: list[Sequence] = operations.sampled(2, len(SHORT) + 5, Random(1))
+    assert tuple(found[: len(SHORT)]) == SHORT
+    assert len(found) == len(SHORT) + 5
+    assert found == operations.sampled(2, len(SHORT) + 5, Random(1))
