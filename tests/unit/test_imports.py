@@ -63,12 +63,12 @@ ALLOWED: dict[str, set[str]] = {
         "store", "system", "tracing", "validity",
     },
     "api": {
-        "analysis", "campaign", "claims", "explain", "feasibility", "features", "machine", "plan", "probes", "report",
-        "stats",
+        "analysis", "campaign", "claims", "crash", "explain", "feasibility", "features", "machine", "plan", "probes",
+        "report", "stats",
         "storage", "store", "study", "system", "tracing", "validity", "workloads",
     },
     "cli": {
-        "analysis", "api", "campaign", "claims", "crash", "explain", "feasibility", "features", "plan", "study",
+        "analysis", "api", "campaign", "claims", "explain", "feasibility", "features", "plan", "study",
         "storage", "workloads",
         "probes", "machine", "store", "report",
         "serve", "system", "tracing",

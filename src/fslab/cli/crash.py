@@ -1,23 +1,15 @@
 """``fslab crash``: what a trial of the workload ``crash`` runs, and its states again."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
-from random import Random
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fslab.cli.common import JsonOption, console, print_json
-from fslab.errors import NeedsRootError, UsageError
-
-if TYPE_CHECKING:
-    from fslab.crash.operations import Sequence
+from fslab.errors import NeedsRootError
 
 app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge them, make one again.")
-ADVICE = "fslab run crash-quick"
 
 
 @app.command("test", short_help="Operations and crash states on a directory of a virtual disk.")
@@ -38,27 +30,18 @@ def try_states(
 
     Recordings of broken promises are kept for: fslab crash replay.
     """
-    from fslab.crash import examine, kept, operations, recording, report, trial
-    from fslab.storage.filesystems import REGISTRY
-    from fslab.system import mounts
+    from fslab.api import crash
 
     _check_root()
-    random = Random(seed)  # noqa: S311 - to be repeated
-    chosen = _given(sequence) or tuple(operations.sampled(length, sequences, random))
-    mount = mounts.containing(directory)
-    with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
-        recorded = recording.record(directory, chosen, Path(place))
-        root = str(directory.resolve().relative_to(mount.target))
-        tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, recorded.base)
-        images = Path(place) / "images"
-        images.mkdir()
-        with examine.private(images, trial.IMAGES):
-            tally = trial.judged(
-                recorded, tested, chosen, count=states, unit=sector, seed=seed, images=images
-            )
-        broken = any(finding.broken for finding in tally.findings.values())
-        identity = kept.keep(recorded, tested, chosen, kept.directory()) if broken else None
-    print_json(report.document(tally, chosen, kept=identity, filesystem=tested.driver.name))
+    wish = crash.Wish(
+        length=length,
+        sequences=sequences,
+        states=states,
+        sector=sector,
+        seed=seed,
+        given=tuple(sequence or ()),
+    )
+    print_json(crash.crash_test(directory, wish, scratch))
 
 
 @app.command("replay", short_help="Make a crash state again, and leave its image.")
@@ -68,60 +51,37 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Make the image of a crash state as it is before anybody mounts it, and say what is found in a copy."""
-    from fslab.crash import examine, kept, report, states, trial
-    from fslab.crash.progress import Progress
+    from fslab.api import crash
 
     _check_root()
-    identity, _, text = name.partition(".")
-    state = states.State.parse(text)
-    found = kept.load(identity, kept.directory())
-    image = (output or Path(f"{name}.img")).absolute()
-    if image.exists():
-        raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
-    with (
-        states.builder(found.recording.log, found.recording.base) as builder,
-        TemporaryDirectory(prefix="fslab-crash-") as place,
-        examine.private(Path(place), trial.IMAGES),
-    ):
-        builder.make(state, image)
-        log = found.recording.table()
-        judge = trial.judge_of(found.tested, Progress.of(log, found.sequences), builder, Path(place))
-        _, findings = judge.judge(state, trial.Tally())
-    told = [report.shown(finding, found.sequences, identity) for finding in findings]
+    told = crash.crash_state(name, (output or Path(f"{name}.img")).absolute())
     if as_json:
-        print_json({"image": str(image), "filesystem": found.tested.driver.name, "findings": told})
+        print_json(told)
         return
-    screen = console()
-    screen.print(f"{image}: {found.tested.driver.name}, mount -o loop", soft_wrap=True, markup=False)
-    for finding in told:
-        screen.print(report.line(finding), soft_wrap=True, markup=False)
+    _print(f"{told['image']}: {told['filesystem']}")
+    for finding in told["findings"]:
+        _print(_paragraph(finding))
 
 
 @app.command("list", short_help="Recordings that are kept.")
 def listing() -> None:
-    """The ids of all recordings that were kept, with their file systems."""
-    from fslab.crash import kept
+    """The recordings of broken promises that are kept."""
+    from fslab.api import crash
 
-    home = kept.directory()
-    for place in sorted(home.iterdir()) if home.is_dir() else ():
-        found = kept.load(place.name, home)
-        console().print(
-            f"{place.name}  {found.tested.driver.name}  {len(found.sequences)} sequences", markup=False
-        )
+    for each in crash.crash_recordings():
+        _print(f"{each['id']}  {each['filesystem']}  {each['sequences']} sequences")
 
 
-def _given(texts: list[str] | None) -> tuple[Sequence, ...]:
-    from fslab.crash import operations
+def _paragraph(finding: dict[str, Any]) -> str:
+    verdict = "broken promise" if finding["broken"] else "loss allowed"
+    steps = f" after: {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
+    return f"{finding['kind']} ({verdict}){steps}\n    {finding['detail']}\n    {finding['source']}"
 
-    try:
-        return tuple(operations.parse([step.strip() for step in text.split(";")]) for text in texts or ())
-    except ValueError as error:
-        known = ", ".join(operation.name for operation in operations.OPERATIONS)
-        raise UsageError(
-            str(error), where="--sequence", hint=f"known steps: {known}; sync, fsync NAME, …"
-        ) from error
+
+def _print(text: str) -> None:
+    console().print(text, soft_wrap=True, markup=False)
 
 
 def _check_root() -> None:
     if os.geteuid() != 0:
-        raise NeedsRootError("crash states are mounted, which needs root", hint=f"sudo {ADVICE}")
+        raise NeedsRootError("crash states are mounted, which needs root", hint="sudo fslab crash …")

@@ -1,4 +1,4 @@
-"""What a trial tells: a JSON document for the workload, and lines for people."""
+"""What a trial tells: a JSON document, for the workload and for people."""
 
 from __future__ import annotations
 
@@ -51,11 +51,3 @@ def shown(finding: Finding, sequences: tuple[Sequence, ...], kept: str | None) -
         "step": finding.step,
         "lost_rows": list(finding.lost_rows),
     }
-
-
-def line(finding: dict[str, Any]) -> str:
-    """A finding as one paragraph."""
-    verdict = "broken promise" if finding["broken"] else "loss allowed"
-    steps = f" after: {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
-    name = finding["id"] or finding["state"]
-    return f"{name}  {finding['kind']} ({verdict}){steps}\n    {finding['detail']}\n    {finding['source']}"
