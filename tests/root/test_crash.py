@@ -69,7 +69,7 @@ def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) 
     found = crash(filesystem, "--states", "100", "--length", "2", "--sequences", "110")
     assert found["states"] == 100
     assert kinds(found, broken=True) == set(), found["findings"]
-    assert (found["promises_broken"], found["states_unsound"]) == (0, 0)
+    assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
     assert found["promises_kept"] > 50
     assert found["lost_operations"] > 0, "nothing was at stake"
     assert len(found["recovery_ns"]) == 100
@@ -107,7 +107,7 @@ def test_replacing_without_fsync_is_found_on_ext2_and_is_no_broken_promise(crash
     found = crash("ext2", "--states", "120", *REPLACE)
     assert "neither old nor new" in kinds(found, broken=False), found["findings"]
     assert kinds(found, broken=True) == set(), found["findings"]
-    assert found["states_unsound"] > 0, "ext2 needs repair"
+    assert found["states_damaged"] > 0, "ext2 needs repair"
 
 
 def test_replacing_without_fsync_keeps_one_of_both_on_ext4(crash: Any) -> None:

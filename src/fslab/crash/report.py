@@ -24,7 +24,7 @@ def document(
         "filesystem": filesystem,
         "sequences": len(sequences),
         "states": tally.states,
-        "states_unsound": tally.unsound,
+        "states_damaged": tally.damaged,
         "promises_kept": len(tally.promised - tally.broken),
         "promises_broken": len(tally.broken),
         "lost_operations": len(tally.lost),

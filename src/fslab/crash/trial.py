@@ -28,7 +28,7 @@ class Tally:
     with how often it was found."""
 
     states: int = 0
-    unsound: int = 0
+    damaged: int = 0
     promised: set[tuple[int, int]] = field(default_factory=set)
     broken: set[tuple[int, int]] = field(default_factory=set)
     lost: set[tuple[int, int]] = field(default_factory=set)
@@ -77,7 +77,7 @@ class Judge:
             tally.lost |= {(number, at) for at in oracle.lost_operations(history, contents)}
         found = [replace(finding, state=str(state), lost_rows=made.lost) for finding in found]
         tally.states += 1
-        tally.unsound += bool(seen.findings)
+        tally.damaged += bool(seen.findings)
         tally.recovery_ns += [seen.recovery_ns] if seen.recovery_ns is not None else []
         for finding in found:
             tally.add(finding)
