@@ -39,7 +39,6 @@ def test_import_loads_nothing_and_every_public_name_is_there() -> None:
 
 
 @pytest.mark.root
-@pytest.mark.alone  # cold, as the study is
 def test_the_example_runs_and_its_results_can_be_read(fslab: Fslab) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "results.sqlite", *SMALL],
@@ -71,7 +70,6 @@ def test_the_example_runs_and_its_results_can_be_read(fslab: Fslab) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.alone
 def test_a_study_with_commands_is_refused_and_others_are_observed(tmp_path: Path) -> None:
     study = tmp_path / "own.yaml"
     study.write_text(

@@ -61,7 +61,6 @@ def test_iozone_at_a_point(filesystem: str, program: str, workspace: Workspace) 
     assert written(record) >= 3 * (16 << 20)
 
 
-@pytest.mark.alone
 @both_programs
 def test_iozone_reads_cold_what_was_written_before(program: str, workspace: Workspace) -> None:
     given = {"tests": 1, "size": "32m", "record": "64k", "retest": False, "program": program}

@@ -53,7 +53,6 @@ def test_device_bytes_are_what_fio_wrote_plus_what_the_file_system_adds(
     assert 1.0 <= amplification < 4.0
 
 
-@pytest.mark.alone  # a cold trial
 def test_provenance_has_the_exact_commands_in_order(workspace: Workspace) -> None:
     record = run(
         workspace, cell(filesystem="xfs", cache=Cache.COLD, stack={"mount_options": "noatime,logbufs=8"})
@@ -73,7 +72,6 @@ def test_warm_does_not_remount(workspace: Workspace) -> None:
     assert [command.stage for command in record.provenance.commands].count("mount") == 1
 
 
-@pytest.mark.alone
 def test_a_cold_buffered_read_comes_from_the_device(workspace: Workspace) -> None:
     reading = {"rw": "read", "bs": "64k", "direct": False, "size": "64m"}
     cold = run(workspace, cell(parameters=reading, cache=Cache.COLD))
