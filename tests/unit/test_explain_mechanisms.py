@@ -309,3 +309,12 @@ def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch
     assert explanations.leading(ranked) == 1, "6 of 10"
     assert explanations.leading(ranked[1:]) == 1
     assert explanations.leading([]) == 0
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(3.1, True), (1.0, False)])
+def test_what_an_ssd_writes_to_its_flash(ratio: float, said: bool) -> None:
+    figures = {"device_write_amplification": ratio, "flash_written_bytes": 310.0 * MIB}
+    found = by_mechanism(seen(cell("ext4"), figures))
+    assert ("flash-collection" in found) is said
+    if said:
+        assert "wrote 310 MiB to its flash, 3.10 bytes" in found["flash-collection"]
