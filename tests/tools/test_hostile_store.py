@@ -99,6 +99,24 @@ def test_a_cell_that_does_not_fit_its_id_is_not_measured(altered: Altered) -> No
     assert "a cell that was altered" in altered.refused()
 
 
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        ("stack", {"medium": {"name": "here", "type": "ram", "options": {"size": "../../x"}}}),
+        ("stack", {"layout_options": {"disks": "x"}}),
+        ("stack", {"machine": {"type": "uml", "memory": "1g init=/x"}}),
+        ("workload", {"parameters": {}}),
+        ("workload", {"tool": "fio", "parameters": {"rw": "write", "size": "1m", "exec_prerun": "touch ran"}}),
+        ("workload", {"tool": "command"}),
+    ],
+)  # fmt: skip
+def test_options_that_no_study_may_have_are_not_taken_from_a_store(
+    part: str, changes: dict[str, Any], altered: Altered
+) -> None:
+    altered.cell(lambda cell: cell[part].update(changes))
+    assert "holds what fslab does not write" in altered.refused()
+
+
 def test_more_trials_are_stored_only_where_they_can_run(altered: Altered) -> None:
     altered.cell(lambda cell: cell["workload"].update(tool="fio", parameters={"rw": "write", "size": "900t"}))
     assert "900 TiB are needed" in altered.refused()

@@ -144,6 +144,7 @@ def test_good_mount_options(name: str, options: str) -> None:
     [
         ("ext4", "noatme", "noatime"), ("ext4", "data=jornal", "journal"), ("ext4", "data", "needs a value"),
         ("ext4", "noatime=1", "takes no value"), ("ext4", "commit=soon", "whole number"),
+        ("ext4", "commit=²", "whole number"), ("btrfs", 'compress=zstd:"1', "cannot be"),
         ("ext2", "data=journal", "no mount option 'data'"), ("xfs", "logbsize=big", "size"),
         ("xfs", "logbufs=9", "logbufs"), ("xfs", "logdev=/dev/sda", "no mount option"),
         ("btrfs", "compress=brotli", "compress"), ("btrfs", "device=/dev/sda", "no mount option"),

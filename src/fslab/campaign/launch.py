@@ -19,9 +19,13 @@ from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.storage import print_nothing
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.database import believed
 from fslab.store.store import Store
 from fslab.study.model import Study
+from fslab.units import parse_size
+from fslab.workloads import parsed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,11 +92,11 @@ def unfinished(store: Store, wanted: str | None) -> Campaign:
     of_study = [campaign for campaign in store.campaigns() if study in {None, campaign.study_id, "last"}]
     found = [campaign for campaign in of_study if campaign.status is not CampaignStatus.FINISHED]
     if found:
-        return found[-1]
+        return check_stored(found[-1], store)
     if of_study or wanted is None:
         what = f"every campaign of '{study}' is finished" if wanted else "no campaign is unfinished"
         raise StoreError(what, where=store.path, hint=f"start one: fslab run {wanted or 'quick'}")
-    return store.campaign(wanted)
+    return check_stored(store.campaign(wanted), store)
 
 
 def more_of(
@@ -102,10 +106,24 @@ def more_of(
     study = None if wanted is None else Path(wanted).stem
     of_study = [campaign for campaign in store.campaigns() if campaign.study_id == study]
     campaign = of_study[-1] if of_study else store.campaign(wanted or "last")
+    check_stored(campaign, store)
     try:
         return campaign.extended(trials=trials, max_trials=max_trials)
     except ValueError as error:
         raise UsageError(str(error), where=campaign.id, hint="name a larger number") from error
+
+
+def check_stored(campaign: Campaign, store: Store) -> Campaign:
+    """The campaign, when its cells are what a study could have said; StoreError before anything of them is shown."""
+    store.check_cells(campaign)
+    with believed(store.path):
+        for cell in campaign.cells:
+            feasibility.check_plugins(cell)
+            parsed_stack(cell.stack)
+            parsed(cell.workload)
+            if cell.stack.machine.memory is not None:
+                parse_size(cell.stack.machine.memory)
+    return campaign
 
 
 def create(campaign: Campaign, store: Store, terms: Terms) -> None:

@@ -78,6 +78,7 @@ def explain(
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
+            explanations.check_stored(found, opened)
             _ask([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
             _trace(found, everything, opened, frozenset(wipe or []))

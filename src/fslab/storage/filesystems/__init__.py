@@ -28,7 +28,8 @@ VFS_OPTIONS: Mapping[str, str] = {
 }  # fmt: skip
 
 ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
-SIZE = re.compile(r"\d+[kmgKMG]?")
+WHOLE = re.compile(r"[0-9]{1,20}")
+SIZE = re.compile(r"[0-9]{1,20}[kmgKMG]?")
 # What a value of no declared form may be: names of character sets make the kernel load a module.
 FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
 # A value may be written right after its flag: -llogdev=…
@@ -218,14 +219,15 @@ def _check_value(name: str, value: str | None, form: str) -> None:
         return
     if not form:
         raise ValueError(f"mount option '{name}' takes no value, got '{value}'")
-    if form == "int" and not value.isdigit():
+    if form == "int" and not WHOLE.fullmatch(value):
         raise ValueError(f"mount option '{name}' takes a whole number, got '{value}'")
     if form == "size" and not SIZE.fullmatch(value):
         raise ValueError(f"mount option '{name}' takes a size such as 256k, got '{value}'")
     if form == "any" and not FREE.fullmatch(value):
         raise ValueError(f"mount option '{name}' takes letters, digits and '_.:+*-', got '{value}'")
     words: Collection[str] = form.split("|")
-    if form not in {"int", "size", "any"} and value.partition(":")[0] not in words:
+    listed = value.partition(":")[0] in words and FREE.fullmatch(value)
+    if form not in {"int", "size", "any"} and not listed:
         raise ValueError(f"mount option '{name}' cannot be '{value}': {nearest(value, words)}")
 
 
