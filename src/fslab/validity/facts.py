@@ -43,6 +43,8 @@ class WorkFacts:
     first pass makes. ``queue_in_tool``: its depth is a queue of its own that the kernel never sees. ``errors``
     counts by operation what failed and was passed over; ``wrong`` maps a key of its answer to (found, true);
     ``messages`` is what the tool itself warns of.
+    ``promises_broken``: what a power cut broke, in words; ``mounts_damaged``: it mounts file systems of its own that
+    may be damaged, of which the kernel complains.
     """
 
     read_bytes: int | None = None
@@ -60,6 +62,8 @@ class WorkFacts:
     errors: Mapping[str, int] = field(default_factory=dict)
     wrong: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
+    promises_broken: tuple[str, ...] = ()
+    mounts_damaged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -36,6 +36,10 @@ class KernelError(TrialRule):
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """One warning for all errors, one for all that is doubtful."""
         lines = facts.texts.get("kernel_log", ())
+        if facts.work.mounts_damaged:
+            lines = tuple(
+                line for line in lines if any(re.search(rf"\b{name}\b", line) for name in facts.devices)
+            )
         errors = [line for line in lines if SERIOUS.search(line) and not _elsewhere(line, facts.devices)]
         doubts = [
             line for line in lines if line not in errors and (SERIOUS.search(line) or DOUBTFUL.search(line))

@@ -1,0 +1,22 @@
+"""Promise broken: after a power cut something is gone, or damaged, that was promised to stay. Judges only."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fslab.record import Severity, ValidityWarning
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+_SHOWN = 3
+
+
+class PromiseBroken(TrialRule):
+    """The figures are right; the file system, its options or the disk are not to be relied upon."""
+
+    summary = "a power cut broke a promise of POSIX or of the file system"
+    severity = Severity.NOTE
+    hint: ClassVar[str] = "make the state again and look at its image: fslab crash replay ID"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        for text in facts.work.promises_broken[:_SHOWN]:
+            yield self.warning(text)

@@ -1,0 +1,140 @@
+"""crash: what a power cut costs. Short sequences of operations, the states that a cut may leave, and what each breaks.
+
+Says which ``fslab crash test`` to run and reads its document; starts nothing. How it works: docs/crash.md.
+"""
+
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from fslab import scaling, texts
+from fslab.abilities import Ability, Needs
+from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Direction, SomeSize, Unit, parse_size
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._traits import Traits
+
+_BYTES_PER_SEQUENCE = 64 << 10
+_GUESSED_PER_S = 10.0  # states, of any file system
+_GUESSED_SEQUENCES_PER_S = 20.0
+_LEAST_STATES, _LEAST_SEQUENCES = 10, 5
+_SEEDS = 1 << 31
+_COUNTS = {
+    "promises_broken": Direction.LOWER,
+    "promises_kept": Direction.HIGHER,
+    "lost_operations": Direction.LOWER,
+    "states_damaged": Direction.LOWER,
+    "states": Direction.NEITHER,
+}
+
+
+class CrashParameters(Parameters):
+    """How much to try. Every trial of a campaign draws other sequences and states."""
+
+    length: int = Field(1, ge=1, le=3, description="most operations of a sequence; all of one come first")
+    sequences: int = Field(
+        80, ge=1, le=5000, description="sequences of operations, each in a directory of its own"
+    )
+    states: int = Field(150, ge=1, le=100_000, description="crash states to make, mount and judge")
+    sector: SomeSize = Field(
+        "4k", description="what the disk writes whole: a write that is cut is torn at multiples of it"
+    )
+
+    @field_validator("sector")
+    @classmethod
+    def _whole_sectors(cls, value: str) -> str:
+        if not parse_size(value) or parse_size(value) % 512:
+            raise ValueError(f"'{value}' is not a multiple of 512")
+        return value
+
+
+class Crash(Workload[CrashParameters]):
+    """The time is that of the program: speed is not what it measures."""
+
+    summary = "crash states: what fsync promised, what a power cut loses, and how soon it is mounted again"
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool(program="fslab", package=None),
+        Tool(program="fslab-disk", package=None),
+    )
+    Parameters = CrashParameters
+
+    def metrics(self, parameters: CrashParameters) -> tuple[Metric, ...]:  # noqa: ARG002
+        """Counts of promises, losses and states, and the time until a state is mounted."""
+        counts = (Metric(name=name, unit=Unit.COUNT, better=better) for name, better in _COUNTS.items())
+        times = (
+            Metric(name=f"recovery_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+            for name in ("p50", "p95")
+        )
+        return (*counts, *times)
+
+    def headline(self, parameters: CrashParameters) -> tuple[str, ...]:  # noqa: ARG002
+        return ("promises_broken", "lost_operations", "recovery_p50")
+
+    def commands(self, parameters: CrashParameters, job: Job) -> Commands:
+        """``fslab crash test`` on the trial's directory."""
+        options = {
+            "length": parameters.length, "sequences": parameters.sequences, "states": parameters.states,
+            "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS, "scratch": job.scratch,
+        }  # fmt: skip
+        words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
+        return Commands(run=("fslab", "crash", "test", str(job.directory), *words))
+
+    def read(self, parameters: CrashParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
+        """The document's counts; a virtual disk without a log is UnsupportedError."""
+        if "No space left on device" in output.stderr:
+            raise NoSpaceError("crash: no space left on device", hint="give the medium more memory")
+        if "with a log of its data" in output.stderr:
+            raise UnsupportedError(
+                "crash needs one virtual disk with a log of its data", where="medium",
+                hint="media: {disk: {type: virtual, profile: none, size: 320m, log: data}}, layout: single",
+            )  # fmt: skip
+        try:
+            document = texts.json_of(output.stdout)
+            return _reading(document, output.duration_s)
+        except (ValueError, LookupError, TypeError) as error:
+            said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
+            raise ToolOutputError(f"fslab crash did not keep to its format: {said}") from error
+
+    def needs(self, parameters: CrashParameters) -> Needs:  # noqa: ARG002
+        return Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS}))
+
+    def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
+        """Sequences and states."""
+        return {
+            "sequences": scaling.count(parameters.sequences, factor, least=_LEAST_SEQUENCES),
+            "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),
+        }
+
+    def traits(self, parameters: CrashParameters) -> Traits:  # noqa: ARG002
+        """One process that writes small files."""
+        return Traits(reads=False, writes=True, direct=False, parallel=1)
+
+    def space_bytes(self, parameters: CrashParameters) -> int:
+        """Some blocks and inodes for each sequence."""
+        return parameters.sequences * _BYTES_PER_SEQUENCE
+
+    def expected_s(self, parameters: CrashParameters) -> float:
+        return parameters.sequences / _GUESSED_SEQUENCES_PER_S + parameters.states / _GUESSED_PER_S
+
+
+def _reading(document: dict[str, Any], duration_s: float) -> Reading:
+    recovery = sorted(document["recovery_ns"])
+    figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
+    for name, share in (("p50", 0.5), ("p95", 0.95)):
+        figures[f"recovery_{name}"] = _quantile(recovery, share)
+    broken = tuple(_told(finding) for finding in document["findings"] if finding["broken"])
+    return Reading(metrics=figures, measured_s=duration_s, mounts_damaged=True, promises_broken=broken)
+
+
+def _told(finding: dict[str, Any]) -> str:
+    after = f" after {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
+    return f"{finding['kind']} ({finding['id']}){after}: {finding['detail']}; {finding['source']}"
+
+
+def _quantile(values: list[int], share: float) -> float | None:
+    """The smallest value that this share of all does not exceed; None of nothing."""
+    if not values:
+        return None
+    return float(values[min(len(values) - 1, int(share * len(values)))])

@@ -1,0 +1,69 @@
+"""The workload crash: what is run, and what its document means."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab.errors import ToolOutputError, UnsupportedError
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+CRASH = REGISTRY.get("crash")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=(1 << 31) + 7)
+FINDING = {
+    "id": "0a1b2c3d.17-lost", "kind": "name lost", "broken": True, "detail": "'n' does not exist", "source": "POSIX",
+    "state": "17-lost", "sequence": ["create n", "fsync n"], "step": 2, "lost_rows": [16], "count": 3,
+}  # fmt: skip
+DOCUMENT: dict[str, Any] = {
+    "version": 1, "filesystem": "ext4", "sequences": 64, "states": 4, "states_damaged": 1, "promises_kept": 40,
+    "promises_broken": 2, "lost_operations": 9, "findings_broken": 2, "recovery_ns": [4, 1, 3, 2],
+    "findings": [FINDING, {**FINDING, "broken": False, "kind": "neither old nor new"}],
+}  # fmt: skip
+
+
+def reading(document: dict[str, Any], stderr: str = "") -> Reading:
+    parameters = CRASH.parse_parameters({})
+    found = CRASH.read(parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
+    assert set(found.metrics) == {metric.name for metric in CRASH.metrics(parameters)}
+    return found
+
+
+def test_what_is_run() -> None:
+    parameters = CRASH.parse_parameters({"length": 2, "states": 50, "sector": "512"})
+    run = CRASH.commands(parameters, JOB).run
+    assert run[:4] == ("fslab", "crash", "test", "/mnt/x")
+    options = dict(zip(run[4::2], run[5::2], strict=True))
+    assert options == {
+        "--length": "2", "--sequences": "80", "--states": "50", "--sector": "512", "--seed": "7", "--scratch": "/run/s",
+    }  # fmt: skip
+
+
+def test_counts_and_quantiles() -> None:
+    metrics = reading(DOCUMENT).metrics
+    assert metrics["promises_broken"] == 2
+    assert metrics["lost_operations"] == 9
+    assert (metrics["recovery_p50"], metrics["recovery_p95"]) == (3, 4)
+    assert reading({**DOCUMENT, "recovery_ns": []}).metrics["recovery_p50"] is None
+
+
+def test_broken_promises_are_told_with_what_makes_them_again() -> None:
+    (told,) = reading(DOCUMENT).promises_broken
+    assert told == "name lost (0a1b2c3d.17-lost) after create n; fsync n: 'n' does not exist; POSIX"
+
+
+def test_a_disk_without_a_log_is_not_supported() -> None:
+    with pytest.raises(UnsupportedError, match="log of its data"):
+        reading({}, stderr="fslab: this is not on one virtual disk with a log of its data")
+
+
+def test_output_that_is_none() -> None:
+    with pytest.raises(ToolOutputError, match="KeyError"):
+        reading({"version": 1})
+
+
+@pytest.mark.parametrize("raw", [{"sector": "500"}, {"sector": "0"}, {"length": 4}, {"states": 0}])
+def test_parameters_that_are_none(raw: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        CRASH.parse_parameters(raw)
