@@ -125,6 +125,12 @@ def test_replacing_by_rename_without_fsync(filesystem: str, broken: bool) -> Non
     assert judged(past, a=Seen(kind="file")) == [(Kind.NEITHER, broken)]
 
 
+@pytest.mark.parametrize(("journal", "broken"), [(True, True), (False, False)])
+def test_a_name_that_is_replaced_never_vanishes(journal: bool, broken: bool) -> None:
+    past = history("write n", "rename n over a", done=2, given=promises("ext2", journal=journal))
+    assert judged(past, a=None) == [(Kind.NEITHER, broken)]
+
+
 def test_a_renamed_file_has_one_of_its_names() -> None:
     past = history("rename a r", done=1)
     assert judged(past, a=None, r=seen(1, 1, 1)) == judged(past) == []

@@ -59,14 +59,14 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
     if image.exists():
         raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
     with (
-        states.builder(found.recording.log, found.recording.base) as builder,
         TemporaryDirectory(prefix="fslab-crash-") as place,
-        examine.private(Path(place), trial.IMAGES),
+        examine.private(Path(place), trial.IMAGES),  # before the builder, which is to see the same mounts
+        states.builder(found.recording.log, found.recording.base) as builder,
     ):
         builder.make(state, image)
         progress = Progress.of(found.recording.table(), found.sequences)
         judge = trial.judge_of(found.tested, progress, builder, Path(place))
-        _, findings = judge.judge(state, trial.Tally())
+        _, findings = judge.judge(state, trial.Tally(), range(len(found.sequences)))
     told = [report.shown(finding, found.sequences, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 

@@ -100,7 +100,10 @@ def _judge_name(
 ) -> Iterator[Finding]:
     floor = history.names.get(name, SETUP)
     if seen is None:
-        if None not in allowed:
+        if None not in allowed and len(allowed) > 1:
+            text = f"'{name}' was replaced by renaming a file over it, and does not exist"
+            yield _of(history.promises.rename, history, Kind.NEITHER, floor, name, text)
+        elif None not in allowed:
             yield _finding(history, Kind.LOST_NAME, floor, name, f"'{name}' does not exist")
         return
     numbers = sorted(number for number in allowed if number is not None)
