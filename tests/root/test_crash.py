@@ -34,7 +34,7 @@ def crash(
     serve: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., dict[str, Any]]]:
     """Operations and states on a new file system, and what is found."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
     target = tmp_path / "mounted"
     target.mkdir()
 
@@ -96,7 +96,7 @@ def test_a_file_system_without_barriers_is_found_and_the_state_made_again(crash:
     sums = set()
     for name in ("one.img", "two.img"):
         argv = [FSLAB, "crash", "replay", finding["id"], "--output", str(tmp_path / name), "--json"]
-        again = json.loads(proc.run(argv, env={"XDG_STATE_HOME": str(tmp_path / "state")}).stdout)
+        again = json.loads(proc.run(argv, env={"XDG_STATE_HOME": str(tmp_path / "recordings")}).stdout)
         told = [(each["kind"], each["sequence"], each["step"]) for each in again["findings"]]
         assert (finding["kind"], finding["sequence"], finding["step"]) in told
         sums.add(hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
