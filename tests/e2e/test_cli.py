@@ -102,11 +102,15 @@ def test_lists_and_schema_and_doctor_speak_json(fslab: Fslab) -> None:
     assert {"root", "loop", "ext4", "fio", "engine"} <= names
 
 
+TIMED = [f"workloads.{name}" for name in ("random-write", "random-read", "sequential-write", "synced-write")]
+
+
 def test_the_directory_medium_needs_no_root(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "precious").write_text("data")
-    small = ["--set", "trials=2", "--set", "cache=warm", "--set", "media.here.path=data"]
-    done = fslab("run", "here", *small, "--precision", "5%")
+    small = ["trials=2", "cache=warm", "media.here.path=data", *(f"{each}.runtime=600ms" for each in TIMED)]
+    changes = [word for each in small for word in ("--set", each)]
+    done = fslab("run", "here", *changes, "--precision", "5%", "--max-trials", "3")
     assert "store.sqlite" in done.stdout
     assert "nothing to compare: no two stacks" in done.stderr  # one stack, however often
     assert not list((tmp_path / "data").iterdir())
