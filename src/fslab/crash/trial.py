@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from fslab.crash import oracle, states
-from fslab.crash.examine import Examiner, Subject
+from fslab.crash.examine import Examined, Examiner, Subject
 from fslab.crash.findings import Finding
 from fslab.crash.minimise import fewest_lost
 from fslab.crash.operations import Sequence
@@ -56,15 +56,12 @@ class Judge:
 
     def judge(self, state: State, tally: Tally, others: Iterable[int] = ()) -> tuple[Made, list[Finding]]:
         """Everything about one state; counted in ``tally``."""
-        image = self.images / "state.img"
-        made = self.builder.make(state, image)
         current = self.progress.current(state.cut)
         near = {current - 1, current, current + 1, *others}
         wanted = sorted(near & set(range(len(self.progress.sequences))))
-        try:
-            seen = self.examiner.examine(image, wanted)
-        finally:
-            image.unlink()
+        made, seen = self._examined(state, wanted)
+        if seen.findings:  # only what comes again: a busy machine may refuse a mount once
+            made, seen = self._examined(state, wanted)
         found = list(seen.findings)
         for number, contents in seen.contents.items():
             done, begun = self.progress.steps(number, state.cut)
@@ -82,6 +79,14 @@ class Judge:
         for finding in found:
             tally.add(finding)
         return made, found
+
+    def _examined(self, state: State, sequences: Iterable[int]) -> tuple[Made, Examined]:
+        image = self.images / "state.img"
+        made = self.builder.make(state, image)
+        try:
+            return made, self.examiner.examine(image, sequences)
+        finally:
+            image.unlink()
 
 
 def judge_all(judge: Judge, chosen: Iterable[State], random: Random) -> Tally:
