@@ -139,6 +139,16 @@ def test_a_renamed_file_has_one_of_its_names() -> None:
     assert judged(bare, a=None) == [(Kind.NEITHER, False)]
 
 
+@pytest.mark.parametrize(("journal", "broken"), [(True, True), (False, False)])
+def test_an_inode_that_another_file_has_taken(journal: bool, broken: bool) -> None:
+    """Without a journal the old name may be on the disk, and in its inode the new file."""
+    given = promises("ext2", journal=journal)
+    link = Seen(kind="symlink", target="b")
+    assert judged(history("unlink a", "symlink a s", done=2, given=given), a=link) == [(Kind.NEITHER, broken)]
+    untouched = history("create n", done=1, given=given)
+    assert judged(untouched, a=link) == [(Kind.NEITHER, True)], "nothing has freed its inode"
+
+
 def test_lost_operations_are_those_that_left_no_trace() -> None:
     past = history("write n", "overwrite a", done=2)
     assert oracle.lost_operations(past, BEFORE) == {1, 2}

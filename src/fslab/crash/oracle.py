@@ -75,6 +75,10 @@ class History:
     def versions(self, inode: int, step: int) -> list[Inode]:
         return [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
 
+    def stayed(self, inode: int, born: int) -> bool:
+        """Whether it had a name all the time."""
+        return all(inode in tree.names.values() for tree in self.trees[born : self.begun + 1])
+
     def replaced(self, name: str, inode: int) -> int | None:
         """The step that renamed this inode over what had the name."""
         for at in range(1, self.begun + 1):
@@ -131,9 +135,11 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
     if not promised:
         versions.append(Inode(kind=kind, target=versions[-1].target))  # nothing of it was written back
     if seen.kind != kind or seen.target != versions[-1].target:
-        yield _finding(
-            history, Kind.NEITHER, floor, name, f"'{name}' is another kind of file, or leads elsewhere"
-        )
+        text = f"'{name}' is another kind of file, or leads elsewhere"
+        if promised and history.stayed(number, born):
+            yield _finding(history, Kind.NEITHER, floor, name, text)
+        else:  # its inode may have been taken for another file, and only one of the two written
+            yield _of(history.promises.consistent, history, Kind.NEITHER, floor, name, text)
         return
     if kind != "file":
         return

@@ -11,10 +11,10 @@ _SHOWN = 3
 
 
 class PromiseBroken(TrialRule):
-    """The figures are right; the file system, its options or the disk are not to be relied upon."""
+    """The figures are right, but the file system, its options or the disk cannot be relied upon."""
 
     summary = "a power cut broke a promise of POSIX or of the file system"
-    severity = Severity.NOTE
+    severity = Severity.DOUBT
     hint: ClassVar[str] = "make the state again and look at its image: fslab crash replay ID"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
