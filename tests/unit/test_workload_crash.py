@@ -30,13 +30,15 @@ def reading(document: dict[str, Any], stderr: str = "") -> Reading:
     return found
 
 
-def test_what_is_run() -> None:
+def test_what_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")  # a tool has an environment of its own
     parameters = CRASH.parse_parameters({"length": 2, "states": 50, "sector": "512"})
     run = CRASH.commands(parameters, JOB).run
     assert run[:4] == ("fslab", "crash", "test", "/mnt/x")
     options = dict(zip(run[4::2], run[5::2], strict=True))
     assert options == {
         "--length": "2", "--sequences": "80", "--states": "50", "--sector": "512", "--seed": "7", "--scratch": "/run/s",
+        "--recordings": "/state/fslab/crash",
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from fslab.crash.operations import OPERATIONS, Sequence
 from fslab.crash.progress import Progress
 from fslab.errors import UsageError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import mounts
+from fslab.system import mounts, paths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,8 +27,11 @@ class Wish:
     given: tuple[str, ...] = ()
 
 
-def crash_test(directory: Path, wish: Wish, scratch: Path | None = None) -> dict[str, Any]:
-    """The document of a trial (``fslab.crash.report``). The recording of a broken promise is kept.
+def crash_test(
+    directory: Path, wish: Wish, scratch: Path | None = None, recordings: Path | None = None
+) -> dict[str, Any]:
+    """The document of a trial (``fslab.crash.report``). The recording of a broken promise is kept below ``recordings``,
+    by default where :func:`crash_state` looks for it.
 
     This process has a mount namespace of its own from then on. UnsupportedError where ``directory`` is not on one
     virtual disk with a log of its data.
@@ -47,7 +50,7 @@ def crash_test(directory: Path, wish: Wish, scratch: Path | None = None) -> dict
                 recorded, tested, chosen, count=wish.states, unit=wish.sector, seed=wish.seed, images=images
             )
         broken = any(finding.broken for finding in tally.findings.values())
-        identity = kept.keep(recorded, tested, chosen, kept.directory()) if broken else None
+        identity = kept.keep(recorded, tested, chosen, recordings or paths.recordings()) if broken else None
     return report.document(tally, chosen, kept=identity, filesystem=tested.driver.name)
 
 
@@ -55,7 +58,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
     """Make the state ``RECORDING.STATE`` again as a new ``image``, and say what is found in a copy of it."""
     identity, _, text = name.partition(".")
     state = states.State.parse(text)
-    found = kept.load(identity, kept.directory())
+    found = kept.load(identity, paths.recordings())
     if image.exists():
         raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
     with (
@@ -73,7 +76,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
 
 def crash_recordings() -> list[dict[str, Any]]:
     """What is kept: id, file system, number of sequences."""
-    home = kept.directory()
+    home = paths.recordings()
     names = sorted(place.name for place in home.iterdir()) if home.is_dir() else []
     each = ((name, kept.load(name, home)) for name in names)
     return [

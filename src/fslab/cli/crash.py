@@ -25,6 +25,10 @@ def try_states(
     sector: Annotated[int, typer.Option(min=512, help="Bytes that the disk writes whole.")] = 4096,
     seed: Annotated[int, typer.Option(help="Which sequences and states.")] = 0,
     scratch: Annotated[Path | None, typer.Option(help="Directory for the disk's first image.")] = None,
+    recordings: Annotated[
+        Path | None,
+        typer.Option(help="Where recordings of broken promises are kept; default: where 'replay' looks."),
+    ] = None,
 ) -> None:
     """Run short sequences of operations, cut power after them in many ways, and judge what is left; prints JSON.
 
@@ -41,7 +45,7 @@ def try_states(
         seed=seed,
         given=tuple(sequence or ()),
     )
-    print_json(crash.crash_test(directory, wish, scratch))
+    print_json(crash.crash_test(directory, wish, scratch, recordings))
 
 
 @app.command("replay", short_help="Make a crash state again, and leave its image.")

@@ -15,7 +15,6 @@ from fslab.crash.operations import Sequence
 from fslab.crash.recording import Recording
 from fslab.errors import StoreError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import paths
 
 ABOUT = "about.json"
 MOST = 20
@@ -29,11 +28,6 @@ class Kept:
     recording: Recording
     tested: Subject
     sequences: tuple[Sequence, ...]
-
-
-def directory() -> Path:
-    """Where they lie."""
-    return paths.state() / "crash"
 
 
 def keep(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...], home: Path) -> str:

@@ -50,3 +50,8 @@ def runtime() -> Path:
     if os.geteuid() == 0:
         return Path("/run/fslab")
     return _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run") / "fslab"
+
+
+def recordings() -> Path:
+    """Where recordings of broken promises are kept, to make their crash states again."""
+    return state() / "crash"

@@ -11,6 +11,7 @@ from fslab import scaling, texts
 from fslab.abilities import Ability, Needs
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.record import Metric
+from fslab.system import paths
 from fslab.system.tools import Tool
 from fslab.units import Direction, SomeSize, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
@@ -77,6 +78,7 @@ class Crash(Workload[CrashParameters]):
         options = {
             "length": parameters.length, "sequences": parameters.sequences, "states": parameters.states,
             "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS, "scratch": job.scratch,
+            "recordings": paths.recordings(),
         }  # fmt: skip
         words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
         return Commands(run=("fslab", "crash", "test", str(job.directory), *words))
