@@ -52,10 +52,12 @@ class Server:
         subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=LIMIT_S)
 
     def end(self) -> None:
-        with contextlib.suppress(OSError):
-            self.clean()
-        self.process.kill()
-        self.process.wait(LIMIT_S)
+        try:
+            with contextlib.suppress(OSError):
+                self.clean()
+        finally:
+            self.process.kill()
+            self.process.wait(LIMIT_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
         if self.loop is not None:

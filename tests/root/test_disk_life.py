@@ -50,6 +50,18 @@ def test_a_dead_server_does_not_hang_the_machine(
     assert not loops.attached_to(server.disk)
 
 
+def test_somebody_elses_mount_whose_path_is_no_text_stops_no_cleaning(serve: Any, tmp_path: Path) -> None:
+    server = serve()
+    other = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    other.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "other", other], check=True)
+    try:
+        server.clean()
+    finally:
+        subprocess.run(["umount", other], check=True)
+    assert not server.directory.exists()
+
+
 @pytest.mark.parametrize("profile", ["hdd-7200", "ssd-sata", "ssd-nvme-dc", "sd-a1"])
 def test_every_model_serves_what_was_written(serve: Any, profile: str) -> None:
     server = serve("--profile", profile, "--speed", "100")

@@ -1,9 +1,11 @@
 //! Undoes what a server left that was killed. Nothing here waits for the server: first of all the connection is aborted,
 //! after which every request on the disk fails at once instead of hanging.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -17,27 +19,34 @@ struct Mount {
     source: String,
 }
 
+/// All mounts. Any of them may have a path that is not UTF-8, also one that is not ours.
 fn mounts() -> io::Result<Vec<Mount>> {
-    let text = fs::read_to_string("/proc/self/mountinfo")?;
-    let parse = |line: &str| {
-        let (left, right) = line.split_once(" - ")?;
-        let mut right = right.split(' ');
-        let target = unescape(left.split(' ').nth(4)?);
-        Some(Mount { target, kind: right.next()?.to_owned(), source: right.next()?.to_owned() })
-    };
-    Ok(text.lines().filter_map(parse).collect())
+    let text = fs::read("/proc/self/mountinfo")?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+fn parse(line: &[u8]) -> Option<Mount> {
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let end = words.iter().position(|word| *word == b"-")?;
+    let text = |at: usize| Some(String::from_utf8_lossy(words.get(at)?).into_owned());
+    Some(Mount { target: unescape(words.get(4)?), kind: text(end + 1)?, source: text(end + 2)? })
 }
 
 /// Octal escapes, as the kernel writes blanks in paths.
-fn unescape(text: &str) -> PathBuf {
-    let mut parts = text.split('\\');
-    let mut path = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (code, rest) = part.split_at_checked(3).unwrap_or((part, ""));
-        path.push(u8::from_str_radix(code, 8).map_or('\\', char::from));
-        path.push_str(rest);
+fn unescape(text: &[u8]) -> PathBuf {
+    let mut path = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.get(..3).filter(|_| first == b'\\').and_then(|code| std::str::from_utf8(code).ok());
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+            path.push(byte);
+            rest = &after[3..];
+        } else {
+            path.push(first);
+            rest = after;
+        }
     }
-    path.into()
+    OsString::from_vec(path).into()
 }
 
 /// Loop devices on the disk in this directory.
@@ -45,8 +54,8 @@ fn loops(disk: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/sys/block")? {
         let entry = entry?;
-        let backing = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
-        if Path::new(backing.trim_end_matches('\n')) == disk {
+        let backing = fs::read(entry.path().join("loop/backing_file")).unwrap_or_default();
+        if backing.strip_suffix(b"\n") == Some(disk.as_os_str().as_bytes()) {
             found.push(entry.file_name().to_string_lossy().into_owned());
         }
     }
@@ -107,7 +116,17 @@ mod tests {
 
     #[test]
     fn blanks_in_paths() {
-        assert_eq!(unescape("/a\\040b\\011c"), PathBuf::from("/a b\tc"));
-        assert_eq!(unescape("/plain"), PathBuf::from("/plain"));
+        assert_eq!(unescape(b"/a\\040b\\011c"), PathBuf::from("/a b\tc"));
+        assert_eq!(unescape(b"/plain"), PathBuf::from("/plain"));
+        assert_eq!(unescape(b"/a\\"), PathBuf::from("/a\\"));
+    }
+
+    #[test]
+    fn paths_that_are_not_text() {
+        let line = b"66 1 0:51 / /a/\xff\\134 rw,nosuid shared:1 - tmpfs \xfe rw,size=1m";
+        let mount = parse(line).expect("a mount");
+        assert_eq!(mount.target.as_os_str().as_bytes(), b"/a/\xff\\");
+        assert_eq!(mount.kind, "tmpfs");
+        assert!(parse(b"").is_none());
     }
 }
