@@ -102,7 +102,7 @@ def test_the_commands(file: Store, url: str) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0}]
     done = CliRunner().invoke(app, ["store", "check", "--store", url], catch_exceptions=False)
-    assert done.stdout == "1 campaigns with 6 trials: no fault\n"
+    assert done.stdout == "1 campaign with 6 trials: no fault\n"
     with pytest.raises(UsageError, match="the same store"):
         CliRunner().invoke(app, ["store", "copy", url, url], catch_exceptions=False)
 
@@ -126,7 +126,7 @@ def test_damage_is_found_and_said(file: Store, store: Store, url: str, statement
     assert fault in found["c1"]
     done = CliRunner().invoke(app, ["store", "check", "--store", url])
     assert done.exit_code == StoreError.exit_code
-    assert "1 campaigns with faults" in done.stdout
+    assert "1 campaign with faults" in done.stdout
 
 
 def test_damage_of_the_file_is_found(file: Store) -> None:

@@ -1,4 +1,4 @@
-"""Studies at their default, one after the other, for hours that nobody watches.
+"""Studies at their default, one after the other, for hours without a person beside them.
 
 What is measured already is not measured again, and what was interrupted goes on: the same command resumes.
 """

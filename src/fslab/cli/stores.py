@@ -10,7 +10,7 @@ import typer
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import StoreError, UsageError
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Copy campaigns from one store to another, and check a store.")
 
 COPY_EPILOG = (
     "Example, from a file to a server: fslab store copy ~/.local/share/fslab/store.sqlite "
@@ -59,7 +59,7 @@ def copy(
 def check(store: StoreOption = None, json: JsonOption = False) -> None:
     """Read every campaign, trial and tool output of a store, and say what fslab cannot have written so.
 
-    Changes nothing. Exit status 1 if anything is wrong. The file of an SQLite store is checked too.
+    Changes nothing. Exit status 7 if anything is wrong. The file of an SQLite store is checked too.
     """
     from fslab.api.stores import Store, check_campaigns, database_faults
 
@@ -77,7 +77,10 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
         for each in broken:
             output.print(f"{each.id}: {each.fault}", markup=False, soft_wrap=True)
         trials = sum(each.trials for each in checked)
-        output.print(f"{len(checked)} campaigns with {trials} trials: {_verdict(len(broken), len(faults))}")
+        output.print(
+            f"{_campaigns(len(checked))} with {trials} trials: {_verdict(len(broken), len(faults))}",
+            soft_wrap=True,
+        )
     if faults or broken:
         raise typer.Exit(StoreError.exit_code)
 
@@ -85,4 +88,9 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
 def _verdict(broken: int, faults: int) -> str:
     if not broken and not faults:
         return "no fault"
-    return f"{broken} campaigns with faults, {faults} faults of the database"
+    found = f"{_campaigns(broken)} with faults, {faults} faults of the database"
+    return f"{found}; restore a backup, or copy whole campaigns to a new store: fslab store copy"
+
+
+def _campaigns(count: int) -> str:
+    return f"{count} campaign{'s' * (count != 1)}"

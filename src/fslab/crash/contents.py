@@ -46,4 +46,4 @@ def describe(sector: bytes) -> str:
     if sector.startswith(MAGIC) and len(sector) >= _HEAD.size:
         _, sequence, inode, number, generation, _ = _HEAD.unpack_from(sector)
         return f"generation {generation} of block {number} of file {inode} of sequence {sequence}"
-    return "bytes that nobody wrote to a file"
+    return "bytes that no file was given"

@@ -56,12 +56,12 @@ class Examined:
 
 
 def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
-    """UnsupportedError where nobody has looked up what this file system promises."""
+    """UnsupportedError where the driver does not declare what the file system promises."""
     with image.open("rb") as file:
         promises = driver.promises(options.split(","), file.read(128 << 10))
     if promises is None or driver.check_argv("") is None:
         raise UnsupportedError(
-            f"what {driver.name} promises of a power cut is not declared", where=driver.name,
+            f"what {driver.name} promises across a power cut is not declared", where=driver.name,
             hint="use ext2, ext3, ext4, xfs or btrfs",
         )  # fmt: skip
     return Subject(driver=driver, options=options, promises=promises, root=root)

@@ -25,7 +25,7 @@ class Finding:
     """``broken``: a promise of POSIX or of the file system is broken; else it is a loss that they allow.
 
     ``step`` is the sync that promised it, or the operation; None where it is about the whole file system. ``source``:
-    who promises it, or says that nobody does.
+    what promises it, or leaves it open.
     """
 
     kind: Kind

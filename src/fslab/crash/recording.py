@@ -64,7 +64,7 @@ def record(directory: Path, sequences: Sequence[Steps], scratch: Path) -> Record
 
     for number, steps in enumerate(sequences):
         perform.perform(directory, number, steps, mark)
-        mounts.flush(directory)  # what nobody asked for to be durable: its writes are cut, too
+        mounts.flush(directory)  # what no sync asked for reaches the disk, too, and is cut
     disk.ask(server, "sync")
     return recording
 

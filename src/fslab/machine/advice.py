@@ -27,7 +27,7 @@ def advise(facts: Mapping[str, Any]) -> list[Advice]:
 
 
 def advise_disks() -> list[Advice]:
-    """What the server of a virtual disk lacks here; who may not serve any is told so elsewhere."""
+    """What the server of a virtual disk lacks here; ``doctor`` says elsewhere who may not serve any."""
     if not disk.FUSE.exists() or disk.may_flush() is not False or os.geteuid() != 0:
         return []
     what = (

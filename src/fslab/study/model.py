@@ -290,9 +290,7 @@ class Study(StudyFile):
                 trials=self.trials, precision=margin, until=Until.CLAIMS, max_trials=self.max_trials
             )
         until, precision = self.until, self.precision
-        if (
-            until is Until.CLAIMS
-        ):  # that nobody wrote: which stack is best for each workload, or that they tie
+        if until is Until.CLAIMS:  # without claims: which stack is best for each workload, or that they tie
             until, precision = Until.DECIDED, precision or self.margin
         return StoppingRule(trials=self.trials, precision=precision, until=until, max_trials=self.max_trials)
 

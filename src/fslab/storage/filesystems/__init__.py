@@ -130,7 +130,7 @@ class FileSystem(ABC):
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises | None:  # noqa: ARG002
         """What it promises of a power cut with these mount options (as the kernel shows them) and features.
 
-        ``superblock``: the first 128 KiB of its device. None: nobody has looked that up. Pure.
+        ``superblock``: the first 128 KiB of its device. None: not declared. Pure.
         """
         return None
 
