@@ -52,14 +52,12 @@ class Server:
         subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=LIMIT_S)
 
     def end(self) -> None:
-        try:
-            with contextlib.suppress(OSError):
-                self.clean()
-        finally:
-            self.process.kill()
-            self.process.wait(LIMIT_S)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        with self.process:  # closes its output, also where cleaning fails
+            try:
+                with contextlib.suppress(OSError):
+                    self.clean()
+            finally:
+                self.process.kill()
         if self.loop is not None:
             assert not loops.attached_to(self.disk)
         assert not self.directory.exists()

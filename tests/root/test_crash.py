@@ -23,7 +23,8 @@ MKFS = {
     "xfs": [],
     "btrfs": [],
 }
-STOCK = ("ext4", "xfs", "btrfs")
+# With dioread_nolock, its default, ext4 can commit a rename before the data of the file: zeros (docs/crash.md).
+STOCK = {"ext4": "dioread_lock", "xfs": "rw", "btrfs": "rw"}
 SIZE = 320 * MIB
 LIMIT_S = 3600
 REPLACE = ["--sequence", "write n; rename n over a"] * 12
@@ -66,7 +67,8 @@ def kinds(found: dict[str, Any], *, broken: bool) -> set[str]:
 
 @pytest.mark.parametrize("filesystem", STOCK)
 def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) -> None:
-    found = crash(filesystem, "--states", "40", "--length", "2", "--sequences", "80")
+    options = STOCK[filesystem]
+    found = crash(filesystem, "--states", "40", "--length", "2", "--sequences", "80", options=options)
     assert found["states"] == 40
     assert kinds(found, broken=True) == set(), json.dumps(found["findings"], indent=1)
     assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
@@ -78,7 +80,8 @@ def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", STOCK)
 def test_thousands_of_states(crash: Any, filesystem: str) -> None:
-    found = crash(filesystem, "--states", "3400", "--length", "2", "--sequences", "500")
+    options = STOCK[filesystem]
+    found = crash(filesystem, "--states", "3400", "--length", "2", "--sequences", "500", options=options)
     assert kinds(found, broken=True) == set(), found["findings"]
 
 
@@ -111,8 +114,17 @@ def test_replacing_without_fsync_is_found_on_ext2_and_is_no_broken_promise(crash
 
 
 def test_replacing_without_fsync_keeps_one_of_both_on_ext4(crash: Any) -> None:
-    found = crash("ext4", "--states", "60", *REPLACE)
+    found = crash("ext4", "--states", "60", *REPLACE, options=STOCK["ext4"])
     assert found["findings"] == []
+
+
+def test_unwritten_extents_of_a_replaced_file_may_be_committed_before_its_data(crash: Any) -> None:
+    """Only where a commit comes before the data are written, which depends on time: if anything, then this."""
+    found = crash("ext4", "--states", "60", *REPLACE)
+    for finding in found["findings"]:
+        assert finding["kind"] == "neither old nor new"
+        assert "zeros at byte 0" in finding["detail"]
+        assert "auto_da_alloc" in finding["source"]
 
 
 def test_the_log_is_a_table(crash: Any, tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     let failure = known.map_or_else(|| Failure::from(&Error::Invalid(format!("{error:#}"))), Failure::from);
     if json {
         match serde_json::to_string_pretty(&failure) {
-            Ok(text) => println!("{text}"),
+            Ok(text) => {
+                let _ = writeln!(std::io::stdout(), "{text}"); // who no longer reads has the exit status
+            }
             Err(error) => eprintln!("fslab-engine: cannot write the failure as JSON: {error}"),
         }
     }

@@ -70,14 +70,21 @@ fn detach(name: &str) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// What ends by itself, or is cleaned by somebody else, may be gone before it is undone here.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    const GONE: [i32; 3] = [libc::EINVAL, libc::ENOENT, libc::ENXIO]; // not mounted, no directory, not attached
+    result.or_else(|error| match error.raw_os_error() {
+        Some(code) if GONE.contains(&code) => Ok(()),
+        _ => Err(error),
+    })
+}
+
 /// Aborts the connection: the kernel does that before it looks whether the mount is in use. One in use stays, dead, so
 /// that the loop devices on its disk can still be told by their path.
 pub(crate) fn abort(directory: &Path) -> io::Result<()> {
-    match sys::unmount(directory, libc::MNT_FORCE) {
-        Err(error) if !matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EINVAL | libc::ENOENT)) => {
-            Err(error)
-        }
-        _ => Ok(()), // EINVAL, ENOENT: somebody else unmounted or removed it
+    match unless_gone(sys::unmount(directory, libc::MNT_FORCE)) {
+        Err(error) if error.raw_os_error() != Some(libc::EBUSY) => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -93,13 +100,13 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
         let source = format!("/dev/{name}");
         for mount in all.iter().rev().filter(|mount| mount.source == source) {
             sys::unmount(&mount.target, 0)
-                .or_else(|_| sys::unmount(&mount.target, libc::MNT_DETACH))
+                .or_else(|_| unless_gone(sys::unmount(&mount.target, libc::MNT_DETACH)))
                 .with_context(|| format!("cannot unmount {}", mount.target.display()))?;
         }
-        detach(name).with_context(|| format!("cannot detach {source}"))?;
+        unless_gone(detach(name)).with_context(|| format!("cannot detach {source}"))?;
     }
     for _ in mounts()?.iter().filter(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
-        sys::unmount(&directory, libc::MNT_DETACH)
+        unless_gone(sys::unmount(&directory, libc::MNT_DETACH))
             .with_context(|| format!("cannot unmount {}", directory.display()))?;
     }
     match fs::remove_dir(&directory) {
@@ -119,6 +126,14 @@ mod tests {
         assert_eq!(unescape(b"/a\\040b\\011c"), PathBuf::from("/a b\tc"));
         assert_eq!(unescape(b"/plain"), PathBuf::from("/plain"));
         assert_eq!(unescape(b"/a\\"), PathBuf::from("/a\\"));
+    }
+
+    #[test]
+    fn what_is_gone_needs_no_undoing() {
+        for code in [libc::EINVAL, libc::ENOENT, libc::ENXIO] {
+            assert!(unless_gone(Err(io::Error::from_raw_os_error(code))).is_ok());
+        }
+        assert!(unless_gone(Err(io::Error::from_raw_os_error(libc::EPERM))).is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What was typed.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -158,10 +159,7 @@ impl Arguments {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match &self.command {
             Command::Serve(options) => serve::serve(options),
-            Command::List => {
-                println!("{:#}", profile::list());
-                Ok(())
-            }
+            Command::List => Ok(writeln!(std::io::stdout(), "{:#}", profile::list())?),
             Command::Clean { directory } => clean::clean(directory),
             Command::Predict(options) => predict::predict(options),
             Command::Export { log, output, format } => export::export(log, *format, output),

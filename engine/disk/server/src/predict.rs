@@ -1,5 +1,7 @@
 //! What a model does under a steady load, in virtual time: seconds of the drive in a moment of ours.
 
+use std::io::Write;
+
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use fslab_disk_model::drive::Op;
@@ -96,6 +98,5 @@ pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
         "p99": found.quantile(99),
         "model": built.drive.report(),
     });
-    println!("{answer}");
-    Ok(())
+    Ok(writeln!(std::io::stdout(), "{answer}")?)
 }
