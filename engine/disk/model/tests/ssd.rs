@@ -146,7 +146,7 @@ fn new(name: &str, steady: bool) -> Ssd {
 }
 
 fn close(measured: f64, published: f64, within: f64, what: &str) {
-    println!("{what}: {measured:.0} against {published:.0}");
+    eprintln!("{what}: {measured:.0} against {published:.0}");
     assert!((measured / published - 1.0).abs() <= within, "{what}: {measured} instead of {published}");
 }
 
