@@ -19,6 +19,8 @@ ROOT := $(filter 0,$(shell id -u))
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
+# Container images set it. Every start of fslab, and each of pytest's workers, would then compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-all test-repeat lint format bench docs screenshot packages build-packages test-packages setup wheel wheel-test
 
@@ -31,9 +33,11 @@ run: setup
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 2 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
 # Python's tests wait much of their time, and cargo compiles its own meanwhile. Those run afterwards: beside them, a test
-# of Python's that leaves a dead disk mounted would make mkfs.btrfs fail.
+# of Python's that leaves a dead disk mounted would make mkfs.btrfs fail. Collected once before, the tests' modules are
+# compiled once, and not by each worker.
 define both
-cargo test --workspace --quiet --no-run & $(PYTEST) $(1); python=$$?; wait; \
+cargo test --workspace --quiet --no-run & $(VENV)/bin/pytest -q --collect-only $(1) >target/collected.txt; \
+$(PYTEST) $(1); python=$$?; wait; \
 cargo test --workspace --quiet $(2) && exit $$python
 endef
 

@@ -102,14 +102,20 @@ def test_lists_and_schema_and_doctor_speak_json(fslab: Fslab) -> None:
     assert {"root", "loop", "ext4", "fio", "engine"} <= names
 
 
-TIMED = [f"workloads.{name}" for name in ("random-write", "random-read", "sequential-write", "synced-write")]
+TIMED = ("random-write", "random-read", "sequential-write", "synced-write")
+SMALL = [
+    "cache=warm",
+    "media.here.path=data",
+    "known_limits.too_short=tested",
+    "workloads.small-files.files=200",
+]
+SMALL += [f"workloads.{each}.runtime=200ms" for each in TIMED]
 
 
 def test_the_directory_medium_needs_no_root(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "precious").write_text("data")
-    small = ["trials=2", "cache=warm", "media.here.path=data", *(f"{each}.runtime=600ms" for each in TIMED)]
-    changes = [word for each in small for word in ("--set", each)]
+    changes = [word for each in ("trials=2", *SMALL) for word in ("--set", each)]
     done = fslab("run", "here", *changes, "--precision", "5%", "--max-trials", "3")
     assert "store.sqlite" in done.stdout
     assert "nothing to compare: no two stacks" in done.stderr  # one stack, however often
@@ -153,9 +159,8 @@ def test_exports_agree(measured: Fslab) -> None:
 
 def test_a_json_run_prints_one_document(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    done = fslab(
-        "run", "here", "--set", "trials=1", "--set", "cache=warm", "--set", "media.here.path=data", "--json"
-    )
+    changes = [word for each in ("trials=1", *SMALL) for word in ("--set", each)]
+    done = fslab("run", "here", *changes, "--json")
     assert json.loads(done.stdout)["counts"]["stored"] > 0
     assert done.stderr == ""
 

@@ -133,7 +133,10 @@ def file_calls(argv: list[str], cwd: Path, name: str) -> list[tuple[list[str], l
     return found
 
 
-@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+@pytest.mark.parametrize(
+    "filesystem",
+    ["ext4", *(pytest.param(each, marks=pytest.mark.slow) for each in FILESYSTEMS if each != "ext4")],
+)
 def test_bonnie(filesystem: str, workspace: Workspace) -> None:
     given = {"size": "32m", "files": 2048, "dirs": 4, "max-size": "1k", "min-size": "1k", "fast": False}
     record = run(workspace, filesystem, "bonnie", given)

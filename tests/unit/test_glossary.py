@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,34 +37,39 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 MODULES = sorted((ROOT / "src/fslab").rglob("*.py"))
 
 
-def strings(path: Path) -> Iterator[tuple[int, str]]:
+def strings(path: Path) -> list[tuple[str, str]]:
     """Every text of a module: messages, help, docstrings."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, " ".join(node.value.split())
+    where = path.relative_to(ROOT)
+    return [
+        (f"{where}:{node.lineno}", " ".join(node.value.split()))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
-def helps() -> Iterator[tuple[str, str]]:
+def helps() -> list[tuple[str, str]]:
+    found = []
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         with command.make_context(name, [], resilient_parsing=True, terminal_width=200) as context:
-            yield name, " ".join(command.get_help(context).split())
+            found.append((f"fslab {name} --help", " ".join(command.get_help(context).split())))
+    return found
+
+
+def prose(path: Path) -> tuple[str, str]:
+    """A document without what it quotes from code."""
+    return str(path.relative_to(ROOT)), " ".join(re.sub(r"`[^`]*`", "", path.read_text()).split())
+
+
+@cache
+def written() -> list[tuple[str, str]]:
+    """Where each text stands, and the text: of the code, of the documents, of the help."""
+    return [each for path in MODULES for each in strings(path)] + list(map(prose, TEXTS)) + helps()
 
 
 @pytest.mark.parametrize("pattern", INSTEAD, ids=lambda pattern: INSTEAD[pattern])
 def test_the_fields_word_is_used(pattern: str) -> None:
     forbidden = re.compile(pattern, re.IGNORECASE)
-    found = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in MODULES
-        for line, text in strings(path)
-        if forbidden.search(text)
-    ]
-    for path in TEXTS:
-        text = re.sub(r"`[^`]*`", "", path.read_text())
-        found += [
-            f"{path.relative_to(ROOT)}: {match[0]}" for match in forbidden.finditer(" ".join(text.split()))
-        ]
-    found += [f"fslab {name} --help" for name, text in helps() if forbidden.search(text)]
+    found = [f"{where}: {match[0]}" for where, text in written() if (match := forbidden.search(text))]
     assert not found, f"write '{INSTEAD[pattern]}'"
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,11 @@ REGISTERED = {
 }
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def modules() -> list[Path]:
     return sorted(path for path in (SOURCE / "fslab").rglob("*.py"))
 
@@ -99,7 +105,7 @@ def modules() -> list[Path]:
 def imports(path: Path) -> list[str]:
     """Dotted names of everything of ours that a file imports, also inside functions."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -167,8 +173,7 @@ def test_only_one_file_starts_processes() -> None:
     for path in modules():
         if path == SOURCE / "fslab/system/proc.py":
             continue
-        text = path.read_text()
-        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)}
+        calls = {ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)}
         assert not [name for name in [*imports(path), *calls] if name.startswith(forbidden)], path
 
 
@@ -182,7 +187,7 @@ def test_one_class_name_means_one_thing() -> None:
     """In all of the source: a name that exists twice has to be read with its module to be understood."""
     homes: dict[str, list[str]] = defaultdict(list)
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(str(path.relative_to(SOURCE)))
     twice = {name: found for name, found in homes.items() if len(found) > 1}
@@ -209,7 +214,7 @@ def used_attributes(tree: ast.AST) -> Iterator[str]:
 def foreign_private_names(path: Path) -> Iterator[str]:
     """What a file uses of other packages although its name begins with ``_``."""
     here = path.relative_to(SOURCE).parent.parts
-    for dotted in [*imports(path), *used_attributes(ast.parse(path.read_text()))]:
+    for dotted in [*imports(path), *used_attributes(parsed(path))]:
         parts = dotted.split(".")
         owners = [tuple(parts[:depth]) for depth, part in enumerate(parts) if is_private(part)]
         if parts[0] == "fslab" and any(here[: len(each)] != each != (*here, path.stem) for each in owners):
@@ -230,7 +235,7 @@ def test_options_are_parsed_in_one_place() -> None:
         where = str(path.relative_to(SOURCE / "fslab"))
         called = {
             node.func.attr
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(parsed(path))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         }
         if home(path) != "study" and where not in PARSERS:
@@ -247,7 +252,7 @@ def test_the_plan_and_the_study_touch_nothing() -> None:
 
 def _at_run_time(path: Path) -> set[str]:
     """What a file of ours imports when it runs: types for annotations do not count."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = [ast.Pass()]
