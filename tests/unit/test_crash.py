@@ -108,6 +108,25 @@ def test_what_was_durable_before_stays() -> None:
     assert judged(past, x=seen(1, 1)) == [(Kind.RESURRECTED, True)]
 
 
+def test_a_write_with_o_sync_promises_its_own_block_and_no_other() -> None:
+    """An append before it is still delayed: POSIX promises the data of the write, and what is needed to read it."""
+    past = history("append a", "overwrite a with O_SYNC", done=2)
+    assert (
+        judged(past, a=seen(1, 3, 1))
+        == judged(past, a=seen(1, 3, 1, 0))
+        == judged(past, a=seen(1, 3, 1, 2))
+        == []
+    )
+    assert judged(past, a=seen(1, 1, 1, 2)) == [(Kind.LOST_DATA, True)]
+    assert past.promising == {2}
+    renamed = history("write n", "rename n over a", "overwrite a with O_SYNC", done=3, given=promises("xfs"))
+    assert judged(renamed, a=seen(4, 4, 0)) == [(Kind.NEITHER, False)], "its other block is not promised"
+    assert (Kind.LOST_DATA, True) in judged(renamed, a=Seen(kind="file"))
+    cut = history("overwrite a with O_SYNC", "truncate a to 1 block", done=2)
+    assert judged(cut, a=seen(1, 2)) == []
+    assert judged(cut, a=seen(1, 1)) == [(Kind.LOST_DATA, True)]
+
+
 def test_bytes_of_others_are_exposed() -> None:
     past = history("write n", done=1)
     foreign = replace(seen(2, 1), data=seen(2, 1).data + seen(2, 1, block=1).data)

@@ -32,7 +32,7 @@ class Operation:
     """``effect`` gives the tree after it, ``run`` does it in a directory; both get the generation to write.
 
     ``needs`` are names that must exist, ``makes`` names that must not; ``target`` is the name to call fsync on
-    afterwards, if any. ``durable``: it returns when data is durable (O_SYNC).
+    afterwards, if any. ``durable``: the name and the block that are durable when it returns (O_SYNC), and no other.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Operation:
     needs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
     target: str | None = None
-    durable: bool = False
+    durable: tuple[str, int] | None = None
 
     def possible(self, tree: Tree) -> bool:
         """Whether it can be done on this tree, where ``needs`` are files, but for the directory ``d``."""
@@ -134,7 +134,7 @@ OPERATIONS = (
     Operation(name="overwrite a", needs=("a",), target="a", run=_write("a", 0), effect=_writes("a", 0)),
     Operation(
         name="overwrite a with O_SYNC", needs=("a",), run=_write("a", 0, os.O_SYNC), effect=_writes("a", 0),
-        durable=True,
+        durable=("a", 0),
     ),
     Operation(
         name="truncate a to 1 block", needs=("a",), target="a", effect=_resizes("a", 1),

@@ -41,17 +41,21 @@ class History:
     trees: tuple[Tree, ...] = ()
     names: dict[str, int] = field(default_factory=dict)
     data: dict[int, int] = field(default_factory=dict)
+    blocks: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """The last step that made each name and each file's contents durable."""
+        """The last step that made each name, each file's contents, and each block of a file durable."""
         self.trees = trees(self.steps)
         for at, step in enumerate(self.steps[: self.done], start=1):
             self._promised(at, step)
 
     def _promised(self, at: int, step: Step) -> None:
         now = self.trees[at]
-        if step.operation is not None and step.operation.durable:
-            self.data[now.names["a"]] = at
+        if step.operation is not None and step.operation.durable is not None:
+            name, block_number = step.operation.durable
+            self.blocks[now.names[name], block_number] = (
+                at  # POSIX, O_SYNC: of this write, not of earlier ones
+            )
         elif step.sync is Sync.SYNC:
             self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
             self.data |= dict.fromkeys(now.inodes, at)
@@ -67,6 +71,11 @@ class History:
     def _names_of(self, inode: int, at: int) -> set[str]:
         past = self.trees[: at + 1]
         return {name for tree in past for name, number in tree.names.items() if number == inode}
+
+    @property
+    def promising(self) -> set[int]:
+        """The steps that promised anything that no later one promised again."""
+        return {*self.names.values(), *self.data.values(), *self.blocks.values()}
 
     def since(self, step: int) -> tuple[Tree, ...]:
         """What the directory may have been: as after this step, and all that came later."""
@@ -152,6 +161,7 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         else:
             yield _finding(history, Kind.LOST_DATA, floor, name, f"'{name}' has {what}")
         return
+    yield from _judge_blocks(history, name, number, seen.data)
     renamed = history.replaced(name, number)
     if renamed is not None and renamed > floor:
         wrong = _wrong(history.number, number, history.versions(number, renamed), seen.data)
@@ -160,12 +170,35 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
             yield _of(history.promises.replace, history, Kind.NEITHER, renamed, name, text)
 
 
+def _judge_blocks(history: History, name: str, number: int, data: bytes) -> Iterator[Finding]:
+    """Blocks that were durable by themselves."""
+    for (inode, at), step in history.blocks.items():
+        if inode != number:
+            continue
+        versions, start = history.versions(number, step), at * BLOCK_BYTES
+        end = min(start + BLOCK_BYTES, *(version.size for version in versions))
+        if len(data) < end:
+            text = f"'{name}' has {len(data)} bytes instead of at least {end}"
+            yield _finding(history, Kind.LOST_DATA, step, name, text)
+            continue
+        wrong = _wrong_sector(history.number, number, versions, data[: start + BLOCK_BYTES], start)
+        if wrong is not None:
+            yield _finding(history, Kind.LOST_DATA, step, name, f"'{name}' has {wrong[1]}")
+
+
 def _wrong(sequence: int, number: int, versions: list[Inode], data: bytes) -> tuple[bool, str] | None:
     """Whether foreign bytes are in it, and what is wrong; None if it is one of these versions, or a mixture."""
     sizes = [version.size for version in versions]
     if not min(sizes) <= len(data) <= max(sizes):
         return False, f"{len(data)} bytes instead of {' to '.join(map(str, sorted(set(sizes))))}"
-    for at in range(0, len(data), SECTOR_BYTES):
+    return _wrong_sector(sequence, number, versions, data, 0)
+
+
+def _wrong_sector(
+    sequence: int, number: int, versions: list[Inode], data: bytes, start: int
+) -> tuple[bool, str] | None:
+    """The same of the sectors alone, from ``start`` on."""
+    for at in range(start, len(data), SECTOR_BYTES):
         number_of_block, within = divmod(at, BLOCK_BYTES)
         place = Place(sequence=sequence, inode=number, block=number_of_block)
         sector = data[at : at + SECTOR_BYTES]

@@ -70,7 +70,7 @@ class Judge:
                 promises=self.tested.promises,
             )  # fmt: skip
             found += oracle.judge(history, contents)
-            tally.promised |= {(number, at) for at in {*history.names.values(), *history.data.values()}}
+            tally.promised |= {(number, at) for at in history.promising}
             tally.lost |= {(number, at) for at in oracle.lost_operations(history, contents)}
         found = [replace(finding, state=str(state), lost_rows=made.lost) for finding in found]
         tally.states += 1
