@@ -129,6 +129,9 @@ def test_a_heat_map_recommends_nothing_where_nothing_is_decided() -> None:
     vague = known.model_copy(update={"certainty": StandingCertainty.INCONCLUSIVE, "detectable": 3.0})
     (found,) = heat.rows(report, [vague], {"random": "r"})
     assert (found.take, found.sure) == ("undecided", "far too noisy")
+    behind = vague.model_copy(update={"worse": ("btrfs",)})
+    (found,) = heat.rows(report, [behind], {"random": "r"})
+    assert found.take == "ext4 or xfs", "btrfs is out, the order of the others is open"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,9 @@ def _tile(
 
 
 def _recommended(chosen: Sequence[str], standing: Standing | None) -> str:
-    """The stacks that may be the best, in short where they are many; none where that is all that is known of them."""
-    if standing is None or standing.certainty in UNDECIDED:
-        return "undecided" if standing else ""
+    """The stacks that may be the best, in short where they are many; none where no other is shown to be worse."""
+    if standing is None:
+        return ""
+    if standing.certainty in UNDECIDED and not standing.worse:
+        return "undecided"
     return " or ".join(chosen) if len(chosen) <= MOST_NAMED else ", ".join(standing.labels)
