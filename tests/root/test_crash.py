@@ -27,6 +27,8 @@ MKFS = {
 STOCK = {"ext4": "dioread_lock", "xfs": "rw", "btrfs": "rw"}
 SIZE = 320 * MIB
 LIMIT_S = 3600
+# XFS may leave an overwrite in the disk's cache when sync returns (docs/crash.md).
+IN_PLACE = ["--sequence", "overwrite a; fdatasync a; overwrite a; sync"] * 20
 REPLACE = ["--sequence", "write n; rename n over a"] * 12
 
 
@@ -77,12 +79,37 @@ def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) 
     assert len(found["recovery_ns"]) == 24
 
 
+def stale_after_sync(finding: dict[str, Any]) -> bool:
+    """A block that was there before has its old contents after sync."""
+    last = finding["step"] and finding["sequence"][finding["step"] - 1]
+    return (finding["kind"], last) == ("data lost", "sync") and "instead of generation" in finding["detail"]
+
+
+def test_sync_on_xfs_may_leave_an_overwrite_in_the_cache_of_the_disk(crash: Any) -> None:
+    """Only where both writes have the same time, that of a tick of the kernel: if anything, then this."""
+    found = crash("xfs", "--states", "120", *IN_PLACE)
+    for finding in found["findings"]:
+        if finding["broken"]:
+            assert stale_after_sync(finding), finding
+            assert finding["source"].startswith("sync(2)")
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs"])
+def test_sync_elsewhere_flushes_the_cache_of_the_disk(crash: Any, filesystem: str) -> None:
+    found = crash(filesystem, "--states", "60", *IN_PLACE, options=STOCK[filesystem])
+    assert kinds(found, broken=True) == set(), json.dumps(found["findings"], indent=1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", STOCK)
 def test_thousands_of_states(crash: Any, filesystem: str) -> None:
     options = STOCK[filesystem]
     found = crash(filesystem, "--states", "3400", "--length", "2", "--sequences", "500", options=options)
-    assert kinds(found, broken=True) == set(), found["findings"]
+    counts = ("states", "promises_kept", "promises_broken", "lost_operations", "states_damaged")
+    print(filesystem, {name: found[name] for name in counts})  # pytest -rP: the figures of docs/crash.md
+    broken = [finding for finding in found["findings"] if finding["broken"]]
+    unknown = [finding for finding in broken if filesystem != "xfs" or not stale_after_sync(finding)]
+    assert unknown == [], json.dumps(unknown, indent=1)
 
 
 def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:

@@ -127,6 +127,22 @@ def test_a_write_with_o_sync_promises_its_own_block_and_no_other() -> None:
     assert judged(cut, a=seen(1, 1)) == [(Kind.LOST_DATA, True)]
 
 
+@pytest.mark.parametrize(
+    ("steps", "source"),
+    [
+        (["overwrite a", "fsync a"], "POSIX, fsync"),
+        (["overwrite a", "sync"], "sync(2)"),
+        (["overwrite a with O_SYNC"], "POSIX, O_SYNC"),
+    ],
+)
+def test_a_broken_promise_cites_what_gave_it(steps: list[str], source: str) -> None:
+    (finding,) = oracle.judge(history(*steps, done=len(steps)), BEFORE)
+    assert finding.broken
+    assert finding.source.startswith(source)
+    careless = history(*steps, done=len(steps), given=promises("ext4", "barrier=0"))
+    assert "barrier" in next(oracle.judge(careless, BEFORE)).source
+
+
 def test_bytes_of_others_are_exposed() -> None:
     past = history("write n", done=1)
     foreign = replace(seen(2, 1), data=seen(2, 1).data + seen(2, 1, block=1).data)

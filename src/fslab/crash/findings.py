@@ -40,3 +40,5 @@ class Finding:
 
 
 POSIX = "POSIX, fsync(): all data and metadata needed to retrieve it is on the device when it returns"
+SYNC = "sync(2): on Linux sync and syncfs provide the same guarantees as fsync called on every file"
+WRITE = "POSIX, O_SYNC and msync: the data of the write, and what is needed to read it, is on the device"

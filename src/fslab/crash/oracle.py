@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fslab.crash.contents import BLOCK_BYTES, SECTOR_BYTES, ZERO, Place, block, describe
-from fslab.crash.findings import POSIX, Finding, Kind
+from fslab.crash.findings import POSIX, SYNC, WRITE, Finding, Kind
 from fslab.crash.operations import Sequence, Step, Sync, trees
 from fslab.crash.tree import START, Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
@@ -238,7 +238,7 @@ def _first_name(number: int) -> str:
 def _finding(history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
     return Finding(
         kind=kind, broken=True, detail=f"{detail}; {_why(history, step)}", name=name, step=step,
-        sequence=history.number, source=history.promises.caution or POSIX,
+        sequence=history.number, source=history.promises.caution or _source(history, step),
     )  # fmt: skip
 
 
@@ -247,6 +247,16 @@ def _of(promise: Promise, history: History, kind: Kind, step: int, name: str, de
         kind=kind, broken=promise.given, detail=detail, name=name, step=step, sequence=history.number,
         source=promise.source,
     )  # fmt: skip
+
+
+def _source(history: History, step: int) -> str:
+    """What promised it: POSIX of fsync, unless another kind of step did."""
+    if step == SETUP:
+        return POSIX
+    promising = history.steps[step - 1]
+    if promising.operation is not None:
+        return WRITE
+    return SYNC if promising.sync is Sync.SYNC else POSIX
 
 
 def _why(history: History, step: int) -> str:
