@@ -59,10 +59,35 @@ pub fn header(disk_bytes: u64, seed: u64) -> [u8; RECORD] {
     bytes
 }
 
+/// A disk has at most so many bytes.
+pub const LARGEST_DISK: u64 = 1 << 50;
+
 /// The disk's size if these bytes are the header of a log that this version reads.
-pub fn read_header(bytes: &[u8]) -> Option<u64> {
+fn read_header(bytes: &[u8]) -> Option<u64> {
     let ours = bytes.len() >= RECORD && bytes[..8] == MAGIC && bytes[8..12] == VERSION.to_le_bytes();
-    ours.then(|| u64_at(bytes, 16))
+    ours.then(|| u64_at(bytes, 16)).filter(|size| *size <= LARGEST_DISK)
+}
+
+/// A log that may be used: what its requests changed lies on the disk, and their data in the data file.
+#[derive(Debug)]
+pub struct Log {
+    /// Bytes of the disk.
+    pub size: u64,
+    /// Its rows; None where one is a mark.
+    pub rows: Vec<Option<Record>>,
+}
+
+impl Log {
+    /// Reads a log whose data file has so many bytes. What the last write of a killed server left of a row is no row.
+    pub fn parse(bytes: &[u8], data_bytes: u64) -> Result<Self, String> {
+        let size = read_header(bytes).ok_or("it has no header of this version")?;
+        let rows = bytes[RECORD..].chunks_exact(RECORD).enumerate().map(|(number, bytes)| {
+            let row = Record::from_bytes(bytes);
+            let whole = row.map_or(Mark::from_bytes(bytes).is_some(), |row| row.fits(size, data_bytes));
+            if whole { Ok(row) } else { Err(format!("row {number} is damaged")) }
+        });
+        Ok(Self { size, rows: rows.collect::<Result<_, _>>()? })
+    }
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
@@ -105,6 +130,19 @@ impl Mark {
 const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
 
 impl Record {
+    /// Whether it changed the disk, and the log says how.
+    pub fn changes(&self) -> bool {
+        let known = self.op == Op::Discard || (self.op == Op::Write && self.data != NO_DATA);
+        known && self.flags & FAILED == 0
+    }
+
+    /// Whether what it changed is on a disk of this size, and its data in a data file of this size.
+    fn fits(&self, size: u64, data_bytes: u64) -> bool {
+        let within = |start: u64, end| start.checked_add(self.length.into()).is_some_and(|last| last <= end);
+        !self.changes()
+            || (within(self.offset, size) && (self.data == NO_DATA || within(self.data, data_bytes)))
+    }
+
     /// The record's bytes.
     pub fn to_bytes(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
@@ -231,6 +269,32 @@ mod tests {
         }
         assert_eq!(read_header(&header(1 << 30, 5)), Some(1 << 30));
         assert_eq!(read_header(&[0; 64]), None);
+    }
+
+    fn parse(record: Record) -> Result<Log, String> {
+        Log::parse(&[header(1 << 20, 0), record.to_bytes()].concat(), 4096)
+    }
+
+    #[test]
+    fn a_row_that_leads_elsewhere_is_damaged() {
+        let write = Record { data: 0, flags: 0, ..record(Op::Write, 1, 0, 1) };
+        assert_eq!(parse(write).unwrap().rows, [Some(write)]);
+        for (offset, data, length) in [
+            (1 << 20, 0, 1),
+            (u64::MAX - 100, 0, 512),
+            (0, 4000, 512),
+            (0, u64::MAX - 1, 512),
+            (0, 0, 1 << 31),
+        ] {
+            let row = Record { offset, data, length, ..write };
+            assert_eq!(parse(row).unwrap_err(), "row 0 is damaged", "{row:?}");
+            assert!(parse(Record { flags: FAILED, ..row }).is_ok(), "it changed nothing");
+        }
+        let mut unknown = write.to_bytes();
+        unknown[50] = 9;
+        assert!(Log::parse(&[header(1 << 20, 0), unknown].concat(), 4096).is_err());
+        assert!(Log::parse(&header(LARGEST_DISK + 1, 0), 0).is_err());
+        assert!(Log::parse(&[header(1 << 20, 0).as_slice(), &unknown[..30]].concat(), 0).is_ok());
     }
 
     #[test]

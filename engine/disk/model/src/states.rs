@@ -5,11 +5,13 @@
 //! after it is at risk: all of it may be there, none, or any part.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 use fslab_engine::random::Stream;
 
 use crate::drive::Op;
-use crate::log::{FAILED, IGNORED, Mark, NO_DATA, RECORD, Record};
+use crate::log::{FAILED, IGNORED, NO_DATA, Record};
 use crate::{Nanos, PAGE, SECTOR, index};
 
 /// What becomes of the writes at risk.
@@ -51,12 +53,8 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// The disk when the log began, the log's bytes behind the header, and the data of its writes.
-    pub fn new(base: Pages, log: &[u8], data: Vec<u8>) -> Self {
-        let rows = log
-            .chunks_exact(RECORD)
-            .map(|bytes| if Mark::from_bytes(bytes).is_some() { None } else { Record::from_bytes(bytes) })
-            .collect();
+    /// The disk when the log began, the log's rows (`Log::parse`), and the data of its writes.
+    pub fn new(base: Pages, rows: Vec<Option<Record>>, data: Vec<u8>) -> Self {
         Self { pages: base.clone(), base, rows, data, applied: 0 }
     }
 
@@ -76,9 +74,9 @@ impl Crash {
         let durable = |row: &Record| row.completed <= covered;
         let first = self.rows[..cut]
             .iter()
-            .position(|row| row.as_ref().is_some_and(|row| changes(row) && !durable(row)));
+            .position(|row| row.as_ref().is_some_and(|row| row.changes() && !durable(row)));
         let at_risk: Vec<usize> = (first.unwrap_or(cut)..cut)
-            .filter(|number| self.rows[*number].as_ref().is_some_and(|row| changes(row) && !durable(row)))
+            .filter(|number| self.rows[*number].as_ref().is_some_and(|row| row.changes() && !durable(row)))
             .collect();
         self.advance(first.unwrap_or(cut));
         let mut state = State { at_risk, lost: Vec::new(), changed: Pages::new() };
@@ -104,9 +102,9 @@ impl Crash {
             self.applied = 0;
         }
         let mut pages = std::mem::take(&mut self.pages);
-        for row in self.rows[self.applied..to].iter().flatten().filter(|row| changes(row)) {
-            for (offset, bytes) in self.parts(row, SECTOR) {
-                put(&mut pages, offset, bytes, || None);
+        for row in self.rows[self.applied..to].iter().flatten().filter(|row| row.changes()) {
+            for (range, bytes) in self.parts(row, SECTOR) {
+                put(&mut pages, range, bytes, || None);
             }
         }
         self.pages = pages;
@@ -127,14 +125,15 @@ impl Crash {
             Fate::Without(rows) => !rows.contains(&number),
         };
         let (mut decided, mut keep, mut lost) = (u64::MAX, whole, !whole);
-        for (offset, bytes) in self.parts(row, SECTOR) {
+        for (range, bytes) in self.parts(row, SECTOR) {
+            let offset = range.start;
             if unit != u64::MAX && row.op == Op::Write && offset / unit != decided {
                 decided = offset / unit;
                 keep = coin.next_u64() & 1 == 0;
                 lost |= !keep;
             }
             if keep {
-                put(&mut state.changed, offset, bytes, || self.pages.get(&(offset / PAGE as u64)).cloned());
+                put(&mut state.changed, range, bytes, || self.pages.get(&(offset / PAGE as u64)).cloned());
             }
         }
         if lost {
@@ -143,7 +142,7 @@ impl Crash {
     }
 
     /// The sectors that a request changes; without bytes where it makes them zero.
-    fn parts(&self, row: &Record, unit: u64) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
+    fn parts(&self, row: &Record, unit: u64) -> impl Iterator<Item = (Range<u64>, Option<&[u8]>)> {
         let (start, end, data) = (row.offset, row.offset + u64::from(row.length), row.data);
         let mut at = start;
         std::iter::from_fn(move || {
@@ -153,32 +152,42 @@ impl Crash {
                 let place = index(data + (from - start));
                 &self.data[place..place + index(at - from)]
             });
-            (from < end).then_some((from, bytes))
+            (from < end).then_some((from..at, bytes))
         })
     }
 }
 
-fn changes(row: &Record) -> bool {
-    row.flags & FAILED == 0 && (row.op == Op::Discard || (row.op == Op::Write && row.data != NO_DATA))
-}
-
-fn put(pages: &mut Pages, offset: u64, bytes: Option<&[u8]>, below: impl FnOnce() -> Option<Box<[u8]>>) {
-    let fresh = || below().unwrap_or_else(|| vec![0; PAGE].into_boxed_slice());
-    let page = pages.entry(offset / PAGE as u64).or_insert_with(fresh);
-    let start = index(offset % PAGE as u64);
+/// Changes a part of one page. Zeros make no page where there was none: a discard may be as large as the disk.
+fn put(
+    pages: &mut Pages,
+    range: Range<u64>,
+    bytes: Option<&[u8]>,
+    below: impl FnOnce() -> Option<Box<[u8]>>,
+) {
+    let page = match pages.entry(range.start / PAGE as u64) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(free) => match (below(), bytes) {
+            (Some(page), _) => free.insert(page),
+            (None, Some(_)) => free.insert(vec![0; PAGE].into_boxed_slice()),
+            (None, None) => return,
+        },
+    };
+    let start = index(range.start % PAGE as u64);
+    let part = &mut page[start..start + index(range.end - range.start)];
     match bytes {
-        Some(bytes) => page[start..start + bytes.len()].copy_from_slice(bytes),
-        None => page[start..(start + index(SECTOR)).min(PAGE)].fill(0),
+        Some(bytes) => part.copy_from_slice(bytes),
+        None => part.fill(0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::{Log, header};
 
     /// A log in which page `n` is written with the byte `n + 1` by write `n`; a flush where None stands.
     fn log(rows: &[Option<u64>], flags: u8) -> (Vec<u8>, Vec<u8>) {
-        let (mut log, mut data) = (Vec::new(), Vec::new());
+        let (mut log, mut data) = (header(1 << 20, 0).to_vec(), Vec::new());
         for (at, row) in (1..).zip(rows) {
             let page = row.unwrap_or(0);
             let record = Record {
@@ -203,7 +212,8 @@ mod tests {
 
     fn crash(rows: &[Option<u64>], flags: u8) -> Crash {
         let (log, data) = log(rows, flags);
-        Crash::new(Pages::from([(9, vec![99; PAGE].into_boxed_slice())]), &log, data)
+        let log = Log::parse(&log, data.len() as u64).expect("a log");
+        Crash::new(Pages::from([(9, vec![99; PAGE].into_boxed_slice())]), log.rows, data)
     }
 
     /// The first byte of a page of a state.
@@ -221,6 +231,20 @@ mod tests {
         assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [1, 5, 2]);
         let state = crash.state(5, &Fate::Kept);
         assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [4, 5, 2]);
+    }
+
+    #[test]
+    fn a_discard_takes_what_it_covers_and_no_memory() {
+        let row = |op, offset, length| {
+            let (id, submitted, completed, data, epoch, phase, flags) = (1, 1, 2, NO_DATA, 0, 0, 0);
+            Some(Record { id, submitted, completed, offset, data, length, epoch, phase, op, flags })
+        };
+        let base = || Pages::from([(9, vec![99; PAGE].into_boxed_slice())]);
+        let rows = vec![row(Op::Discard, 0, 9 * 4096 + 10), row(Op::Discard, 10 * 4096 - 5, 1 << 30)];
+        let mut crash = Crash::new(base(), rows, Vec::new());
+        let page = crash.state(2, &Fate::Kept).changed;
+        assert_eq!(page.keys().collect::<Vec<_>>(), [&9]);
+        assert_eq!(page[&9].iter().filter(|byte| **byte == 0).count(), 15);
     }
 
     #[test]

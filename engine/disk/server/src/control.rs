@@ -1,12 +1,14 @@
 //! The control socket: a JSON object a line in, one out. What each verb takes is in `engine/disk/PROTOCOL.md`.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use fslab_disk_model::fault::{Effect, Rule};
@@ -15,8 +17,12 @@ use serde_json::{Value, json};
 
 use crate::device::Device;
 use crate::gate::Cut;
+use crate::recorder::Recorder;
 use crate::timed::Waiting;
-use crate::{calibrate, direct};
+use crate::{calibrate, direct, lines};
+
+/// Most askers at a time: one that says nothing more keeps no other waiting.
+const ASKERS: usize = 64;
 
 /// A request on the socket.
 #[derive(Debug, Deserialize)]
@@ -66,16 +72,28 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Answers one asker after another, for ever.
-    pub(crate) fn serve(&self, listener: &UnixListener) {
-        for stream in listener.incoming().flatten() {
-            let _ = self.converse(&stream); // an asker that hangs up has no more questions
+    /// Answers all askers, for ever.
+    pub(crate) fn serve(self: &Arc<Self>, listener: &UnixListener) {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else {
+                thread::sleep(Duration::from_millis(100)); // no descriptor is free
+                continue;
+            };
+            if Arc::strong_count(self) > ASKERS {
+                let _ = writeln!(&stream, "{}", json!({"ok": false, "error": "too many connections"}));
+                continue;
+            }
+            let control = Arc::clone(self);
+            let begun = thread::Builder::new().spawn(move || {
+                let _ = control.converse(&stream); // an asker that hangs up has no more questions
+            });
+            drop(begun); // an asker for whom there is no thread is hung up on
         }
     }
 
     fn converse(&self, stream: &UnixStream) -> std::io::Result<()> {
         let mut writer = stream;
-        for line in BufReader::new(stream).lines() {
+        for line in lines::bounded(BufReader::new(stream)) {
             let mut answer =
                 self.answer(&line?).unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
             answer["ok"] = answer.get("error").is_none().into();
@@ -84,8 +102,8 @@ impl Control {
         Ok(())
     }
 
-    fn answer(&self, line: &str) -> anyhow::Result<Value> {
-        let verb = serde_json::from_str(line).context("not a request")?;
+    fn answer(&self, line: &[u8]) -> anyhow::Result<Value> {
+        let verb = serde_json::from_slice(line).context("not a request")?;
         let device = &*self.device;
         let answer = match verb {
             Verb::Statistics => self.statistics(),
@@ -183,7 +201,7 @@ impl Control {
             "memory_limit_bytes": self.memory_limit,
             "no_space": device.counters.no_space.load(std::sync::atomic::Ordering::Relaxed),
             "unflushed_bytes": core.exposed(),
-            "logging": core.recorder.is_some(),
+            "logging": core.recorder.as_ref().is_some_and(Recorder::is_whole),
             "model": core.drive.report(),
             "fidelity": core.fidelity,
             "realtime": core.realtime,
@@ -196,18 +214,16 @@ impl Control {
 
     fn snapshot(&self, path: &Path) -> anyhow::Result<u64> {
         let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
-        file.set_len(self.device.size)?;
         let core = self.device.core(); // with a model, no request changes anything meanwhile
-        let (mut bytes, mut failed) = (0, None);
+        let (mut bytes, mut failed) = (0, file.set_len(self.device.size).err());
         self.device.store.each_page(&mut |offset, page| {
             bytes += page.len() as u64;
             failed = failed.take().or_else(|| file.write_all_at(page, offset).err());
         });
         drop(core);
-        match failed {
-            Some(error) => Err(error).with_context(|| format!("cannot write {}", path.display())),
-            None => Ok(bytes),
-        }
+        let Some(error) = failed else { return Ok(bytes) };
+        let _ = fs::remove_file(path);
+        Err(error).with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn calibrate(&self, path: &Path) -> anyhow::Result<Value> {

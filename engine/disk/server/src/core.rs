@@ -138,8 +138,7 @@ impl Core {
             Op::Write => {
                 let saved =
                     self.volatile.before_write(&*device.store, request.id, request.sector, request.sectors);
-                let kept = self.recorder.as_mut().map_or(Ok(NO_DATA), |recorder| recorder.keep(data));
-                pending.data = kept.unwrap_or(NO_DATA);
+                pending.data = self.recorder.as_mut().map_or(NO_DATA, |recorder| recorder.keep(data));
                 saved.err().map(|_| libc::EIO).or_else(|| device.put(pending.offset, &pending.fate, data))
             }
             Op::Flush => {
@@ -218,9 +217,7 @@ impl Core {
             op: pending.request.op,
             flags: failed | fault | ignored,
         };
-        if recorder.note(&record).is_err() {
-            self.recorder = None; // its disk is full; statistics say that there is no log any more
-        }
+        recorder.note(&record);
     }
 
     /// When something is due, drive time.

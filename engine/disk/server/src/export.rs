@@ -1,15 +1,16 @@
 //! The log in other tools' formats.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::ValueEnum;
 use fslab_disk_model::drive::Op;
-use fslab_disk_model::log::{self, NO_DATA, RECORD, Record};
+use fslab_disk_model::log::{self, NO_DATA, Record};
 
 use crate::recorder::Suffix;
+use crate::{states, sys};
 
 /// Formats of other tools.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -20,14 +21,6 @@ pub(crate) enum Format {
     Blkparse,
 }
 
-fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if log::read_header(&bytes).is_none() {
-        bail!("{} is not a log of fslab-disk", path.display());
-    }
-    Ok(bytes[RECORD..].chunks_exact(RECORD).filter_map(Record::from_bytes).collect())
-}
-
 fn phases(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path.with_suffix("json")).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -36,14 +29,25 @@ fn phases(path: &Path) -> Vec<String> {
 
 /// Writes the log at `path` to `output` in another format.
 pub(crate) fn export(path: &Path, format: Format, output: &Path) -> anyhow::Result<()> {
-    let records = records(path)?;
+    let data =
+        match format {
+            Format::Blkparse => None,
+            Format::LogWrites => Some(sys::open_regular(&path.with_suffix("data")).with_context(|| {
+                format!("{} has no data: start the server with --log-data", path.display())
+            })?),
+        };
+    let data_bytes = data.as_ref().map_or(Ok(u64::MAX), |file| file.metadata().map(|about| about.len()))?;
+    let records: Vec<Record> = states::open(path, data_bytes)?.rows.into_iter().flatten().collect();
     let file = File::create_new(output).with_context(|| format!("cannot create {}", output.display()))?;
     let mut out = BufWriter::new(file);
-    match format {
-        Format::Blkparse => blkparse(&records, &mut out)?,
-        Format::LogWrites => log_writes(path, records, &mut out)?,
+    let written = match data {
+        None => blkparse(&records, &mut out),
+        Some(data) => log_writes(&phases(path), records, data, &mut out),
+    };
+    if let Err(error) = written.and_then(|()| Ok(out.flush()?)) {
+        let _ = fs::remove_file(output);
+        return Err(error).with_context(|| format!("cannot write {}", output.display()));
     }
-    out.flush()?;
     Ok(())
 }
 
@@ -57,12 +61,14 @@ fn blkparse(records: &[Record], out: &mut impl Write) -> anyhow::Result<()> {
 }
 
 /// What was written, in the order in which it became durable at the earliest; marks where phases begin.
-fn log_writes(path: &Path, mut records: Vec<Record>, out: &mut impl Write) -> anyhow::Result<()> {
+fn log_writes(
+    names: &[String],
+    mut records: Vec<Record>,
+    mut data: File,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
     records.retain(|record| record.op != Op::Read && record.flags & log::FAILED == 0);
     log::by_durability(&mut records);
-    let mut data = File::open(path.with_suffix("data"))
-        .with_context(|| format!("{} has no data: start the server with --log-data", path.display()))?;
-    let names = phases(path);
     let mut marked = 0;
     let mut body = Vec::new();
     let mut entries: u64 = 0;

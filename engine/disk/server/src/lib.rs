@@ -15,6 +15,7 @@ mod file_store;
 mod fuse;
 mod gate;
 mod life;
+mod lines;
 mod options;
 mod predict;
 mod recorder;

@@ -105,7 +105,7 @@ pub(crate) struct Serve {
     #[arg(long, requires = "log")]
     pub(crate) log_data: bool,
     /// End when this inherited descriptor is closed at its other end
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) lifeline: Option<i32>,
     /// End when the parent ends
     #[arg(long)]

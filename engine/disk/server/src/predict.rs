@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use fslab_disk_model::drive::Op;
+use fslab_disk_model::log::LARGEST_DISK;
 use fslab_disk_model::predict::{self, Load};
 use fslab_disk_model::profile::{self, Setup};
 use fslab_disk_model::ssd::Collection;
@@ -26,7 +27,7 @@ pub(crate) struct Predict {
     #[arg(long)]
     block: u64,
     /// Requests under way
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     depth: u64,
     /// At random places
     #[arg(long)]
@@ -38,10 +39,10 @@ pub(crate) struct Predict {
     #[arg(long)]
     end: Option<u64>,
     /// How long, time of the drive; the first quarter is not counted
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Nanoseconds that the host takes from an answer to its next request
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000_000_000))]
     think: u64,
     /// An SSD that was filled, and written twice over
     #[arg(long)]
@@ -63,10 +64,14 @@ enum Direction {
 /// Prints the prediction.
 pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
     let end = options.end.unwrap_or(options.size);
+    if options.size > LARGEST_DISK {
+        bail!("size {} is more than 1 PiB", options.size);
+    }
+    let last = options.start.checked_add(options.block);
     if options.block == 0
         || options.block % 512 != 0
-        || options.start + options.block > end
         || end > options.size
+        || last.is_none_or(|last| last > end)
     {
         bail!("a block of {} bytes in {}..{end} is not on the disk", options.block, options.start);
     }

@@ -16,6 +16,8 @@ pub(crate) struct Recorder {
     marks: Vec<String>,
     size: u64,
     seed: u64,
+    /// Why a row or its data is missing: what is read from such a log would be wrong.
+    lost: Option<io::Error>,
 }
 
 impl Recorder {
@@ -29,12 +31,13 @@ impl Recorder {
         } else {
             None
         };
-        Ok(Self { path: path.to_owned(), records, data, marks: Vec::new(), size, seed })
+        Ok(Self { path: path.to_owned(), records, data, marks: Vec::new(), size, seed, lost: None })
     }
 
     /// Empties it.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
         self.marks.clear();
+        self.lost = None;
         empty(&mut self.records)?;
         self.records.write_all(&header(self.size, self.seed))?;
         let Some((file, end)) = &mut self.data else { return Ok(()) };
@@ -42,8 +45,29 @@ impl Recorder {
         empty(file)
     }
 
+    /// Whether all is in it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.lost.is_none()
+    }
+
+    fn whole(&self) -> io::Result<()> {
+        self.lost.as_ref().map_or(Ok(()), |lost| {
+            Err(io::Error::other(format!("the log {} is incomplete: {lost}", self.path.display())))
+        })
+    }
+
     /// Keeps the data of a write; tells where.
-    pub(crate) fn keep(&mut self, data: &[u8]) -> io::Result<u64> {
+    pub(crate) fn keep(&mut self, data: &[u8]) -> u64 {
+        if !self.is_whole() {
+            return NO_DATA;
+        }
+        self.try_keep(data).unwrap_or_else(|error| {
+            self.lost = Some(error);
+            NO_DATA
+        })
+    }
+
+    fn try_keep(&mut self, data: &[u8]) -> io::Result<u64> {
         let Some((file, end)) = &mut self.data else { return Ok(NO_DATA) };
         file.write_all(data)?;
         *end += data.len() as u64;
@@ -51,12 +75,15 @@ impl Recorder {
     }
 
     /// Notes a request that is done.
-    pub(crate) fn note(&mut self, record: &Record) -> io::Result<()> {
-        self.records.write_all(&record.to_bytes())
+    pub(crate) fn note(&mut self, record: &Record) {
+        if self.is_whole() {
+            self.lost = self.records.write_all(&record.to_bytes()).err();
+        }
     }
 
     /// Notes a mark behind all requests that are done; tells its number.
     pub(crate) fn mark(&mut self, name: String, at: Nanos) -> io::Result<usize> {
+        self.whole()?;
         let number = self.marks.len();
         self.marks.push(name);
         self.records.write_all(&Mark { number: number as u64, at }.to_bytes())?;
@@ -65,6 +92,7 @@ impl Recorder {
 
     /// Everything noted so far is in the files, and the names of phases and marks are beside them.
     pub(crate) fn sync(&mut self, phases: &[String]) -> io::Result<()> {
+        self.whole()?;
         self.records.flush()?;
         if let Some((file, _)) = &mut self.data {
             file.flush()?;

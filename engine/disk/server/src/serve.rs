@@ -11,6 +11,7 @@ use std::{fs, io, thread};
 
 use anyhow::{Context, bail};
 use fslab_disk_model::drive::Cache;
+use fslab_disk_model::log::LARGEST_DISK;
 use fslab_disk_model::profile::{self, Built, Setup};
 use fslab_disk_model::store::{Memory, Store};
 use serde_json::{Value, json};
@@ -30,8 +31,9 @@ use crate::{calibrate, clean, direct, life, sys};
 pub(crate) fn serve(options: &Serve) -> anyhow::Result<()> {
     check(options)?;
     let signals = life::settle(options.die_with_parent).context("cannot prepare the process")?;
+    let (device, fastest) = device(options)?; // a model that takes more memory than there is leaves nothing behind
     let made = make_directory(&options.directory)?;
-    let outcome = mounted(options, &signals);
+    let outcome = mounted(options, &signals, device, fastest);
     if made {
         let _ = fs::remove_dir(&options.directory);
     }
@@ -39,7 +41,7 @@ pub(crate) fn serve(options: &Serve) -> anyhow::Result<()> {
 }
 
 fn check(options: &Serve) -> anyhow::Result<()> {
-    if options.size == 0 || options.size % 4096 != 0 || options.size > 1 << 50 {
+    if options.size == 0 || options.size % 4096 != 0 || options.size > LARGEST_DISK {
         bail!("size {} must be a multiple of 4096 bytes, at most 1 PiB", options.size);
     }
     if !(options.speed.is_finite() && options.speed > 0.0) {
@@ -99,8 +101,12 @@ fn build(options: &Serve) -> anyhow::Result<Built> {
     })
 }
 
-fn mounted(options: &Serve, signals: &std::os::fd::OwnedFd) -> anyhow::Result<()> {
-    let (device, fastest) = device(options)?;
+fn mounted(
+    options: &Serve,
+    signals: &std::os::fd::OwnedFd,
+    device: Device,
+    fastest: Option<u64>,
+) -> anyhow::Result<()> {
     let device = Arc::new(device);
     let shutdown = sys::event()?;
     let waiting = calibrate::waiting()?;
@@ -175,13 +181,13 @@ fn ready(
     }
     let listener = UnixListener::bind(&options.control)
         .with_context(|| format!("cannot make the socket {}", options.control.display()))?;
-    let control = Control {
+    let control = Arc::new(Control {
         device: Arc::clone(device),
         waiting,
         fastest,
         memory_limit: options.file.is_none().then_some(options.memory.unwrap_or(options.size)),
         shutdown: shutdown.try_clone()?,
-    };
+    });
     thread::spawn(move || control.serve(&listener)); // ends with the process
     announce(&disk, &options.control, options.size, &fidelity)
 }

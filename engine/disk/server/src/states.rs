@@ -1,18 +1,19 @@
 //! `fslab-disk states`: makes crash states of a log as image files, as it is asked on standard input.
 
-use std::fs::File;
-use std::io::{BufRead, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use fslab_disk_model::PAGE;
-use fslab_disk_model::log::{RECORD, read_header};
-use fslab_disk_model::states::{Crash, Fate, Pages};
+use fslab_disk_model::log::Log;
+use fslab_disk_model::states::{Crash, Fate, Pages, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::recorder::Suffix;
+use crate::{lines, sys};
 
 /// Which state is wanted, and where.
 #[derive(Debug, Deserialize)]
@@ -57,14 +58,13 @@ impl Wanted {
 
 /// Answers one line for each on standard input, until its end.
 pub(crate) fn states(log: &Path, base: &Path) -> anyhow::Result<()> {
-    let bytes = read(log)?;
-    let Some(size) = read_header(&bytes) else { bail!("{} is not a log of fslab-disk", log.display()) };
     let data = read(&log.with_suffix("data"))?;
-    let mut crash = Crash::new(pages(base)?, &bytes[RECORD..], data);
+    let Log { size, rows } = open(log, data.len() as u64)?;
+    let mut crash = Crash::new(pages(base, size)?, rows, data);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", json!({"ok": true, "rows": crash.rows(), "size_bytes": size}))?;
     out.flush()?;
-    for line in std::io::stdin().lock().lines() {
+    for line in lines::bounded(std::io::stdin().lock()) {
         let answer = answer(&mut crash, size, &line?)
             .unwrap_or_else(|error| json!({"ok": false, "error": format!("{error:#}")}));
         writeln!(out, "{answer}")?;
@@ -73,8 +73,8 @@ pub(crate) fn states(log: &Path, base: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn answer(crash: &mut Crash, size: u64, line: &str) -> anyhow::Result<Value> {
-    let wanted: Wanted = serde_json::from_str(line).context("not a request")?;
+fn answer(crash: &mut Crash, size: u64, line: &[u8]) -> anyhow::Result<Value> {
+    let wanted: Wanted = serde_json::from_slice(line).context("not a request")?;
     if wanted.cut > crash.rows() {
         bail!("cut {} is behind the log's {} rows", wanted.cut, crash.rows());
     }
@@ -84,6 +84,14 @@ fn answer(crash: &mut Crash, size: u64, line: &str) -> anyhow::Result<Value> {
     let state = crash.state(wanted.cut, &wanted.fate());
     let file = File::create_new(&wanted.output)
         .with_context(|| format!("cannot create {}", wanted.output.display()))?;
+    if let Err(error) = write(&file, size, crash, &state) {
+        let _ = fs::remove_file(&wanted.output);
+        return Err(error).with_context(|| format!("cannot write {}", wanted.output.display()));
+    }
+    Ok(json!({"ok": true, "at_risk": state.at_risk, "lost": state.lost}))
+}
+
+fn write(file: &File, size: u64, crash: &Crash, state: &State) -> io::Result<()> {
     file.set_len(size)?;
     let durable = crash.pages().iter().filter(|(page, _)| !state.changed.contains_key(page));
     for (page, bytes) in durable.chain(&state.changed) {
@@ -91,16 +99,29 @@ fn answer(crash: &mut Crash, size: u64, line: &str) -> anyhow::Result<Value> {
             file.write_all_at(bytes, page * PAGE as u64)?;
         }
     }
-    Ok(json!({"ok": true, "at_risk": state.at_risk, "lost": state.lost}))
+    Ok(())
+}
+
+/// The log at this path.
+pub(crate) fn open(path: &Path, data_bytes: u64) -> anyhow::Result<Log> {
+    Log::parse(&read(path)?, data_bytes)
+        .map_err(|what| anyhow!("{} is not a log of fslab-disk that can be used: {what}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    let mut bytes = Vec::new();
+    sys::open_regular(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(bytes)
 }
 
 /// The pages of an image that are not zero.
-fn pages(image: &Path) -> anyhow::Result<Pages> {
-    let mut file = File::open(image).with_context(|| format!("cannot read {}", image.display()))?;
+fn pages(image: &Path, size: u64) -> anyhow::Result<Pages> {
+    let mut file = sys::open_regular(image).with_context(|| format!("cannot read {}", image.display()))?;
+    if file.metadata()?.len() > size {
+        bail!("{} is larger than the disk of the log", image.display());
+    }
     let (mut pages, mut chunk, mut number) = (Pages::new(), vec![0; 256 * PAGE], 0);
     loop {
         let mut filled = 0;

@@ -1,0 +1,219 @@
+"""The disk in software against logs that were altered, askers that hang, full disks, and numbers that no disk has."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY, MIB
+from tests.limits import LIMIT_S
+
+from fslab.system import proc
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
+
+SIZE = 1 << 20
+ADDRESS_SPACE = 1 << 30
+
+
+def disk(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    argv = ["prlimit", f"--as={ADDRESS_SPACE}", BINARY, *arguments]
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+def row(*, offset: int = 0, data: int = 0, length: int = 4096, operation: int = 1, phase: int = 0) -> bytes:
+    return struct.pack("<QQQQQIIHBB12x", 1, 10, 20, offset, data, length, 0, phase, operation, 0)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log with one write; its data, and the disk before it."""
+    log = tmp_path / "log"
+    log.write_bytes(struct.pack("<8sIIQQ32x", b"FSLABDSK", 1, 64, SIZE, 0) + row())
+    (tmp_path / "log.data").write_bytes(b"x" * 4096)
+    (tmp_path / "log.json").write_text('{"phases": [], "marks": []}')
+    with (tmp_path / "base").open("wb") as base:
+        base.truncate(SIZE)
+    return log
+
+
+def states(log: Path, *, base: Path | None = None, **wanted: Any) -> subprocess.CompletedProcess[str]:
+    request = {"cut": 1, "fate": "kept", "output": str(log.with_name("state")), **wanted}
+    return disk("states", "--base", base or log.with_name("base"), log, stdin=f"{json.dumps(request)}\n")
+
+
+def test_a_whole_log_makes_a_state(log: Path) -> None:
+    assert states(log).returncode == 0
+    assert log.with_name("state").read_bytes() == b"x" * 4096 + bytes(SIZE - 4096)
+    output = log.with_name("exported")
+    assert disk("export", "--format", "log-writes", log, output).returncode == 0
+    assert output.read_bytes().endswith(b"x" * 4096)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        row(offset=SIZE), row(offset=(1 << 64) - 100), row(data=1), row(data=1 << 63), row(length=1 << 31),
+        row(operation=9), row(operation=3, length=(1 << 32) - 1), row(operation=3, offset=(1 << 64) - 1),
+    ],
+)  # fmt: skip
+def test_an_altered_log_is_refused(damaged: bytes, log: Path) -> None:
+    with log.open("ab") as file:
+        file.write(damaged)
+    told = states(log)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "row 1 is damaged" in told.stderr
+    output = log.with_name("exported")
+    assert "row 1 is damaged" in disk("export", "--format", "log-writes", log, output).stderr
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("name", ["log", "log.data", "base"])
+@pytest.mark.parametrize("kind", ["fifo", "endless", "directory"])
+def test_only_files_are_read(name: str, kind: str, log: Path) -> None:
+    path = log.with_name(name)
+    path.unlink()
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "endless":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.mkdir()
+    told = states(log)
+    assert told.returncode == 1
+    assert "not a regular file" in told.stderr
+
+
+def test_a_base_that_is_larger_than_the_disk(log: Path) -> None:
+    os.truncate(log.with_name("base"), SIZE + 1)
+    assert "larger than the disk" in states(log).stderr
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        '{"cut": 2}',
+        "[" * 100_000,
+        "\0",
+        '{"cut": 1, "fate": "kept", "output": "/nowhere/x"}',
+        "x" * (17 << 20),
+    ],
+)
+def test_any_line_is_answered(request_: str, log: Path) -> None:
+    told = disk("states", "--base", log.with_name("base"), log, stdin=f"{request_}\n")
+    assert told.returncode in {0, 1}
+    assert "panicked" not in told.stderr
+    assert told.returncode or json.loads(told.stdout.splitlines()[1])["ok"] is False
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    target = tmp_path / "small"
+    target.mkdir()
+    proc.run(["mount", "-t", "tmpfs", "-o", "size=1m", "fslab-test", str(target)])
+    try:
+        yield target
+    finally:
+        proc.run(["umount", "--lazy", str(target)])
+
+
+def test_a_state_for_which_there_is_no_room_leaves_nothing(log: Path, small: Path) -> None:
+    (small / "full").write_bytes(bytes(MIB))
+    told = states(log, output=str(small / "state"))
+    assert "No space left" in told.stdout
+    assert not (small / "state").exists()
+    assert disk("export", "--format", "log-writes", log, small / "exported").returncode == 1
+    assert not (small / "exported").exists()
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_a_log_that_lacks_a_write_is_no_log(data: bool, serve: Any, small: Path) -> None:
+    """States made of it would say that the disk lost what it never got."""
+    server = serve("--log", str(small / "log"), *(["--log-data"] if data else ["--timed"]))
+    (small / "full").write_bytes(bytes(MIB - 8192))
+    with server.disk.open("r+b", buffering=0) as file:
+        for number in range(16 if data else 8192):
+            os.pwrite(file.fileno(), b"x" * (MIB if data else 512), number * 512)
+    assert server.ask("statistics")["logging"] is False
+    for verb in ({"do": "mark", "name": "m"}, {"do": "sync"}):
+        assert "incomplete: No space left" in server.ask(**verb)["error"]
+    (small / "full").unlink()
+    assert server.ask("clear")["ok"]
+    assert server.ask("mark", name="m")["ok"]
+
+
+def test_askers_that_say_nothing_keep_nobody_waiting(serve: Any) -> None:
+    server = serve()
+    with contextlib.ExitStack() as stack:
+        for number in range(32):
+            silent = stack.enter_context(socket.socket(socket.AF_UNIX))
+            silent.connect(str(server.control))
+            silent.sendall(b'{"do": ' if number % 2 else b"")
+        assert server.ask("statistics")["ok"]
+        refused = 0
+        for _ in range(64):
+            more = stack.enter_context(socket.socket(socket.AF_UNIX))
+            more.settimeout(LIMIT_S)
+            more.connect(str(server.control))
+            more.sendall(b'{"do": "statistics"}\n')
+            refused += b"too many connections" in more.makefile("rb").readline()
+        assert 30 <= refused <= 40
+    assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"{}\n", b"x" * (17 << 20)])
+def test_garbage_ends_no_server(text: bytes, serve: Any) -> None:
+    server = serve()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(LIMIT_S)
+        connection.connect(str(server.control))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(text)
+            connection.shutdown(socket.SHUT_WR)
+            assert b'"ok":false' in connection.makefile("rb").readline() or len(text) > 16 << 20
+    assert server.ask("statistics")["ok"]
+
+
+PREDICT = {
+    "--profile": "ssd-nvme",
+    "--size": str(1 << 30),
+    "--op": "write",
+    "--block": "4096",
+    "--seconds": "1",
+}
+
+
+@pytest.mark.parametrize(
+    "number", ["0", "-1", str(1 << 63), str((1 << 64) - 1), str(1 << 64), "nan", "1e400", ""]
+)
+@pytest.mark.parametrize("option", ["--size", "--block", "--depth", "--start", "--end", "--seconds"])
+def test_numbers_of_a_prediction(option: str, number: str) -> None:
+    words = [f"{name}={value}" for name, value in (PREDICT | {option: number}).items()]
+    told = disk("predict", *words)
+    assert told.returncode in ({0} if (option, number) == ("--start", "0") else {1, 2})
+    assert "panicked" not in told.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--size", str(1 << 50), "--profile", "ssd-nvme"],
+        ["--size", "4096", "--lifeline=-1"],
+        ["--size", str(1 << 63)],
+    ],
+)
+def test_a_disk_that_cannot_be_leaves_nothing(options: list[str], tmp_path: Path) -> None:
+    told = disk("serve", tmp_path / "fslab-disk", "--control", tmp_path / "control", *options)
+    assert told.returncode in {1, 2}
+    assert "panicked" not in told.stderr
+    assert not list(tmp_path.iterdir())
