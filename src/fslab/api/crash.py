@@ -1,5 +1,6 @@
 """Crash states of a directory on a virtual disk, and each of them again."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -9,7 +10,7 @@ from typing import Any
 from fslab.crash import examine, kept, operations, recording, report, states, trial
 from fslab.crash.operations import OPERATIONS, Sequence
 from fslab.crash.progress import Progress
-from fslab.errors import UsageError
+from fslab.errors import StoreError, UsageError
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, paths
 
@@ -36,6 +37,8 @@ def crash_test(
     This process has a mount namespace of its own from then on. UnsupportedError where ``directory`` is not on one
     virtual disk with a log of its data.
     """
+    if wish.sector % 512:
+        raise UsageError(f"{wish.sector} is not a multiple of 512", where="--sector")
     random = Random(wish.seed)  # noqa: S311 - to be repeated
     chosen = _given(wish.given) or tuple(operations.sampled(wish.length, wish.sequences, random))
     mount = mounts.containing(directory)
@@ -59,7 +62,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
     identity, _, text = name.partition(".")
     state = states.State.parse(text)
     found = kept.load(identity, paths.recordings())
-    if image.exists():
+    if os.path.lexists(image):
         raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
     with (
         TemporaryDirectory(prefix="fslab-crash-") as place,
@@ -75,14 +78,16 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
 
 
 def crash_recordings() -> list[dict[str, Any]]:
-    """What is kept: id, file system, number of sequences."""
-    home = paths.recordings()
-    names = sorted(place.name for place in home.iterdir()) if home.is_dir() else []
-    each = ((name, kept.load(name, home)) for name in names)
-    return [
-        {"id": name, "filesystem": found.tested.driver.name, "sequences": len(found.sequences)}
-        for name, found in each
-    ]
+    """What is kept: id, file system, number of sequences; None for those of a recording that is damaged."""
+    return [_recording(name) for name in sorted(kept.identities(paths.recordings()))]
+
+
+def _recording(name: str) -> dict[str, Any]:
+    try:
+        found = kept.load(name, paths.recordings())
+    except StoreError:
+        return {"id": name, "filesystem": None, "sequences": None}
+    return {"id": name, "filesystem": found.tested.driver.name, "sequences": len(found.sequences)}
 
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:

@@ -16,13 +16,15 @@ app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge the
 def try_states(
     directory: Annotated[Path, typer.Argument(help="An empty directory on a virtual disk with log: data.")],
     length: Annotated[int, typer.Option(min=1, max=3, help="Most operations of a sequence.")] = 1,
-    sequences: Annotated[int, typer.Option(min=1, help="How many sequences.")] = 100,
+    sequences: Annotated[int, typer.Option(min=1, max=5000, help="How many sequences.")] = 100,
     sequence: Annotated[
         list[str] | None,
         typer.Option(metavar="STEP;…", help="Only this one, such as 'write n; fsync n'; can be given again."),
     ] = None,
-    states: Annotated[int, typer.Option(min=1, help="How many crash states.")] = 200,
-    sector: Annotated[int, typer.Option(min=512, help="Bytes that the disk writes whole.")] = 4096,
+    states: Annotated[int, typer.Option(min=1, max=100_000, help="How many crash states.")] = 200,
+    sector: Annotated[
+        int, typer.Option(min=512, max=1 << 20, help="Bytes that the disk writes whole.")
+    ] = 4096,
     seed: Annotated[int, typer.Option(help="Which sequences and states.")] = 0,
     scratch: Annotated[Path | None, typer.Option(help="Directory for the disk's first image.")] = None,
     recordings: Annotated[
@@ -73,7 +75,11 @@ def listing() -> None:
     from fslab.api import crash
 
     for each in crash.crash_recordings():
-        _print(f"{each['id']}  {each['filesystem']}  {each['sequences']} sequences")
+        known = each["filesystem"] is not None
+        _print(
+            f"{each['id']}  "
+            + (f"{each['filesystem']}  {each['sequences']} sequences" if known else "damaged")
+        )
 
 
 def _paragraph(finding: dict[str, Any]) -> str:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 import shutil
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from fslab import texts
+from fslab import names, texts
 from fslab.crash import examine, operations
 from fslab.crash.examine import Subject
 from fslab.crash.operations import Sequence
 from fslab.crash.recording import Recording
-from fslab.errors import StoreError
+from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystems import REGISTRY
 
 ABOUT = "about.json"
+ABOUT_BYTES = 16 << 20
 MOST = 20
 ID_DIGITS = 8
+_ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
+
+log = logging.getLogger("fslab.crash")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,36 +36,77 @@ class Kept:
     sequences: tuple[Sequence, ...]
 
 
-def keep(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...], home: Path) -> str:
-    """Copy it below ``home`` and return its id; the oldest beyond ``MOST`` go."""
-    identity = sha256(recording.log.read_bytes()).hexdigest()[:ID_DIGITS]
+def keep(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...], home: Path) -> str | None:
+    """Copy it below ``home`` and return its id; the oldest recordings beyond ``MOST`` go, and nothing else there.
+
+    None, with a warning, if there is no room: what was found is worth more than the recording.
+    """
+    identity = _identity(recording.log)
     place = home / identity
-    if not place.exists():
-        place.mkdir(parents=True, mode=0o700)
-        copy = recording.kept_in(place)
-        about = {
-            "version": 1, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,
-            "base": copy.base.name, "log": copy.log.name, "sequences": [list(map(str, steps)) for steps in sequences],
-        }  # fmt: skip
-        (place / ABOUT).write_text(json.dumps(about))
-    for old in sorted(home.iterdir(), key=lambda path: path.stat().st_mtime)[:-MOST]:
-        shutil.rmtree(old)
+    try:
+        if not (place / ABOUT).exists():
+            _copy(recording, tested, sequences, place)
+    except (OSError, FslabError) as error:
+        log.warning("the recording is not kept: %s", error)
+        shutil.rmtree(place, ignore_errors=True)
+        return None
+    for old in identities(home)[:-MOST]:
+        shutil.rmtree(home / old, ignore_errors=True)
     return identity
 
 
+def _copy(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...], place: Path) -> None:
+    if place.exists():
+        shutil.rmtree(place)  # what an interrupted run left
+    place.mkdir(parents=True, mode=0o700)
+    copy = recording.kept_in(place)
+    about = {
+        "version": 1, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,
+        "base": copy.base.name, "log": copy.log.name, "sequences": [list(map(str, steps)) for steps in sequences],
+    }  # fmt: skip
+    new = place / f"{ABOUT}.new"
+    new.write_text(json.dumps(about))
+    new.rename(place / ABOUT)  # last: without it there is no recording
+
+
+def identities(home: Path) -> list[str]:
+    """The recordings that are kept below ``home``, the oldest first."""
+    if not home.is_dir():
+        return []
+    ours = [path for path in home.iterdir() if _ID.fullmatch(path.name) and not path.is_symlink()]
+    times = {path: (path / ABOUT).stat().st_mtime_ns for path in ours if (path / ABOUT).is_file()}
+    return [path.name for path in sorted(times, key=lambda path: (times[path], path.name))]
+
+
 def load(identity: str, home: Path) -> Kept:
-    """The recording of this id; StoreError if there is none."""
-    place = home / identity
-    try:
-        about = texts.json_of((place / ABOUT).read_text())
-    except OSError as error:
-        known = ", ".join(sorted(path.name for path in home.iterdir())) if home.is_dir() else ""
+    """The recording of this id; StoreError if there is none, or if it was changed."""
+    known = identities(home)
+    if identity not in known:
         raise StoreError(
             f"no recording '{identity}' is kept", where=str(home),
-            hint=f"known: {known}" if known else "they are kept when a promise is broken",
+            hint=f"known: {', '.join(known)}" if known else "they are kept when a promise is broken",
+        )  # fmt: skip
+    try:
+        return _loaded(home / identity, identity)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, FslabError) as error:
+        raise StoreError(
+            f"the recording '{identity}' is damaged: {error}", where=str(home / identity),
+            hint="remove this directory",
         ) from error  # fmt: skip
-    recording = Recording(base=place / about["base"], log=place / about["log"])
+
+
+def _loaded(place: Path, identity: str) -> Kept:
+    about = texts.json_of(texts.of_file(place / ABOUT, limit_bytes=ABOUT_BYTES))
+    base, log = (place / names.word(about[name]) for name in ("base", "log"))
+    if _identity(log) != identity:
+        raise ValueError("its log was changed")
     driver = REGISTRY.get(about["filesystem"])
-    tested = examine.subject(driver, about["options"], about["root"], recording.base)
+    tested = examine.subject(driver, about["options"], about["root"], base)
     sequences = tuple(operations.parse(steps) for steps in about["sequences"])
+    recording = Recording(base=base, log=log)
+    recording.table()
     return Kept(recording=recording, tested=tested, sequences=sequences)
+
+
+def _identity(log: Path) -> str:
+    return sha256(log.read_bytes()).hexdigest()[:ID_DIGITS]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fslab.crash.operations import Sequence
+from fslab.errors import ToolOutputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+_MARK = re.compile(r"(\d{1,9}):(\d{1,9}):(\w+)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,9 +29,10 @@ class Progress:
         marks = log.filter(log["mark"].is_not_null() & log["mark"].str.contains(":", literal=True))
         places = []
         for name in marks["mark"]:
-            sequence, step, what = name.split(":")
-            done = int(step) - (what == "begins")
-            places.append((int(sequence), done, int(step)))
+            sequence, step, what = _place(name)
+            if not (sequence < len(sequences) and step <= len(sequences[sequence])):
+                raise ToolOutputError(f"the log has a mark of no sequence: {name[:40]!r}", where="fslab-disk")
+            places.append((sequence, step - (what == "begins"), step))
         return cls(rows=tuple(marks["row"]), places=tuple(places), sequences=sequences)
 
     def current(self, cut: int) -> int:
@@ -43,3 +48,11 @@ class Progress:
             return done, begun
         every = len(self.sequences[sequence])
         return (every, every) if sequence < current else (0, 0)
+
+
+def _place(name: str) -> tuple[int, int, str]:
+    """Of a mark ``SEQUENCE:STEP:WHAT``."""
+    match = _MARK.fullmatch(name)
+    if match is None:
+        raise ToolOutputError(f"the log has a mark that is none of ours: {name[:40]!r}", where="fslab-disk")
+    return int(match[1]), int(match[2]), match[3]

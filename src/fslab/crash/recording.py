@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from fslab.crash import perform
 from fslab.crash.operations import Sequence as Steps
 from fslab.errors import FslabError, UnsupportedError
-from fslab.system import block_log, disk, mounts, sysfs
+from fslab.system import block_log, disk, mounts, proc, sysfs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,7 +35,7 @@ class Recording:
     def kept_in(self, directory: Path) -> Recording:
         """A copy of its own."""
         for file in self.files():
-            shutil.copyfile(file, directory / file.name)
+            proc.run(["cp", "--sparse=always", "--", str(file), str(directory / file.name)])
         return Recording(base=directory / self.base.name, log=directory / self.log.name)
 
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 ANSWER_BYTES = 1 << 22
-_ID = re.compile(r"(\d+)-(kept|lost|random-(\d+)|torn(\d+)-(\d+)|without-([\d.]*))")
+_N = r"\d{1,18}"
+_ID = re.compile(
+    rf"({_N})-(kept|lost|random-({_N})|torn({_N})-({_N})|without-((?:{_N}(?:\.{_N})*)?))", re.ASCII
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +49,7 @@ class State:
         """The state of this name; UsageError if it is none."""
         match = _ID.fullmatch(text)
         if match is None:
-            raise UsageError(f"'{text}' is not the name of a crash state", hint="such as 412-random-7")
+            raise UsageError(f"'{text[:100]}' is not the name of a crash state", hint="such as 412-random-7")
         cut, fate, seed, unit, torn_seed, rows = match.groups()
         return cls(
             cut=int(cut),
@@ -107,7 +110,9 @@ class Builder:
         line, _, self._rest = self._rest.partition(b"\n")
         answer: dict[str, Any] = texts.json_of(line)
         if not answer["ok"]:
-            raise ToolFailedError(f"no such crash state: {answer['error']}", where=disk.TOOL.program)
+            raise ToolFailedError(
+                f"the crash state cannot be made: {answer['error']}", where=disk.TOOL.program
+            )
         return answer
 
 

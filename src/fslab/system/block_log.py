@@ -32,11 +32,13 @@ def read(log: Path) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415
 
     content = log.read_bytes()
-    if content[: len(MAGIC)] != MAGIC:
+    if content[: len(MAGIC)] != MAGIC or len(content) < HEADER_BYTES:
         raise ToolOutputError("this is not a log of fslab-disk", where=str(log))
-    names = texts.json_of(Path(f"{log}.json").read_bytes())
+    names = _names(Path(f"{log}.json"))
     whole = (len(content) - HEADER_BYTES) // HEADER_BYTES * HEADER_BYTES
     rows = np.frombuffer(content[HEADER_BYTES : HEADER_BYTES + whole], dtype=_FIELDS)
+    if rows.size and rows["op"].max() >= len(OPERATIONS):
+        raise ToolOutputError("a row of this log is damaged", where=str(log))
     frame = pl.DataFrame({name: rows[name] for name, _ in _FIELDS if name != "pad"})
     is_mark = pl.col("op") == OPERATIONS.index("mark")
     marks = pl.when(is_mark).then(pl.col("offset")).otherwise(None)
@@ -51,3 +53,17 @@ def read(log: Path) -> pl.DataFrame:
             for name, flag in (("failed", FAILED), ("fault", FAULT), ("ignored", IGNORED))
         ),
     )  # fmt: skip
+
+
+def _names(path: Path) -> dict[str, list[str]]:
+    """Those of phases and marks."""
+    try:
+        about = texts.json_of(path.read_bytes())
+        names = {key: about[key] for key in ("phases", "marks")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ToolOutputError(f"the names of this log cannot be read: {error}", where=str(path)) from error
+    if not all(
+        isinstance(each, list) and all(isinstance(name, str) for name in each) for each in names.values()
+    ):
+        raise ToolOutputError("the names of this log are no lists of texts", where=str(path))
+    return names

@@ -3,6 +3,7 @@
 That there is a /dev/kvm says little: in a virtual machine it can be there and fail at the first instruction.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -55,13 +56,14 @@ def accelerator(program: str, kernel: str, initrd: str) -> str:
     key = {"boot_id": sysfs.text(BOOT_ID), "program": str(Path(program).resolve())}
     try:
         remembered = texts.json_of(known.read_text("utf-8"))
-        if {name: remembered[name] for name in key} == key:
+        if {name: remembered[name] for name in key} == key and remembered["accelerator"] in {KVM, TCG}:
             return str(remembered["accelerator"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # never tried, or by another version
     found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd)) else TCG
-    known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
+    with contextlib.suppress(OSError):  # it is found out again then
+        known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
     return found
 
 

@@ -1,0 +1,156 @@
+"""Recordings of broken promises: what is kept, what goes, and what is made of one that somebody changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.api import crash
+from fslab.crash import examine, kept, operations
+from fslab.crash.progress import Progress
+from fslab.crash.recording import Recording
+from fslab.crash.states import State
+from fslab.errors import StoreError, ToolOutputError, UsageError
+from fslab.storage.filesystems import REGISTRY
+from fslab.system import block_log
+
+HEADER = struct.pack("<8sIIQQ32x", block_log.MAGIC, 1, 64, 1 << 20, 0)
+SEQUENCES = (operations.parse(["write n", "fsync n"]),)
+
+
+def mark(number: int, operation: int = 4) -> bytes:
+    return struct.pack("<QQQQQIIHBB12x", 0, 1, 1, number, (1 << 64) - 1, 0, 0, 0, operation, 0)
+
+
+def recorded(place: Path, number: int, rows: bytes = mark(0)) -> Recording:
+    place.mkdir(exist_ok=True)
+    recording = Recording(base=place / "crash-base", log=place / "fslab-disk.log")
+    recording.base.write_bytes(bytes(4096))
+    recording.log.write_bytes(HEADER[:24] + number.to_bytes(8, "little") + HEADER[32:] + rows)
+    Path(f"{recording.log}.data").write_bytes(b"")
+    Path(f"{recording.log}.json").write_text(json.dumps({"phases": [], "marks": ["0:1:returned"]}))
+    return recording
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "fslab" / "crash"
+
+
+@pytest.fixture
+def keep(home: Path, tmp_path: Path) -> Callable[[int], str]:
+    def one(number: int) -> str:
+        recording = recorded(tmp_path / "made", number)
+        tested = examine.subject(REGISTRY.get("ext4"), "rw", "w", recording.base)
+        identity = kept.keep(recording, tested, SEQUENCES, home)
+        assert identity is not None
+        os.utime(home / identity / kept.ABOUT, (number, number))
+        return identity
+
+    return one
+
+
+def test_only_recordings_go(keep: Callable[[int], str], home: Path, tmp_path: Path) -> None:
+    """The directory of recordings can be any that was named."""
+    home.mkdir(parents=True)
+    theirs = [home / f"theirs-{number}" for number in range(kept.MOST)] + [home / "0a1b2c3d"]
+    for place in theirs:
+        place.mkdir()
+        (place / "file").touch()
+        os.utime(place, (0, 0))
+    (home / "deadbeef").symlink_to(tmp_path)
+    (home / "feedbeef").touch()
+    made = [keep(number) for number in range(1, kept.MOST + 3)]
+    assert kept.identities(home) == made[2:]
+    assert all((place / "file").exists() for place in theirs)
+    assert (home / "deadbeef").is_symlink()
+    assert (home / "feedbeef").exists()
+
+
+def test_half_a_recording_is_made_again(keep: Callable[[int], str], home: Path) -> None:
+    identity = keep(1)
+    (home / identity / kept.ABOUT).unlink()
+    assert keep(1) == identity
+    assert kept.load(identity, home).sequences == SEQUENCES
+
+
+def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> None:
+    home.parent.mkdir()
+    home.write_text("a file is where the directory should be")
+    recording = recorded(tmp_path / "made", 1)
+    tested = examine.subject(REGISTRY.get("ext4"), "rw", "w", recording.base)
+    assert kept.keep(recording, tested, SEQUENCES, home) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"base": "../../secret"}, {"base": "/etc/hostname"}, {"base": None}, {"log": 5}, {"filesystem": "nofs"},
+        {"filesystem": []}, {"options": 3}, {"sequences": 7}, {"sequences": [["no such step"]]}, {"sequences": [3]},
+    ],
+)  # fmt: skip
+def test_a_changed_recording_is_said_to_be_damaged(
+    change: dict[str, Any], keep: Callable[[int], str], home: Path
+) -> None:
+    identity = keep(1)
+    about = home / identity / kept.ABOUT
+    about.write_text(json.dumps(json.loads(about.read_text()) | change))
+    with pytest.raises(StoreError, match="damaged"):
+        kept.load(identity, home)
+    assert crash.crash_recordings() == [{"id": identity, "filesystem": None, "sequences": None}]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", "{}", "[" * 100_000, "\0"])
+def test_any_text_about_a_recording(text: str, keep: Callable[[int], str], home: Path) -> None:
+    identity = keep(1)
+    (home / identity / kept.ABOUT).write_text(text)
+    with pytest.raises(StoreError, match="damaged"):
+        kept.load(identity, home)
+
+
+@pytest.mark.parametrize("suffix", ["", ".json"])
+def test_any_bytes_as_its_log(suffix: str, keep: Callable[[int], str], home: Path) -> None:
+    identity = keep(1)
+    (home / identity / f"fslab-disk.log{suffix}").write_bytes(b"\xff" * 200)
+    with pytest.raises(StoreError, match="damaged"):
+        kept.load(identity, home)
+
+
+@pytest.mark.parametrize(
+    "identity", ["", ".", "..", "../made", "/etc", "x" * 300, "\x1b[31m", "0a1b2c3d/../made"]
+)
+def test_an_id_is_no_path(identity: str, keep: Callable[[int], str], home: Path) -> None:
+    keep(1)
+    with pytest.raises(StoreError, match="no recording"):
+        kept.load(identity, home)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["9" * 5000 + "-kept", "٣-kept", "1-random-" + "9" * 30, "1-without-1..2", "1-without-.", "1-torn0x1-1"],
+)
+def test_a_state_is_no_other_text(name: str) -> None:
+    with pytest.raises(UsageError, match="not the name of a crash state"):
+        State.parse(name)
+
+
+def test_rows_and_marks_of_no_log(tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match="damaged"):
+        recorded(tmp_path, 1, mark(0, operation=9)).table()
+    log = recorded(tmp_path, 1)
+    shapes: list[Any] = [[], {"phases": 1, "marks": []}, {"phases": [], "marks": [5]}, {"phases": []}]
+    for names in shapes:
+        Path(f"{log.log}.json").write_text(json.dumps(names))
+        with pytest.raises(ToolOutputError, match="names of this log"):
+            log.table()
+    for name in ("x:y:z", "1:2", "0:9:begins", "7:0:begins", "9" * 5000 + ":1:begins"):
+        Path(f"{log.log}.json").write_text(json.dumps({"phases": [], "marks": [name]}))
+        with pytest.raises(ToolOutputError, match="mark"):
+            Progress.of(log.table(), SEQUENCES)

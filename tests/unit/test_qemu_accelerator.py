@@ -1,0 +1,52 @@
+"""What is remembered of KVM: used if it is what was written, else found out again."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fslab.machine.kinds import _qemu_command
+from fslab.system import sysfs
+
+PROGRAM = "/nowhere/qemu"
+
+
+@pytest.fixture
+def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache's file, on a machine with /dev/kvm whose guests do not boot with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    monkeypatch.setattr(_qemu_command, "_boots", lambda _: False)
+    (tmp_path / "fslab").mkdir()
+    return tmp_path / "fslab" / "kvm.json"
+
+
+def accelerator() -> str:
+    return _qemu_command.accelerator(PROGRAM, "kernel", "initrd")
+
+
+def written(accelerator: object) -> str:
+    key = {"boot_id": sysfs.text(_qemu_command.BOOT_ID), "program": PROGRAM}
+    return json.dumps({**key, "accelerator": accelerator})
+
+
+def test_what_was_written_is_used(remembered: Path) -> None:
+    remembered.write_text(written("kvm"))
+    assert accelerator() == "kvm"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "5", "[" * 100_000, written("kvm -S"), written(None), written([]), written({})]
+)
+def test_anything_else_is_found_out_again(text: str, remembered: Path) -> None:
+    remembered.write_text(text)
+    assert accelerator() == "tcg"
+    assert json.loads(remembered.read_text())["accelerator"] == "tcg"
+
+
+def test_a_cache_that_cannot_be_written_fails_nothing(remembered: Path) -> None:
+    remembered.mkdir()
+    assert accelerator() == "tcg"
