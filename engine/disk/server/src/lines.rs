@@ -18,7 +18,9 @@ fn up_to(longest: u64, mut reader: impl BufRead) -> impl Iterator<Item = io::Res
             return None;
         }
         let read = reader.by_ref().take(longest).read_until(b'\n', &mut line);
-        let whole = line.pop_if(|last| *last == b'\n').is_some() || (line.len() as u64) < longest;
+        let ended_line = line.last() == Some(&b'\n');
+        line.truncate(line.len() - usize::from(ended_line));
+        let whole = ended_line || (line.len() as u64) < longest;
         ended = read.is_err() || !whole;
         match read {
             Err(error) => Some(Err(error)),
