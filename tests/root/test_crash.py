@@ -70,7 +70,7 @@ def kinds(found: dict[str, Any], *, broken: bool) -> set[str]:
 @pytest.mark.parametrize("filesystem", STOCK)
 def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) -> None:
     options = STOCK[filesystem]
-    found = crash(filesystem, "--states", "24", "--length", "2", "--sequences", "80", options=options)
+    found = crash(filesystem, "--states", "24", "--length", "2", "--sequences", "100", options=options)
     assert found["states"] == 24
     assert kinds(found, broken=True) == set(), json.dumps(found["findings"], indent=1)
     assert (found["promises_broken"], found["states_damaged"]) == (0, 0)

@@ -5,6 +5,7 @@ short sequences of them, after Mohan et al., "Finding Crash-Consistency Bugs wit
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,8 +32,9 @@ class Sync(StrEnum):
 class Operation:
     """``effect`` gives the tree after it, ``run`` does it in a directory; both get the generation to write.
 
-    ``needs`` are names that must exist, ``makes`` names that must not; ``target`` is the name to call fsync on
-    afterwards, if any. ``durable``: the name and the block that are durable when it returns (O_SYNC), and no other.
+    ``needs`` are names that must exist, with ``least`` blocks where they are files, ``makes`` names that must not;
+    ``target`` is the name to call fsync on afterwards, if any. ``durable``: the name and the block that are durable
+    when it returns (O_SYNC, msync), and no other.
     """
 
     name: str
@@ -40,15 +42,17 @@ class Operation:
     run: Callable[[Path, int, Tree, int], None]
     needs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
+    least: int = 0
     target: str | None = None
     durable: tuple[str, int] | None = None
 
     def possible(self, tree: Tree) -> bool:
         """Whether it can be done on this tree, where ``needs`` are files, but for the directory ``d``."""
-        there = all(
-            name in tree.names and (name == "d" or tree.inode(name).kind == "file") for name in self.needs
-        )
+        there = all(name in tree.names and self._fits(name, tree.inode(name)) for name in self.needs)
         return there and not any(name in tree.names for name in self.makes)
+
+    def _fits(self, name: str, inode: Inode) -> bool:
+        return name == "d" or (inode.kind == "file" and len(inode.blocks) >= self.least)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,9 +86,22 @@ def _write(file: str, block: int, flags: int = 0) -> Callable[[Path, int, Tree, 
         place = Place(sequence=sequence, inode=after.names[file], block=block)
         descriptor = os.open(directory / file, os.O_WRONLY | os.O_CREAT | flags, 0o600)
         try:
-            os.pwrite(descriptor, contents.block(place, generation), block * BLOCK_BYTES)
+            with mmap.mmap(-1, BLOCK_BYTES) as aligned:  # as O_DIRECT wants it
+                aligned[:] = contents.block(place, generation)
+                os.pwritev(descriptor, [aligned], block * BLOCK_BYTES)
         finally:
             os.close(descriptor)
+
+    return run
+
+
+def _store(*, synchronize: bool) -> Callable[[Path, int, Tree, int], None]:
+    def run(directory: Path, sequence: int, after: Tree, generation: int) -> None:
+        place = Place(sequence=sequence, inode=after.names["a"], block=0)
+        with (directory / "a").open("r+b") as file, mmap.mmap(file.fileno(), BLOCK_BYTES) as mapped:
+            mapped[:] = contents.block(place, generation)
+            if synchronize:
+                mapped.flush()  # msync(MS_SYNC)
 
     return run
 
@@ -112,8 +129,15 @@ def _renames(old: str, new: str) -> Callable[[Tree, int], Tree]:
     return lambda tree, _: tree.unnamed(old).named(new, tree.names[old])
 
 
-def _append(directory: Path, sequence: int, after: Tree, generation: int) -> None:
-    _write("a", len(after.inode("a").blocks) - 1)(directory, sequence, after, generation)
+def _appends(tree: Tree, generation: int) -> Tree:
+    return _writes("a", len(tree.inode("a").blocks))(tree, generation)
+
+
+def _append(flags: int = 0) -> Callable[[Path, int, Tree, int], None]:
+    def run(directory: Path, sequence: int, after: Tree, generation: int) -> None:
+        _write("a", len(after.inode("a").blocks) - 1, flags)(directory, sequence, after, generation)
+
+    return run
 
 
 _TWO = 2 * BLOCK_BYTES
@@ -127,14 +151,24 @@ OPERATIONS = (
         name="write n", makes=("n",), target="n", run=_create,
         effect=lambda tree, new: tree.added("n", Inode(blocks=(new, new), size=_TWO)),
     ),
-    Operation(
-        name="append a", needs=("a",), target="a", run=_append,
-        effect=lambda tree, new: _writes("a", len(tree.inode("a").blocks))(tree, new),
-    ),
+    Operation(name="append a", needs=("a",), target="a", run=_append(), effect=_appends),
+    Operation(name="append a with O_DIRECT", needs=("a",), target="a", run=_append(os.O_DIRECT), effect=_appends),
     Operation(name="overwrite a", needs=("a",), target="a", run=_write("a", 0), effect=_writes("a", 0)),
     Operation(
         name="overwrite a with O_SYNC", needs=("a",), run=_write("a", 0, os.O_SYNC), effect=_writes("a", 0),
         durable=("a", 0),
+    ),
+    Operation(
+        name="overwrite a with O_DIRECT", needs=("a",), target="a", run=_write("a", 0, os.O_DIRECT),
+        effect=_writes("a", 0),
+    ),
+    Operation(
+        name="store to a with mmap", needs=("a",), least=1, target="a", run=_store(synchronize=False),
+        effect=_writes("a", 0),
+    ),
+    Operation(
+        name="store to a with mmap and msync", needs=("a",), least=1, run=_store(synchronize=True),
+        effect=_writes("a", 0), durable=("a", 0),
     ),
     Operation(
         name="truncate a to 1 block", needs=("a",), target="a", effect=_resizes("a", 1),

@@ -54,7 +54,7 @@ class History:
         if step.operation is not None and step.operation.durable is not None:
             name, block_number = step.operation.durable
             self.blocks[now.names[name], block_number] = (
-                at  # POSIX, O_SYNC: of this write, not of earlier ones
+                at  # POSIX, O_SYNC and msync: this write, no earlier one
             )
         elif step.sync is Sync.SYNC:
             self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)

@@ -36,7 +36,7 @@ class CrashParameters(Parameters):
 
     length: int = Field(1, ge=1, le=3, description="most operations of a sequence; all of one come first")
     sequences: int = Field(
-        80, ge=1, le=5000, description="sequences of operations, each in a directory of its own"
+        100, ge=1, le=5000, description="sequences of operations, each in a directory of its own"
     )
     states: int = Field(150, ge=1, le=100_000, description="crash states to make, mount and judge")
     sector: SomeSize = Field(
@@ -100,7 +100,7 @@ class Crash(Workload[CrashParameters]):
             raise ToolOutputError(f"fslab crash did not keep to its format: {said}") from error
 
     def needs(self, parameters: CrashParameters) -> Needs:  # noqa: ARG002
-        return Needs(abilities=frozenset({Ability.HARD_LINKS, Ability.SYMLINKS}))
+        return Needs(abilities=frozenset({Ability.DIRECT_WRITES, Ability.HARD_LINKS, Ability.SYMLINKS}))
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
         """Sequences and states."""
