@@ -47,6 +47,11 @@ def shown(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
+def escaped(document: str) -> str:
+    """A JSON document with the same characters as ``\\u009b``: it says the same, and a terminal obeys nothing in it."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
 

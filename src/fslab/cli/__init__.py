@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from fslab import names
 from fslab.cli import (
     campaigns,
     claims,
@@ -84,6 +85,11 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+class _Shown(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return names.shown(super().format(record))
+
+
 @app.callback()
 def main(
     verbose: Annotated[
@@ -98,4 +104,6 @@ def main(
     del version
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Shown("%(message)s"))
     logging.getLogger("fslab").setLevel(level)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import CampaignArgument, StoreOption, console
+from fslab.cli.common import CampaignArgument, StoreOption, console, say
 from fslab.errors import BusyError, UsageError
 
 
@@ -19,7 +19,7 @@ def name(
 
     with Store.open(store, create=False) as opened:
         found = opened.name_campaign(campaign, name or None)
-    typer.echo(f"{found} is called '{name}'" if name else f"{found} has no name")
+    say(f"{found} is called '{name}'" if name else f"{found} has no name")
 
 
 def note(
@@ -57,9 +57,9 @@ def delete(
                 raise BusyError(f"campaign {campaign.id} is running", hint="end it first")
         for campaign in found:
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
-            typer.echo(f"{what}, {opened.count(campaign.id)} trials", err=True)
+            say(f"{what}, {opened.count(campaign.id)} trials", err=True)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
             raise UsageError("nothing was deleted", hint="--yes deletes without asking")
         for campaign in found:
             opened.delete_campaign(campaign.id)
-    typer.echo(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")
+    say(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")

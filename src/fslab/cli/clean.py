@@ -1,8 +1,6 @@
 """``fslab clean``: undo what a crash left behind."""
 
-import typer
-
-from fslab.cli.common import JsonOption, print_json
+from fslab.cli.common import JsonOption, print_json, say
 
 
 def clean(as_json: JsonOption = False) -> None:
@@ -26,7 +24,7 @@ def clean(as_json: JsonOption = False) -> None:
         )
     else:
         for campaign, entry in done:
-            typer.echo(f"{campaign}: {entry.kind} {entry.target}")
-        typer.echo(f"{len(done)} things undone" if done else "nothing to undo")
+            say(f"{campaign}: {entry.kind} {entry.target}")
+        say(f"{len(done)} things undone" if done else "nothing to undo")
     if failures:
         raise failures[0]

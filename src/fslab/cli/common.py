@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fslab import names
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -77,11 +79,21 @@ def scale_setting(scale: float | None) -> list[str]:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """JSON with its control characters escaped, also those that JSON itself would let through."""
+    document = json.dumps(value, indent=2, ensure_ascii=False)
+    sys.stdout.write(names.escaped(document) + "\n")
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A terminal to print to; plain text where the output is no terminal."""
-    from rich.console import Console
+def say(text: object, *, err: bool = False) -> None:
+    """Print a line; what a terminal would obey in it comes as blanks."""
+    typer.echo(names.shown(str(text)), err=err)
 
-    return Console(stderr=stderr, highlight=False)
+
+def console(*, stderr: bool = False, markup: bool = False) -> Console:
+    """A terminal to print to; plain text where the output is no terminal.
+
+    With ``markup``, brackets are Rich's markup: for a verb that escapes all that is not its own.
+    """
+    from fslab.cli.output import SafeConsole
+
+    return SafeConsole(stderr=stderr, highlight=False, emoji=False, markup=markup)

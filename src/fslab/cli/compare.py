@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from fslab.cli import compare_options as options
-from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import (
     InconclusiveError,
     NotComparableError,
@@ -138,9 +136,9 @@ def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
     words = gate.unsure_words(judged, limit) if judged.unsure else ""
     if judged.fails:
         if words:
-            typer.echo(words, err=True)
+            say(words, err=True)
         raise RegressionError(gate.failed_words(judged, limit))
     if judged.unsure and unsure:
         raise InconclusiveError(words, hint=hint)
     if judged.unsure:
-        typer.echo(f"{words}\n  → {hint}", err=True)
+        say(f"{words}\n  → {hint}", err=True)

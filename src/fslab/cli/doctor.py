@@ -112,7 +112,7 @@ def _show(found: list[Capability], entries: list[MatrixEntry], programs: list[st
             _versions(capability) if capability.available else "",
             "; ".join(capability.missing),
         )
-    screen = console()
+    screen = console(markup=True)
     screen.print(table)
     doctor_matrix.show(entries, {capability.name: _versions(capability) for capability in found}, screen)
     remedies = [

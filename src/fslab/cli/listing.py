@@ -57,7 +57,7 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    screen = console()
+    screen = console(markup=True)
     for title, rows in entries.items():
         table = Table(
             title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False

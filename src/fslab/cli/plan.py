@@ -64,14 +64,14 @@ def plan(
     if as_json:
         print_json({**made.model_dump(mode="json"), "claims": claims and claims.model_dump(mode="json")})
     else:
-        _show(made, console(), commands=commands, claims=claims)
+        _show(made, console(markup=True), commands=commands, claims=claims)
 
 
 def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | None) -> None:
     from fslab.cli import plan_claims
     from fslab.units import format_size
 
-    screen.print(f"[bold]{made.study}[/bold]: {escape(made.title)}", soft_wrap=True)
+    screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, order drawn from seed {made.seed}", soft_wrap=True)
     screen.print(_expected(made), soft_wrap=True)
     for line in plan_claims.lines(claims, made.budget_s) if claims else ():

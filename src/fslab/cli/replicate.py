@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import StoreError, ToolFailedError, UsageError
 
 if TYPE_CHECKING:
@@ -231,4 +231,4 @@ def _write(made: Sequence[Made], directory: Path) -> None:
 
 def _name(made: Sequence[Made], directory: Path) -> None:
     for _, page, _ in made:
-        typer.echo(f"{directory / page.study}.md, .html: {page.summary}")
+        say(f"{directory / page.study}.md, .html: {page.summary}")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli.common import StoreOption
+from fslab import names
+from fslab.cli.common import StoreOption, say
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,10 +116,10 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
     try:
         file = write_report(campaign, store, wanted)
     except UsageError as error:
-        typer.echo(f"no report: {error}", err=True)
+        say(f"no report: {error}", err=True)
         return
     if not quiet:
-        typer.echo(f"report: {file}")
+        say(f"report: {file}")
 
 
 def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
@@ -138,7 +139,7 @@ def write_figures(page: Page, directory: Path) -> None:
     from fslab.report.page import assemble
 
     write_report = files.write(assemble.figures(page), directory)
-    typer.echo(f"{len(write_report)} figures in {directory}", err=True)
+    say(f"{len(write_report)} figures in {directory}", err=True)
 
 
 def _tables(campaigns: list[Campaign], store: Store, form: FigureFormat) -> str:
@@ -146,7 +147,8 @@ def _tables(campaigns: list[Campaign], store: Store, form: FigureFormat) -> str:
     from fslab.report.build import build
 
     write = paper.markdown if form is FigureFormat.MARKDOWN else paper.latex
-    return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
+    tables = (write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
+    return names.shown("\n".join(tables))
 
 
 def _put(text: str, output: Path | None) -> None:
@@ -154,7 +156,7 @@ def _put(text: str, output: Path | None) -> None:
         sys.stdout.write(text)
         return
     write_file(text, output)
-    typer.echo(f"report: {output.resolve()}")
+    say(f"report: {output.resolve()}")
 
 
 def make_directory(path: Path) -> None:

@@ -24,6 +24,7 @@ from fslab.cli.common import (
     console,
     machine_settings,
     print_json,
+    say,
     scale_setting,
 )
 from fslab.cli.consent import AllowOption, WipeOption
@@ -164,11 +165,11 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
     else:
         results.show(campaign, store)
         causes.show_briefly(campaign, store)
-        typer.echo(f"stored in {store.path}")
+        say(f"stored in {store.path}")
     if report is not None or not as_json:
         reports.conclude(campaign, store, report, quiet=as_json)
     if not as_json and os.geteuid() != 0:
-        typer.echo(WITH_ROOT)
+        say(WITH_ROOT)
     counts = document["counts"]
     if counts["stored"] and counts["failed"] == counts["stored"]:
         raise typer.Exit(ToolFailedError.exit_code)

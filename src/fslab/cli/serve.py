@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import StoreOption
+from fslab.cli.common import StoreOption, say
 from fslab.errors import InterruptedBySignal, UsageError
 
 EPILOG = """\b
@@ -39,7 +39,7 @@ def serve(
 
     with Store.open(store, create=False) as opened:
         if not opened.campaigns():
-            typer.echo(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
+            say(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
     try:
         server.run(
             store,
@@ -47,7 +47,7 @@ def serve(
             port=port,
             names=name or [],
             is_running=_is_running,
-            announce=typer.echo,
+            announce=say,
             annotations=ANNOTATIONS,
         )
     except InterruptedBySignal:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import StoreError, UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Copy campaigns from one store to another, and check a store.")
@@ -46,13 +46,13 @@ def copy(
             copied = copy_campaign(reading, writing, campaign)
             done.append(copied)
             if not json:
-                typer.echo(f"{copied.id}: {copied.new} trials copied, {copied.present} were there already")
+                say(f"{copied.id}: {copied.new} trials copied, {copied.present} were there already")
         if json:
             print_json(
                 {"from": reading.path, "to": writing.path, "campaigns": [asdict(each) for each in done]}
             )
         elif not done:
-            typer.echo(f"{reading.path} has no campaign")
+            say(f"{reading.path} has no campaign")
 
 
 @app.command("check", short_help="Read a whole store and look for damage.")

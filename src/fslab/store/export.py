@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fslab import names
 from fslab.cell import Cell
 from fslab.errors import FslabError, UsageError
 from fslab.record import TrialRecord, Value
@@ -45,6 +46,8 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
         raise UsageError("Parquet is not for terminals", hint="name a file")
     content = render(store.trials(campaign_id), wanted)
     if out is None:
+        if sys.stdout.isatty():
+            content = names.shown(content.decode()).encode()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
@@ -58,7 +61,8 @@ def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
     match form:
         case Format.JSON:
             objects = [trial_object(trial) for trial in trials]
-            return (json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+            document = json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False)
+            return (names.escaped(document) + "\n").encode()
         case Format.CSV:
             return frame(trials).write_csv(null_value="").encode()
         case Format.PARQUET:
