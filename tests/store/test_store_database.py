@@ -50,6 +50,24 @@ def test_postgresql_keeps_what_was_committed(cluster: Cluster) -> None:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "remote_apply"
 
 
+@pytest.mark.parametrize(("encoding", "taken"), [("SQL_ASCII", True), ("LATIN1", False), ("EUC_JP", False)])
+def test_a_database_that_has_not_every_character_takes_no_campaign(
+    encoding: str, taken: bool, cluster: Cluster
+) -> None:
+    """Refused at once, and not when a trial was measured whose text it cannot keep."""
+    name = f"in_{encoding.lower()}"
+    cluster.execute(
+        f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    )
+    if not taken:
+        with pytest.raises(StoreError, match=encoding):
+            Store.open(cluster.url_of(name))
+        return
+    with Store.open(cluster.url_of(name)) as opened:
+        opened.create_campaign(campaign("c1").model_copy(update={"note": "日本 → µ"}))
+        assert opened.campaign("c1").note == "日本 → µ"
+
+
 def test_many_openers_make_one_store(empty: str) -> None:
     barrier, failures = threading.Barrier(8), []
 

@@ -33,6 +33,7 @@ from fslab.system import paths
 
 BUSY_TIMEOUT_S = 30.0
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
+_TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL's encodings; the second keeps bytes as they are
 _MIGRATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
 
 
@@ -92,6 +93,8 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
         event.listen(engine, "engine_disposed", reading.close)
     try:
         with translated(place):
+            if create and engine.dialect.name == "postgresql":
+                _check_encoding(engine, place)
             _bring_up_to_date(engine, place)
     except BaseException:
         engine.dispose()
@@ -207,6 +210,17 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
         cursor.execute("SELECT set_config('synchronous_commit', 'on', false) "
                        "WHERE current_setting('synchronous_commit') = 'off'")  # fmt: skip
     connection.commit()
+
+
+def _check_encoding(engine: Engine, place: str) -> None:
+    """What is to be written to must take every text; else a trial would be refused when it has been measured."""
+    with engine.connect() as connection:
+        found = connection.execute(text("SHOW server_encoding")).scalar()
+    if found not in _TAKE_ALL:
+        raise StoreError(
+            f"the database has the encoding {found}, which has not every character", where=place,
+            hint="make one that has: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
+        )  # fmt: skip
 
 
 def _configure_reading(connection: sqlite3.Connection, _record: object) -> None:
