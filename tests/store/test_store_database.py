@@ -50,6 +50,22 @@ def test_postgresql_keeps_what_was_committed(cluster: Cluster) -> None:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "remote_apply"
 
 
+@pytest.mark.parametrize(
+    "setting", ["DateStyle = 'SQL, DMY'", "extra_float_digits = -15", "TimeZone = 'Asia/Kathmandu'",
+                "bytea_output = escape", "IntervalStyle = sql_standard", "client_encoding = latin1"],
+)  # fmt: skip
+def test_what_is_read_does_not_depend_on_the_server_s_settings(setting: str, cluster: Cluster) -> None:
+    cluster.execute(f'ALTER DATABASE "{(name := cluster.database())}" SET {setting}')
+    stored = trial("c1", 0).model_copy(
+        update={"duration_s": 1.2345678901234567, "raw": {"stdout": "µ → \\x00"}}
+    )
+    with Store.open(cluster.url_of(name)) as opened:
+        opened.create_campaign(campaign("c1"))
+        opened.add_trial(stored)
+        (found,) = opened.trials("c1", raw=True)
+    assert (found.started, found.duration_s, found.raw) == (stored.started, stored.duration_s, stored.raw)
+
+
 @pytest.mark.parametrize(("encoding", "taken"), [("SQL_ASCII", True), ("LATIN1", False), ("EUC_JP", False)])
 def test_a_database_that_has_not_every_character_takes_no_campaign(
     encoding: str, taken: bool, cluster: Cluster

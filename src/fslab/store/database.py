@@ -205,8 +205,12 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _configure_postgresql(connection: Any, _record: object) -> None:
-    """A server may be set to lose what it has confirmed: a trial that is stored is on disk."""
+    """A server may be set to lose what it has confirmed: a trial that is stored is on disk. It may also be set to write
+    dates as the driver cannot read them, and numbers with fewer digits than they have."""
     with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false)"
+        )
         cursor.execute("SELECT set_config('synchronous_commit', 'on', false) "
                        "WHERE current_setting('synchronous_commit') = 'off'")  # fmt: skip
     connection.commit()
