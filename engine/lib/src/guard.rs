@@ -19,6 +19,26 @@ use crate::walk::{Dents, entries};
 
 /// Where the accounts of this system and their home directories are.
 const ACCOUNTS: &str = "/etc/passwd";
+/// Directories of the system itself (hier(7)): neither they may go nor anything in them.
+const SYSTEM: [&str; 11] =
+    ["/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr"];
+/// Directories of which only what others put there may go.
+const SHARED: [&str; 14] = [
+    "/dev",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/root",
+    "/run",
+    "/srv",
+    "/tmp",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/tmp",
+];
 /// A directory that is only a starting point.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -63,7 +83,8 @@ impl Target {
     ///
     /// # Errors
     /// Of the kind `invalid` for a link, a mount point or anything else with a file system of its own, the
-    /// current directory and those around it, and home directories and those around them.
+    /// current directory and those around it, directories of the system, and home directories and those around
+    /// them.
     pub fn open(&self) -> Result<OwnedFd> {
         let opened = match sys::open_here(&self.around, &self.name) {
             Err(Errno::LOOP | Errno::NOTDIR) => {
@@ -80,6 +101,9 @@ impl Target {
         let current = rustix::fs::openat(CWD, c".", PLACE, Mode::empty()).and_then(upwards);
         if current.context("look at what is around", || ".")?.contains(&this) {
             return Err(refused(&self.path, "is the current directory or holds it"));
+        }
+        if is_of_system(&opened).context("look at what is around", || &self.path)? {
+            return Err(refused(&self.path, "is a directory of the system"));
         }
         if homes().iter().any(|home| holds(this, home)) {
             return Err(refused(&self.path, "is a home directory or holds one"));
@@ -188,6 +212,19 @@ fn is_empty(directory: &OwnedFd) -> rustix::io::Result<bool> {
     }
 }
 
+/// Whether the system needs this directory: whoever is root and mistypes a path loses the machine.
+fn is_of_system(directory: &OwnedFd) -> rustix::io::Result<bool> {
+    let ids = |paths: &[&str]| -> Vec<FileId> {
+        paths
+            .iter()
+            .filter_map(|path| Some(Attributes::of(CWD, &CString::new(*path).ok()?).ok()?.id))
+            .collect()
+    };
+    let around = upwards(rustix::fs::openat(directory, c".", PLACE, Mode::empty())?)?;
+    let system = ids(&SYSTEM);
+    Ok(around.iter().any(|id| system.contains(id)) || ids(&SHARED).contains(&around[0]))
+}
+
 /// The home directories of all accounts of this system, and of whoever runs this.
 fn homes() -> Vec<PathBuf> {
     let accounts = std::fs::read(ACCOUNTS).unwrap_or_default();
@@ -221,6 +258,30 @@ mod tests {
         for (path, around, name) in names.into_iter().chain(deeper) {
             assert_eq!(split(path.as_bytes()), Some((around.as_bytes(), name.as_bytes())), "{path}");
         }
+    }
+
+    /// Only opens them: a test of what must not go deletes nothing.
+    #[test]
+    fn directories_of_the_system_are_no_targets() {
+        for path in [
+            "/etc",
+            "/etc/ssl",
+            "/usr",
+            "/usr/share",
+            "/usr/share/doc",
+            "/proc/sys",
+            "/sys/kernel",
+            "/var/lib",
+        ] {
+            let refusal = Target::named(Path::new(path)).and_then(|target| target.open().map(drop));
+            let said = refusal.expect_err(path).to_string();
+            assert!(said.contains("refused: "), "{path}: {said}");
+        }
+        let own = std::env::temp_dir().join(format!("fslab-guard-{}", std::process::id()));
+        std::fs::create_dir(&own).unwrap();
+        let opened = Target::named(&own).and_then(|target| target.open().map(drop));
+        std::fs::remove_dir(&own).unwrap();
+        opened.unwrap();
     }
 
     #[test]

@@ -21,7 +21,7 @@ const ASK_ABOVE: u64 = 10_000;
 /// outside DIR is ever touched, whatever anyone does to the tree meanwhile.
 ///
 /// Refused, also with --keep-root: a path that does not end in a name (/, ., ..), a symbolic link, a mount
-/// point or subvolume, the current directory, a home directory, and whatever holds one of these two.
+/// point or subvolume, the current directory, a home directory, a directory of the system, and whatever holds one of these.
 ///
 /// On a terminal, more than 10,000 files are only deleted after a question or with --yes. Where standard
 /// input is no terminal, nothing is asked and everything is deleted.
