@@ -30,6 +30,20 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "another directory" / "store.sqlite"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://u:hush@h/d", "postgresql+psycopg://u@h/d?password=hush&sslmode=require",
+        "postgresql+psycopg://h/d?password=a&password=hush", "postgresql+psycopg://u:hush@h/d?sslpassword=hush",
+    ],
+)  # fmt: skip
+def test_no_password_of_a_url_is_shown(url: str) -> None:
+    shown = database.place_of(database.store_url(url))
+    assert "hush" not in shown
+    assert shown.startswith("postgresql+psycopg://")
+    assert "h/d" in shown
+
+
 def test_sqlite_keeps_what_was_committed(path: Path) -> None:
     with Store.open(str(path)) as opened, opened._reader.connect() as connection:
         pragmas = {

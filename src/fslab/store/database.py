@@ -58,10 +58,11 @@ _URL_HINT = "give a path, or a URL such as postgresql+psycopg://user@host/databa
 
 
 def place_of(url: URL) -> str:
-    """What to show a user: the file of an SQLite store, else the URL without its password."""
+    """What to show a user: the file of an SQLite store, else the URL without its passwords."""
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database
-    return url.render_as_string(hide_password=True)
+    secret = {name: "***" for name in url.query if "password" in name.lower()}  # libpq takes them there too
+    return url.update_query_dict(secret).render_as_string(hide_password=True)
 
 
 def open_engine(url: URL, *, create: bool = True) -> Engine:
