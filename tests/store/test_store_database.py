@@ -44,6 +44,15 @@ def test_no_password_of_a_url_is_shown(url: str) -> None:
     assert "h/d" in shown
 
 
+@pytest.mark.parametrize(
+    "url", ["postgresql+psycopg://u:hush@h:port/d", "postgresql+psycopg://u:hush@[::1/d", "://hush"]
+)
+def test_what_is_no_url_is_an_error_without_its_password(url: str) -> None:
+    with pytest.raises(StoreError, match="not a path or a database URL") as raised:
+        database.store_url(url)
+    assert "hush" not in str(raised.value)
+
+
 def test_sqlite_keeps_what_was_committed(path: Path) -> None:
     with Store.open(str(path)) as opened, opened._reader.connect() as connection:
         pragmas = {

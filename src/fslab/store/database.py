@@ -50,8 +50,11 @@ def store_url(where: str | None) -> URL:
         return URL.create("sqlite", database=str(Path(where).expanduser().absolute()))
     try:
         return make_url(where)
-    except ArgumentError as error:
-        raise StoreError("not a path or a database URL", where=where, hint=_URL_HINT) from error
+    except (ArgumentError, ValueError):  # the second: a port that is no number
+        # Not the text itself: it may hold a password.
+        raise StoreError(
+            "not a path or a database URL", where=where.partition("://")[0], hint=_URL_HINT
+        ) from None
 
 
 _URL_HINT = "give a path, or a URL such as postgresql+psycopg://user@host/database"
