@@ -47,6 +47,20 @@ def shown(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
+def obeyed(text: str) -> str | None:
+    """The first character that a terminal obeys instead of showing it, as ``U+001B``; None if there is none."""
+    found = _CONTROL.search(text)
+    return found and f"U+{ord(found[0]):04X}"
+
+
+def local_path(path: str) -> str:
+    """The path; ValueError if it is longer than Linux takes (path_resolution(7)): 4095 bytes, 255 each component."""
+    encoded = path.encode("utf-8", "surrogatepass")
+    if len(encoded) > 4095 or max(map(len, encoded.split(b"/"))) > 255:
+        raise ValueError("is longer than a path may be: 4095 bytes, and 255 between two '/'")
+    return path
+
+
 def escaped(document: str) -> str:
     """A JSON document with the same characters as ``\\u009b``: it says the same, and a terminal obeys nothing in it."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
@@ -56,5 +70,6 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
+LocalPath = Annotated[str, AfterValidator(local_path)]
 Shown = Annotated[str, AfterValidator(shown)]
 Word = Annotated[str, AfterValidator(word)]

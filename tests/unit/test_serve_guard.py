@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fslab.api.annotations import ANNOTATIONS
+from fslab.serve import server
 from fslab.serve.guard import Access, host_of
 
 
@@ -65,3 +67,17 @@ def test_elsewhere_a_token(bound: str) -> None:
 
 def test_each_server_has_a_token_of_its_own() -> None:
     assert Access.of("0.0.0.0").token != Access.of("0.0.0.0").token
+
+
+@pytest.mark.parametrize("host", ["a..b", "a\udcff", "x" * 64])
+def test_what_is_no_name_of_a_host_is_an_error(host: str) -> None:
+    with pytest.raises(UnicodeError):
+        server.run(
+            None,
+            host=host,
+            port=0,
+            names=[],
+            is_running=lambda _: False,
+            announce=print,
+            annotations=ANNOTATIONS,
+        )

@@ -347,3 +347,25 @@ def test_a_hostile_study_is_a_mistake(text: str) -> None:
 def test_a_file_without_end_is_no_study() -> None:
     with pytest.raises(UsageError, match="too large"):
         load("/dev/zero")
+
+
+def test_a_study_of_mistakes_only_is_answered_soon() -> None:
+    keys = "".join(f"key{number}: 1\n" for number in range(2000))
+    with pytest.raises(StudyError) as caught:
+        load_text(GOOD + keys, "s.yaml")
+    _, *found = str(caught.value).splitlines()
+    assert len(found) == 501, "the first 500, and that there are more"
+    assert found[-1] == "  … and more"
+
+
+@pytest.mark.parametrize("text", [r"a\e[31mb", r"a\u009bb", r"a\rb", r"a\u202eb", r"a\x7fb"])
+def test_what_a_terminal_obeys_is_in_no_study(text: str) -> None:
+    assert "contains the control character U+" in mistakes(GOOD.replace("title: t", f'title: "{text}"'))[0]
+    assert "contains the control character U+" in mistakes(f'{GOOD}"{text}": 1')[0]
+
+
+@pytest.mark.parametrize("path", ["x" * 256, "/x" * 2048])
+@pytest.mark.parametrize("kind", ["directory", "loop", "device"])
+def test_a_path_that_linux_does_not_take(kind: str, path: str) -> None:
+    (found, *_) = mistakes(GOOD.replace("{type: ram, size: 1g}", f"{{type: {kind}, path: {path}}}"))
+    assert "longer than a path may be" in found

@@ -137,7 +137,14 @@ def test_all_commands_are_shown_also_where_a_store_by_hand_gives_them_one_name()
 
 
 def test_a_command_cannot_hide_itself_from_who_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    cells = expand(load_text(STUDY % r'run: "rm x \e[2K\e[1A \u202E"', "s.yaml"))
+    (harmless,) = expand(load_text(STUDY % "run: touch x", "s.yaml"))
+    hidden = {
+        **harmless.workload.parameters,
+        "run": "rm x \x1b[2K\x1b[1A \u202e",
+    }  # of a store: no study has it
+    cells = [
+        harmless.model_copy(update={"workload": harmless.workload.model_copy(update={"parameters": hidden})})
+    ]
     with pytest.raises(UsageError, match="not allowed"):
         consent.check(cells, allowed=False)
     said = capsys.readouterr().err

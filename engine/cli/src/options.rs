@@ -3,16 +3,24 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use fslab_engine::measure::{Detail, Measure};
 use fslab_engine::walk::Order;
 
 use crate::units::parse_duration_ns;
 
+/// More than any kernel gives one process by default (`kernel.threads-max`), and few enough for a list of them.
+const MOST_THREADS: u64 = 1 << 20;
+
+fn threads() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(0..=MOST_THREADS)
+}
+
 /// Threads, and what is measured of them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Measured {
     /// How many threads work; all of them start at one barrier
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads())]
     pub(crate) threads: usize,
 
     /// How much latency is recorded: nothing, each operation, or each class of system call too

@@ -21,7 +21,6 @@ mod schedule;
 mod words;
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -33,7 +32,7 @@ use execute::Execution;
 pub use execute::Listener;
 pub use fileset::WORK_DIRECTORY;
 use fslab_engine::document::{Outcome, path_as_text};
-use fslab_engine::error::{Context as _, Error, Result};
+use fslab_engine::error::{Error, Result};
 use program::{Program, Step};
 
 /// What is to be done.
@@ -142,22 +141,4 @@ fn described(program: &Program) -> Value {
         "variables": program.variables,
         "usage": program.usage,
     })
-}
-
-/// How long a workload file may be.
-const LONGEST: u64 = 16 << 20;
-
-/// Reads a workload file.
-///
-/// # Errors
-/// If it cannot be read, is no text, or is longer than 16 MiB.
-pub fn read(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| opened(path, &error))?;
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| opened(path, &error))?;
-    if bytes.len() as u64 > LONGEST {
-        let path = path.display();
-        return Err(Error::Invalid(format!("{path} is longer than {} MiB: no workload file", LONGEST >> 20)));
-    }
-    String::from_utf8(bytes).map_err(|_| rustix::io::Errno::ILSEQ).context("read", || path)
 }

@@ -12,6 +12,7 @@ pub mod document;
 pub mod error;
 pub mod fast_map;
 pub mod guard;
+pub mod input;
 pub mod kinds;
 pub mod measure;
 pub mod memory;

@@ -52,9 +52,10 @@ def serve(
         )
     except InterruptedBySignal:
         return  # the way to end it
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "that is not the name of a host"
         raise UsageError(
-            f"cannot listen there: {error.strerror}", where=f"{host}:{port}", hint="try another --port"
+            f"cannot listen there: {why}", where=f"{host}:{port}", hint="try another --port"
         ) from error
 
 

@@ -20,6 +20,7 @@ def run(
     announce: Callable[[str], object], annotations: Annotations,
 ) -> None:  # fmt: skip
     """Serve until a signal; OSError if the address cannot be listened on."""
+    host.encode("idna")  # bind() raises TypeError where that is not possible
     access = Access.of(host, names)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:

@@ -55,7 +55,7 @@ def known_fields(node: Node, known: Iterable[str], mistakes: Mistakes, within: N
     names = set(known)
     fields = {key: child for key, child in node.fields.items() if key in names}
     for key, child in node.fields.items():
-        if key in names:
+        if key in names or mistakes.many:
             continue
         note(mistakes, child, f"unknown key{suggestion(key, names)}", within)
         near = meant(key, names)

@@ -42,16 +42,26 @@ class Mistake:
         return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
+MOST = 500
+
+
 @dataclass(kw_only=True, slots=True)
 class Mistakes:
     """All mistakes found so far. The same one (reached by several combinations) is kept once."""
 
     found: list[Mistake] = field(default_factory=list)
+    _known: set[Mistake] = field(default_factory=set)
 
     def add(self, place: SourcePosition, path: Path, what: str) -> None:
         mistake = Mistake(place=place, path=path, what=what)
-        if mistake not in self.found:
+        if mistake not in self._known and not self.many:
+            self._known.add(mistake)
             self.found.append(mistake)
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many that more are left out."""
+        return len(self.found) >= MOST
 
     def any_at(self, path: Path) -> bool:
         """Whether something is known to be wrong at ``path`` or below it."""
@@ -67,6 +77,7 @@ class Mistakes:
             return
         count = "1 mistake" if len(self.found) == 1 else f"{len(self.found)} mistakes"
         lines = "\n".join(f"  {mistake}" for mistake in self.sorted())
+        lines += "\n  … and more" * self.many
         raise StudyError(f"{count} in the study {name}:\n{lines}")
 
 

@@ -17,6 +17,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
 
 from fslab.cell import Scalar
+from fslab.names import obeyed
 from fslab.study.mistakes import Mistakes, Path, SourcePosition
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -171,6 +172,7 @@ class _Builder:
                 first = fields[key.value].place
                 self.mistakes.add(place, (*path, key.value), f"duplicate name (first at {first})")
             else:
+                self._printable(key.value, path, place)
                 fields[key.value] = self.build(value, (*path, key.value), place)
         return {**merged, **fields}
 
@@ -192,9 +194,17 @@ class _Builder:
             problem = getattr(error, "problem", None) or error
             self.mistakes.add(place, path, f"not a value fslab reads: {' '.join(str(problem).split())}")
             return None
+        if isinstance(value, str):
+            self._printable(value, path, place)
         if value is None or isinstance(value, str | int | float | bool):
             return value
         return str(node.value)  # a date, for example: as it was written
+
+    def _printable(self, text: str, path: Path, place: SourcePosition) -> None:
+        """A terminal that is shown the study obeys other control characters, and a path has none."""
+        found = obeyed(text)
+        if found is not None:
+            self.mistakes.add(place, path, f"contains the control character {found}")
 
 
 def _each(node: YamlNode) -> Sequence[YamlNode]:

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use fslab_engine::input;
 use fslab_engine::operations::populate::{Class, Distribution, Parameters, Planted, Spec, run};
 
 use super::Shown;
@@ -127,8 +128,7 @@ impl Arguments {
         let mut spec = match &self.spec {
             None => Spec::default(),
             Some(path) => {
-                let text =
-                    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let text = input::read(path)?;
                 serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))?
             }
         };

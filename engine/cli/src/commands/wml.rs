@@ -9,7 +9,8 @@ use anyhow::{anyhow, bail};
 use clap::{ArgGroup, Args};
 use fslab_engine::Error;
 use fslab_engine::document::Outcome;
-use fslab_filebench::{Parameters, check, digest, personalities, read, run};
+use fslab_engine::input;
+use fslab_filebench::{Parameters, check, digest, personalities, run};
 use serde_json::json;
 
 use super::Shown;
@@ -138,7 +139,7 @@ impl Arguments {
                 bail!("there is no workload '{workload}'; known: {}", known.join(", "));
             }
         }
-        Ok((workload.to_owned(), read(path)?))
+        Ok((workload.to_owned(), input::read(path)?))
     }
 
     fn check_digest(&self, text: &str) -> anyhow::Result<()> {

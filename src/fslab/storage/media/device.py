@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from fslab.errors import UnsafeError, UsageError
+from fslab.names import LocalPath
 from fslab.storage import StackDevice, Workspace, guard, media
 from fslab.storage.media import MediumPlan, _loop
 from fslab.system import sysfs
@@ -22,7 +23,7 @@ class DeviceOptions(media.MediumOptions):
     A layout takes as many as it needs, from the first on.
     """
 
-    path: str = Field(
+    path: LocalPath = Field(
         description="stable device name, such as /dev/disk/by-id/…, or several with blanks between; "
         "ALL THEIR DATA IS LOST"
     )

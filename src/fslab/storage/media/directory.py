@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from fslab.errors import UnsafeError, UsageError
+from fslab.names import LocalPath
 from fslab.storage import Workspace, media
 from fslab.storage.media import MediumPlan
 
@@ -15,7 +16,7 @@ from fslab.storage.media import MediumPlan
 class DirectoryOptions(media.MediumOptions):
     """Which directory."""
 
-    path: str = Field(description="existing directory that you may write to, such as . or /srv/data")
+    path: LocalPath = Field(description="existing directory that you may write to, such as . or /srv/data")
 
 
 class Directory(media.Medium[DirectoryOptions]):

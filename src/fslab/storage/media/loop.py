@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from fslab.errors import UsageError
+from fslab.names import LocalPath
 from fslab.storage import StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops
@@ -17,7 +18,7 @@ class LoopOptions(_model.ImageOptions):
     """Where the image lies and how large it is."""
 
     size: Size = Field("2g", description="size of the image, such as 2g; it is written fully once")
-    path: str | None = Field(None, description="existing directory for the image; default: fslab's own")
+    path: LocalPath | None = Field(None, description="existing directory for the image; default: fslab's own")
 
 
 class Loop(_model.ImageMedium[LoopOptions]):
