@@ -102,21 +102,29 @@ def test_lists_and_schema_and_doctor_speak_json(fslab: Fslab) -> None:
     assert {"root", "loop", "ext4", "fio", "engine"} <= names
 
 
-TIMED = ("random-write", "random-read", "sequential-write", "synced-write")
-SMALL = [
-    "cache=warm",
-    "media.here.path=data",
-    "known_limits.too_short=tested",
-    "workloads.small-files.files=200",
-]
-SMALL += [f"workloads.{each}.runtime=200ms" for each in TIMED]
+HERE = """
+title: a directory
+media: {here: {type: directory, path: data}}
+stacks: {here: {medium: here}}
+workloads:
+  write: {tool: fio, rw: randwrite, bs: 4k, direct: true, size: 4m}
+  files: {tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}
+trials: 2
+cache: warm
+"""
 
 
-def test_the_directory_medium_needs_no_root(fslab: Fslab, tmp_path: Path) -> None:
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
     (tmp_path / "data").mkdir()
+    path = tmp_path / "here.yaml"
+    path.write_text(HERE)
+    return path
+
+
+def test_the_directory_medium_needs_no_root(fslab: Fslab, here: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("data")
-    changes = [word for each in ("trials=2", *SMALL) for word in ("--set", each)]
-    done = fslab("run", "here", *changes, "--precision", "5%", "--max-trials", "3")
+    done = fslab("run", here, "--precision", "5%", "--max-trials", "3")
     assert "store.sqlite" in done.stdout
     assert "nothing to compare: no two stacks" in done.stderr  # one stack, however often
     assert not list((tmp_path / "data").iterdir())
@@ -157,10 +165,8 @@ def test_exports_agree(measured: Fslab) -> None:
     assert "--output" in measured("export", "--format", "parquet", code=2).stderr
 
 
-def test_a_json_run_prints_one_document(fslab: Fslab, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    changes = [word for each in ("trials=1", *SMALL) for word in ("--set", each)]
-    done = fslab("run", "here", *changes, "--json")
+def test_a_json_run_prints_one_document(fslab: Fslab, here: Path) -> None:
+    done = fslab("run", here, "--set", "trials=1", "--json")
     assert json.loads(done.stdout)["counts"]["stored"] > 0
     assert done.stderr == ""
 

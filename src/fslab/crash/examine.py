@@ -91,7 +91,6 @@ class Examiner:
 
     def __init__(self, tested: Subject, target: Path) -> None:
         self._subject, self._target, self._log = tested, target, KernelLog()
-        self._kernel()
 
     def examine(self, image: Path, sequences: Iterable[int]) -> Examined:
         """Mount, read these sequences' directories, unmount, check."""
@@ -122,6 +121,7 @@ class Examiner:
     def _mount(self, image: Path) -> float | None:
         options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
         argv = self._subject.driver.mount_argv(options, str(image), str(self._target))
+        self._kernel()  # what was logged before may be of somebody else who had the same loop device
         done = proc.run(argv, check=False, timeout_s=LIMIT_S)
         if done.returncode == 0:
             return done.duration_s

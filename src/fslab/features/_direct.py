@@ -10,8 +10,9 @@ from fslab.system import syscalls, sysfs
 
 BYTES = 4 << 20
 PAGES = BYTES // syscalls.PAGE_BYTES
-DIRTY_PAGES = 256
-TRIES = 3
+DIRTY_PAGES = 64  # few, so that a try is short: others make pages dirty meanwhile
+DIRTY_TRIES = 12
+READ_TRIES = 3
 VMSTAT = Path("/proc/vmstat")
 
 
@@ -45,7 +46,7 @@ def _dirties(descriptor: int, size: int) -> bool:
     Not what is cached afterwards: they empty it again before they return.
     """
     block = _block(size)
-    return all(_dirtied(descriptor, block) > DIRTY_PAGES // 2 for _ in range(TRIES))
+    return all(_dirtied(descriptor, block) > DIRTY_PAGES // 2 for _ in range(DIRTY_TRIES))
 
 
 def _block(size: int) -> memoryview:
@@ -68,7 +69,7 @@ def reads_are_cached(descriptor: int, file: Path) -> bool:
     with mmap.mmap(-1, BYTES) as buffer:
         buffer[:] = bytes(BYTES)  # btrfs reads through the cache into memory that was never touched
         found = []
-        for _ in range(TRIES):
+        for _ in range(READ_TRIES):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             before = syscalls.cached_pages(file)
             try:

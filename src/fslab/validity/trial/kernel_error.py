@@ -55,4 +55,4 @@ class KernelError(TrialRule):
 
 def _elsewhere(line: str, devices: tuple[str, ...]) -> bool:
     named = set(_LOOP.findall(line))
-    return bool(named) and bool(devices) and not named & set(devices)
+    return bool(named) and not named & set(devices)
