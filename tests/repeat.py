@@ -50,8 +50,8 @@ def run(seed: int, more: list[str]) -> tuple[int, list[str]]:
     """One round: how many tests ran, and the names of those that failed."""
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         argv = [
-            sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", "4", "--dist", "worksteal",
-            f"--randomly-seed={seed}", f"--junit-xml={report.name}", *more,
+            sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", str(3 * (os.cpu_count() or 1)),
+            "--dist", "worksteal", f"--randomly-seed={seed}", f"--junit-xml={report.name}", *more,
         ]  # fmt: skip
         subprocess.run(argv, check=False)
         if not Path(report.name).stat().st_size:
