@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -72,6 +73,15 @@ class TestDevicesInUse:
         finally:
             os.close(writer)
             os.close(reader)
+
+    def test_open_for_writing_for_a_moment(
+        self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        device = loop()
+        path = stable(device)
+        writer = os.open(device, os.O_RDWR)
+        monkeypatch.setattr(time, "sleep", lambda _: os.close(writer))  # it goes while it is waited for
+        assert guard.check_unused(path) == device
 
     def test_by_another_campaign_between_its_trials(
         self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch

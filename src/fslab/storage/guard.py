@@ -9,7 +9,7 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
@@ -21,6 +21,7 @@ from fslab.system.tools import Tool, require
 # too, and mkfs takes them away; by-diskseq counts anew at each boot.
 STABLE = ("/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/disk/by-partuuid/", "/dev/mapper/", "/dev/md/")
 CLAIM_DEADLINE_S = 5.0
+BRIEF_S = 1.0
 WIPEFS = Tool(program="wipefs", package="util-linux")
 
 
@@ -49,8 +50,8 @@ def check_unused(path: str) -> Path:
             )
     if sysfs.number(block / "ro") == 1:
         raise UnsafeError("is read-only", where=path, hint="choose another device")
-    _check_exclusive(device, path)
-    _check_writers(numbers, path)
+    _unless_brief(lambda: _check_exclusive(device, path))
+    _unless_brief(lambda: _check_writers(numbers, path))
     return device
 
 
@@ -176,6 +177,18 @@ def _loops_on(numbers: set[str]) -> Iterator[str]:
             number = _source_number((sysfs.text(backing) or "").removesuffix(" (deleted)"))
         if number in numbers:
             yield name
+
+
+def _unless_brief(check: Callable[[], None]) -> None:
+    """What holds a device for a moment does not use it: losetup(8) opens one that another process has just taken."""
+    deadline = time.monotonic() + BRIEF_S
+    while True:
+        try:
+            return check()
+        except UnsafeError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def _check_exclusive(device: Path, path: str) -> None:
