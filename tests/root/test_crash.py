@@ -91,6 +91,7 @@ def unexplained(found: dict[str, Any], filesystem: str) -> list[dict[str, Any]]:
     return [finding for finding in broken if filesystem != "xfs" or not stale_after_sync(finding)]
 
 
+@pytest.mark.slow
 def test_sync_on_xfs_may_leave_an_overwrite_in_the_cache_of_the_disk(crash: Any) -> None:
     """Only where both writes have the same time, that of a tick of the kernel: if anything, then this."""
     found = crash("xfs", "--states", "120", *IN_PLACE)
@@ -100,6 +101,7 @@ def test_sync_on_xfs_may_leave_an_overwrite_in_the_cache_of_the_disk(crash: Any)
             assert finding["source"].startswith("sync(2)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["ext4", "btrfs"])
 def test_sync_elsewhere_flushes_the_cache_of_the_disk(crash: Any, filesystem: str) -> None:
     found = crash(filesystem, "--states", "60", *IN_PLACE, options=STOCK[filesystem])
@@ -149,6 +151,7 @@ def test_replacing_without_fsync_keeps_one_of_both_on_ext4(crash: Any) -> None:
     assert found["findings"] == []
 
 
+@pytest.mark.slow
 def test_unwritten_extents_of_a_replaced_file_may_be_committed_before_its_data(crash: Any) -> None:
     """Only where a commit comes before the data are written, which depends on time: if anything, then this."""
     found = crash("ext4", "--states", "60", *REPLACE)

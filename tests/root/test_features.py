@@ -26,18 +26,6 @@ def examined(filesystem: str, *only: str, size_bytes: int = SIZE, medium: str = 
         )
 
 
-@pytest.fixture(scope="module")
-def all_of() -> dict[str, Examination]:
-    """Everything of the three that every kernel at hand has; tried once."""
-    return {}
-
-
-def of(filesystem: str, kept: dict[str, Examination]) -> Examination:
-    if filesystem not in kept:
-        kept[filesystem] = examined(filesystem)
-    return kept[filesystem]
-
-
 # From ext4.rst and ext4(5), xfs(5) and mkfs.xfs(8), btrfs(5).
 KNOWN = {
     "ext4": {
@@ -59,8 +47,8 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("filesystem", sorted(KNOWN))
-def test_what_is_known_is_found(filesystem: str, all_of: dict[str, Examination]) -> None:
-    found = of(filesystem, all_of)
+def test_what_is_known_is_found_and_what_is_declared_is_so(filesystem: str) -> None:
+    found = examined(filesystem)
     assert set(found.findings) == set(REGISTRY.names())
     wrong = {
         name: (finding.answer.value, finding.value, finding.detail)
@@ -70,13 +58,9 @@ def test_what_is_known_is_found(filesystem: str, all_of: dict[str, Examination])
     }
     assert wrong == {}
     assert found.findings["dax"].answer is Support.UNKNOWN, "no loop device is persistent memory"
-
-
-@pytest.mark.parametrize("filesystem", sorted(KNOWN))
-def test_declared_limits_are_those_that_are_found(filesystem: str, all_of: dict[str, Examination]) -> None:
     # btrfs sends direct writes of files with checksums through the page cache since Linux 6.15.
     but = {Ability.DIRECT_WRITES} if filesystem == "btrfs" else set()
-    check_declared(of(filesystem, all_of), but=frozenset(but))
+    check_declared(found, but=frozenset(but))
 
 
 def test_a_feature_that_needs_an_option_is_tried_with_it() -> None:
