@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab import feasibility
 from fslab.campaign import cleanup
@@ -79,9 +80,16 @@ class TestDevicesInUse:
     ) -> None:
         device = loop()
         path = stable(device)
-        writer = os.open(device, os.O_RDWR)
-        monkeypatch.setattr(time, "sleep", lambda _: os.close(writer))  # it goes while it is waited for
-        assert guard.check_unused(path) == device
+        monkeypatch.setattr(guard, "BRIEF_S", LIMIT_S)
+        with device.open("r+b", buffering=0) as writer:
+            pause = time.sleep
+
+            def leave(seconds: float) -> None:
+                writer.close()  # it goes while it is waited for
+                pause(seconds)
+
+            monkeypatch.setattr(time, "sleep", leave)
+            assert guard.check_unused(path) == device
 
     def test_by_another_campaign_between_its_trials(
         self, loop: Make, stable: Stable, monkeypatch: pytest.MonkeyPatch

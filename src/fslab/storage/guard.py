@@ -181,11 +181,12 @@ def _loops_on(numbers: set[str]) -> Iterator[str]:
 
 def _unless_brief(check: Callable[[], None]) -> None:
     """What holds a device for a moment does not use it: losetup(8) opens one that another process has just taken."""
-    deadline = time.monotonic() + BRIEF_S
+    deadline = None  # from the first time on: on a busy machine a look alone may take longer
     while True:
         try:
             return check()
         except UnsafeError:
+            deadline = deadline or time.monotonic() + BRIEF_S
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.1)
