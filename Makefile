@@ -36,7 +36,7 @@ PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal
 # of Python's that leaves a dead disk mounted would make mkfs.btrfs fail. Collected once before, the tests' modules are
 # compiled once, and not by each worker.
 define both
-cargo test --workspace --quiet --no-run & $(VENV)/bin/pytest -q --collect-only $(1) >target/collected.txt; \
+cargo test --workspace --quiet --no-run & $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
 $(PYTEST) $(1); python=$$?; wait; \
 cargo test --workspace --quiet $(2) && exit $$python
 endef

@@ -34,6 +34,18 @@ def workspace() -> Iterator[Workspace]:
 
 
 @pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB, in memory. Its name is one that a URL has to quote."""
+    target = tmp_path / "disk with ? and %41"
+    target.mkdir()
+    proc.run(["mount", "-t", "tmpfs", "-o", "size=2m", "fslab-test", str(target)])
+    try:
+        yield target
+    finally:
+        proc.run(["umount", "--lazy", str(target)])
+
+
+@pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Callable[[], Path]]:
     """Makes blank 64 MiB loop devices that are not fslab's: somebody else's."""
     images: list[Path] = []

@@ -8,15 +8,12 @@ import os
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, MIB
 from tests.limits import LIMIT_S
-
-from fslab.system import proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -115,39 +112,27 @@ def test_any_line_is_answered(request_: str, log: Path) -> None:
     assert told.returncode or json.loads(told.stdout.splitlines()[1])["ok"] is False
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    target = tmp_path / "small"
-    target.mkdir()
-    proc.run(["mount", "-t", "tmpfs", "-o", "size=1m", "fslab-test", str(target)])
-    try:
-        yield target
-    finally:
-        proc.run(["umount", "--lazy", str(target)])
-
-
-def test_a_state_for_which_there_is_no_room_leaves_nothing(log: Path, small: Path) -> None:
-    (small / "full").write_bytes(bytes(MIB))
-    told = states(log, output=str(small / "state"))
+def test_a_state_for_which_there_is_no_room_leaves_nothing(log: Path, small_disk: Path) -> None:
+    (small_disk / "full").write_bytes(bytes(2 * MIB))
+    told = states(log, output=str(small_disk / "state"))
     assert "No space left" in told.stdout
-    assert not (small / "state").exists()
-    assert disk("export", "--format", "log-writes", log, small / "exported").returncode == 1
-    assert not (small / "exported").exists()
+    assert not (small_disk / "state").exists()
+    assert disk("export", "--format", "log-writes", log, small_disk / "exported").returncode == 1
+    assert not (small_disk / "exported").exists()
 
 
 @pytest.mark.parametrize("data", [True, False])
-def test_a_log_that_lacks_a_write_is_no_log(data: bool, serve: Any, small: Path) -> None:
+def test_a_log_that_lacks_a_write_is_no_log(data: bool, serve: Any, small_disk: Path) -> None:
     """States made of it would say that the disk lost what it never got."""
-    server = serve("--log", str(small / "log"), *(["--log-data"] if data else ["--timed"]))
-    (small / "full").write_bytes(bytes(MIB - 8192))
+    server = serve("--log", str(small_disk / "log"), *(["--log-data"] if data else ["--timed"]))
+    (small_disk / "full").write_bytes(bytes(2 * MIB - 8192))
     with server.disk.open("r+b", buffering=0) as file:
         for number in range(16 if data else 8192):
             os.pwrite(file.fileno(), b"x" * (MIB if data else 512), number * 512)
     assert server.ask("statistics")["logging"] is False
     for verb in ({"do": "mark", "name": "m"}, {"do": "sync"}):
         assert "incomplete: No space left" in server.ask(**verb)["error"]
-    (small / "full").unlink()
+    (small_disk / "full").unlink()
     assert server.ask("clear")["ok"]
     assert server.ask("mark", name="m")["ok"]
 

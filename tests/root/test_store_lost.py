@@ -22,7 +22,6 @@ from fslab.store import database, retry
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.system import mounts, proc
 
 
 @pytest.fixture
@@ -105,17 +104,6 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
         assert resumed.trials == 1, "the second was measured already, and kept"
         assert not unstored_trial.path_of(campaign.id).exists()
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    target = tmp_path / "disk"
-    target.mkdir()
-    proc.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(target)])
-    try:
-        yield target
-    finally:
-        mounts.unmount(target)
 
 
 @pytest.mark.usefixtures("hasty")

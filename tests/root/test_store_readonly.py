@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,24 +14,13 @@ from fslab.errors import StoreError
 from fslab.record import Status, TrialRecord
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
-from fslab.system import mounts, proc
+from fslab.system import proc
 
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
 CELL = Cell(
     stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
     workload=WorkloadSpec(name="rand", tool="fio"),
 )
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    target = tmp_path / "disk with ? and %41"
-    target.mkdir()
-    proc.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(target)])
-    try:
-        yield target
-    finally:
-        mounts.unmount(target)
 
 
 def fill(store: Store) -> None:
@@ -46,10 +34,10 @@ def fill(store: Store) -> None:
 
 
 @pytest.mark.parametrize("left", ["nothing", "log and index", "log"])
-def test_a_store_on_a_read_only_file_system(disk: Path, left: str) -> None:
+def test_a_store_on_a_read_only_file_system(small_disk: Path, left: str) -> None:
     """Also what was committed last: the log holds it until it is closed in order."""
-    path = disk / "store.sqlite"
-    with Store.open(str(disk / "open.sqlite")) as store:
+    path = small_disk / "store.sqlite"
+    with Store.open(str(small_disk / "open.sqlite")) as store:
         fill(store)
         suffixes = {"nothing": [], "log": ["-wal"], "log and index": ["-wal", "-shm"]}[left]
         if left == "nothing":
@@ -57,10 +45,12 @@ def test_a_store_on_a_read_only_file_system(disk: Path, left: str) -> None:
                 fill(closed)
         else:
             for suffix in ["", *suffixes]:
-                shutil.copyfile(f"{disk}/open.sqlite{suffix}", f"{path}{suffix}")
-    assert {each.name for each in disk.glob("store*")} == {f"store.sqlite{end}" for end in ("", *suffixes)}
+                shutil.copyfile(f"{small_disk}/open.sqlite{suffix}", f"{path}{suffix}")
+    assert {each.name for each in small_disk.glob("store*")} == {
+        f"store.sqlite{end}" for end in ("", *suffixes)
+    }
     before = set(Path(tempfile.gettempdir()).glob("fslab-store-*"))
-    proc.run(["mount", "-o", "remount,ro", str(disk)])
+    proc.run(["mount", "-o", "remount,ro", str(small_disk)])
     with Store.open(str(path), create=False) as store:
         assert [campaign.id for campaign in store.campaigns()] == ["c1"]
         assert len(store.trials("c1")) == 1

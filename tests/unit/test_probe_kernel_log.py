@@ -99,8 +99,10 @@ def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
     assert lines(warning) == [text]
 
 
-def test_another_loop_device_is_a_doubt_only(tmp_path: Path) -> None:
-    (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices=("loop5",))
+@pytest.mark.parametrize("devices", [("loop5",), ()])
+def test_another_loop_device_is_a_doubt_only(tmp_path: Path, devices: tuple[str, ...]) -> None:
+    """A trial on tmpfs has no device."""
+    (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices)
     assert warning.severity is Severity.DOUBT
 
 

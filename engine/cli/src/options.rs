@@ -9,8 +9,8 @@ use fslab_engine::walk::Order;
 
 use crate::units::parse_duration_ns;
 
-/// More than any kernel gives one process by default (`kernel.threads-max`), and few enough for a list of them.
-const MOST_THREADS: u64 = 1 << 20;
+/// Linux numbers no more tasks (proc(5), `/proc/sys/kernel/pid_max`), and a list of so many fits in memory.
+const MOST_THREADS: u64 = 1 << 22;
 
 fn threads() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=MOST_THREADS)

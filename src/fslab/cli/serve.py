@@ -54,9 +54,8 @@ def serve(
         return  # the way to end it
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "that is not the name of a host"
-        raise UsageError(
-            f"cannot listen there: {why}", where=f"{host}:{port}", hint="try another --port"
-        ) from error
+        hint = "give an address of this machine, such as --host 127.0.0.1, and a free --port"
+        raise UsageError(f"cannot listen there: {why}", where=f"{host}:{port}", hint=hint) from error
 
 
 def _is_running(campaign_id: str) -> bool:

@@ -52,10 +52,8 @@ class History:
     def _promised(self, at: int, step: Step) -> None:
         now = self.trees[at]
         if step.operation is not None and step.operation.durable is not None:
-            name, block_number = step.operation.durable
-            self.blocks[now.names[name], block_number] = (
-                at  # POSIX, O_SYNC and msync: this write, no earlier one
-            )
+            name, number = step.operation.durable  # POSIX, O_SYNC and msync: this write, no earlier one
+            self.blocks[now.names[name], number] = at
         elif step.sync is Sync.SYNC:
             self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
             self.data |= dict.fromkeys(now.inodes, at)

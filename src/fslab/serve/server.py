@@ -19,7 +19,7 @@ def run(
     url: str | None, *, host: str, port: int, names: Sequence[str], is_running: Callable[[str], bool],
     announce: Callable[[str], object], annotations: Annotations,
 ) -> None:  # fmt: skip
-    """Serve until a signal; OSError if the address cannot be listened on."""
+    """Serve until a signal; OSError if the address cannot be listened on, UnicodeError if ``host`` is no name."""
     host.encode("idna")  # bind() raises TypeError where that is not possible
     access = Access.of(host, names)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

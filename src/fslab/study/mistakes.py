@@ -50,12 +50,10 @@ class Mistakes:
     """All mistakes found so far. The same one (reached by several combinations) is kept once."""
 
     found: list[Mistake] = field(default_factory=list)
-    _known: set[Mistake] = field(default_factory=set)
 
     def add(self, place: SourcePosition, path: Path, what: str) -> None:
         mistake = Mistake(place=place, path=path, what=what)
-        if mistake not in self._known and not self.many:
-            self._known.add(mistake)
+        if not self.many and mistake not in self.found:
             self.found.append(mistake)
 
     @property

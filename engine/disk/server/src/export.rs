@@ -8,9 +8,10 @@ use anyhow::Context;
 use clap::ValueEnum;
 use fslab_disk_model::drive::Op;
 use fslab_disk_model::log::{self, NO_DATA, Record};
+use fslab_engine::input;
 
 use crate::recorder::Suffix;
-use crate::{states, sys};
+use crate::states;
 
 /// Formats of other tools.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -32,7 +33,7 @@ pub(crate) fn export(path: &Path, format: Format, output: &Path) -> anyhow::Resu
     let data =
         match format {
             Format::Blkparse => None,
-            Format::LogWrites => Some(sys::open_regular(&path.with_suffix("data")).with_context(|| {
+            Format::LogWrites => Some(input::open(&path.with_suffix("data")).with_context(|| {
                 format!("{} has no data: start the server with --log-data", path.display())
             })?),
         };

@@ -9,11 +9,12 @@ use anyhow::{Context, anyhow, bail};
 use fslab_disk_model::PAGE;
 use fslab_disk_model::log::Log;
 use fslab_disk_model::states::{Crash, Fate, Pages, State};
+use fslab_engine::input;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::lines;
 use crate::recorder::Suffix;
-use crate::{lines, sys};
 
 /// Which state is wanted, and where.
 #[derive(Debug, Deserialize)]
@@ -110,15 +111,13 @@ pub(crate) fn open(path: &Path, data_bytes: u64) -> anyhow::Result<Log> {
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    sys::open_regular(path)
-        .and_then(|mut file| file.read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    input::open(path)?.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(bytes)
 }
 
 /// The pages of an image that are not zero.
 fn pages(image: &Path, size: u64) -> anyhow::Result<Pages> {
-    let mut file = sys::open_regular(image).with_context(|| format!("cannot read {}", image.display()))?;
+    let mut file = input::open(image)?;
     if file.metadata()?.len() > size {
         bail!("{} is larger than the disk of the log", image.display());
     }

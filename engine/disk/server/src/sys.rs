@@ -1,7 +1,6 @@
 //! System calls that the standard library has no name for. Each one's unsafety ends here.
 
 use std::ffi::{CString, c_int};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -22,12 +21,6 @@ pub(crate) fn open(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
     let fd = checked(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Opens a regular file for reading: anything else may have no end, or let its reader wait.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = File::from(open(path, libc::O_RDONLY | libc::O_NONBLOCK)?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
 /// Mounts a FUSE file system whose server reads this descriptor.
