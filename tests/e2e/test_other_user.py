@@ -16,8 +16,13 @@ from tests.limits import LIMIT_S
 pytestmark = pytest.mark.root
 
 NOBODY = 65534
-# Whether tracefs and debugfs are mounted differs from machine to machine, and may_read reads them where they are.
-WITHOUT_TRACING = 'umount -lq /sys/kernel/tracing; umount -lq /sys/kernel/debug; exec "$@"'
+# Whether tracefs and debugfs are mounted differs from machine to machine, and may_read reads them where they are. Other
+# tests' file systems would stay mounted in this namespace after they unmount them.
+OWN_MOUNTS = r"""
+umount -lq /sys/kernel/tracing; umount -lq /sys/kernel/debug
+sed -n 's|^/dev/loop[0-9]* \(\S*\) .*|\1|p' /proc/mounts | while read -r target; do umount -lq "$target"; done
+exec "$@"
+"""
 
 
 def as_nobody(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +40,7 @@ def as_nobody(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     environment |= {"HOME": str(home), "FSLAB_RUNTIME_DIR": str(home.parent / "run")}
     as_other = (setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *may_read)
     return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", WITHOUT_TRACING, "sh", *as_other, str(FSLAB), *argv],
+        ["unshare", "--mount", "sh", "-c", OWN_MOUNTS, "sh", *as_other, str(FSLAB), *argv],
         capture_output=True, text=True, check=False, cwd=home, timeout=LIMIT_S, env=environment,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip

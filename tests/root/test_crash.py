@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from tests.disk_server import BINARY, MIB
 
-from fslab.system import block_log, proc
+from fslab.system import block_log, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -116,6 +117,29 @@ def test_thousands_of_states(crash: Any, filesystem: str) -> None:
     counts = ("states", "promises_kept", "promises_broken", "lost_operations", "states_damaged")
     print(filesystem, {name: found[name] for name in counts})  # pytest -rP: the figures of docs/crash.md
     assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
+
+
+def test_what_others_have_mounted_is_not_kept_mounted(loop: Callable[[], Path], tmp_path: Path) -> None:
+    """In a namespace of its own, what is unmounted elsewhere would go on. What the process uses it keeps."""
+    others, used, directory = tmp_path / "others", tmp_path / "used", tmp_path / "directory"
+    for target in (others, used):
+        device = loop()
+        proc.run(["mkfs.ext4", "-q", str(device)])
+        target.mkdir()
+        proc.run(["mount", str(device), str(target)])
+    directory.mkdir()
+    script = (
+        "import sys; from pathlib import Path; from fslab.crash.examine import private\n"
+        "with private(Path(sys.argv[1]), '1m', uses=Path(sys.argv[2]) / 'image'):\n"
+        "    print(Path('/proc/self/mounts').read_text())"
+    )
+    try:
+        shown = proc.run([sys.executable, "-c", script, str(directory), str(used)]).stdout
+    finally:
+        for target in (others, used):
+            mounts.unmount(target)
+    assert f" {used} " in shown
+    assert f" {others} " not in shown
 
 
 def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:

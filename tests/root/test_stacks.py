@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,27 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
         assert (up.work / "file").stat().st_size == 10_000
     assert mounts.at(workspace.runtime / "mnt") is None
     assert not loops.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
+
+
+def test_what_another_mount_namespace_has_is_not_unmounted(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays cached, so that a cold read would not be cold."""
+    monkeypatch.setattr(mounts, "UNMOUNT_DEADLINE_S", 0.2)
+    with ExitStack() as undo:
+        up = stack.build(spec(), workspace, undo, slot="m", make=True)
+        script = ["unshare", "--mount", "sh", "-c", "echo ready; exec sleep 60"]
+        with subprocess.Popen(script, stdout=subprocess.PIPE) as other:
+            try:
+                assert other.stdout is not None
+                assert other.stdout.readline() == b"ready\n"
+                with pytest.raises(MountError, match=rf"namespace of process {other.pid} \(sleep\)"):
+                    up.unmount()
+            finally:
+                other.kill()
+        monkeypatch.undo()
+        up.unmount()
+        up.mount()
 
 
 def test_direct_io_to_the_image_is_verified_not_believed(workspace: Workspace) -> None:

@@ -48,12 +48,13 @@ def crash_test(
         tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, recorded.base)
         images = Path(place) / "images"
         images.mkdir()
-        with examine.private(images, trial.IMAGES):
+        keep = recordings or paths.recordings()
+        with examine.private(images, trial.IMAGES, uses=keep):
             tally = trial.judged(
                 recorded, tested, chosen, count=wish.states, unit=wish.sector, seed=wish.seed, images=images
             )
         broken = any(finding.broken for finding in tally.findings.values())
-        identity = kept.keep(recorded, tested, chosen, recordings or paths.recordings()) if broken else None
+        identity = kept.keep(recorded, tested, chosen, keep) if broken else None
     return report.document(tally, chosen, kept=identity, filesystem=tested.driver.name)
 
 
@@ -66,7 +67,9 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
     with (
         TemporaryDirectory(prefix="fslab-crash-") as place,
-        examine.private(Path(place), trial.IMAGES),  # before the builder, which is to see the same mounts
+        examine.private(
+            Path(place), trial.IMAGES, uses=image
+        ),  # before the builder, which is to see the same mounts
         states.builder(found.recording.log, found.recording.base) as builder,
     ):
         builder.make(state, image)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -68,10 +69,12 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
 
 
 @contextmanager
-def private(directory: Path, size: str) -> Iterator[None]:
+def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
     """A mount namespace of this process's own, with memory mounted on ``directory``: images, and their mount point.
 
-    The namespace stays; with it, and with the process, goes what is still mounted.
+    The namespace stays; with it, and with the process, goes what is still mounted. Of the loop
+    devices that are mounted it keeps only those that the program, or what it ``uses``, lies on: elsewhere a copy would
+    keep a file system in memory after it was unmounted.
     """
     if _libc.unshare(CLONE_NEWNS) != 0:
         code = ctypes.get_errno()
@@ -79,6 +82,11 @@ def private(directory: Path, size: str) -> Iterator[None]:
             f"no mount namespace: {os.strerror(code)}", where="unshare(2)", hint="run as root"
         )
     proc.run(["mount", "--make-rprivate", "/"])
+    needed = [place.resolve() for place in (directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__))]
+    for mount in reversed(mounts.mounted()):
+        on_it = any(place.is_relative_to(mount.target) for place in needed)
+        if mount.source.startswith("/dev/loop") and not on_it:
+            proc.run(["umount", "--lazy", str(mount.target)], check=False)
     proc.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fslab-crash", str(directory)])
     try:
         yield

@@ -88,10 +88,11 @@ class Stack:
             self.workspace.run("mount", argv, failure=MountError)
 
     def unmount(self) -> bool:
-        """Unmount it and keep the device; False where there is nothing of ours to unmount."""
-        if self.target is None:
+        """Unmount it and keep the device; False where there is nothing of ours to unmount. Nothing stays cached."""
+        if self.target is None or self.device is None:
             return False
         mounts.unmount(self.target)
+        mounts.wait_released(self.device.path)
         return True
 
 

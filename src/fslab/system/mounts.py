@@ -4,6 +4,7 @@ Mounting itself is a command of a file system; this module only looks, unmounts,
 """
 
 import ctypes
+import errno
 import os
 import re
 import time
@@ -13,7 +14,8 @@ from pathlib import Path
 from fslab.errors import MountError
 from fslab.system import proc
 
-MOUNTINFO = Path("/proc/self/mountinfo")
+PROC = Path("/proc")
+MOUNTINFO = PROC / "self/mountinfo"
 UNMOUNT_DEADLINE_S = 20.0
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -79,6 +81,47 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
                 hint=f"end what uses it (fuser -vm {target}), then: fslab clean",
             )  # fmt: skip
         time.sleep(0.1)
+
+
+def wait_released(device: Path) -> None:
+    """Wait until no file system is on ``device``; MountError, naming who has it, at the deadline.
+
+    umount(8) also succeeds where another mount namespace has a copy of the mount, and then nothing cached is gone.
+    """
+    ends = time.monotonic() + UNMOUNT_DEADLINE_S
+    while _is_held(device):
+        if time.monotonic() > ends:
+            who = ", ".join(_mounted_by(device)) or "an unknown one"
+            raise MountError(
+                f"is unmounted here, but not in the mount namespace of {who}", where=str(device),
+                hint="end that process, or let it unmount",
+            )  # fmt: skip
+        time.sleep(0.05)
+
+
+def _is_held(device: Path) -> bool:
+    """Whether the kernel refuses O_EXCL (open(2)): so it does as long as a file system is on it."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return True
+    return False
+
+
+def _mounted_by(device: Path) -> list[str]:
+    """One process of each mount namespace in which the device is mounted, with its name."""
+    found: dict[Path, str] = {}
+    real = os.path.realpath(device)
+    for process in PROC.glob("[0-9]*"):
+        try:
+            if any(os.path.realpath(mount.source) == real for mount in mounted(process / "mountinfo")):
+                name = (process / "comm").read_text().strip()
+                found.setdefault((process / "ns/mnt").readlink(), f"process {process.name} ({name})")
+        except OSError:
+            continue  # ended meanwhile, or not ours to read
+    return list(found.values())
 
 
 def flush(directory: Path) -> None:
