@@ -108,9 +108,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What fslab finds out about a machine once, it finds out once for all tests of a process."""
-    return tmp_path_factory.mktemp("cache")
+def session_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """What fslab finds out about a machine once, it finds out once for all tests."""
+    own = tmp_path_factory.getbasetemp()
+    made = (own if worker_id == "master" else own.parent) / "cache"
+    made.mkdir(exist_ok=True)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ what is compared is alike in all that the words leave open (``align``).
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from fslab.cell import Cell, Scalar
 from fslab.claims.language import EACH, Condition, Op, Term
@@ -154,8 +154,9 @@ class Scope:
 
     def varying(self, cells: Sequence[Cell]) -> set[str]:
         """The attributes that these cells do not have in common, less those that the others determine."""
-        names = {key for cell in cells for key in self.of(cell)}
-        found = {name for name in names if len({self.plain[id(cell)].get(name) for cell in cells}) > 1}
+        having = [self.plain[id(cell)] for cell in cells]
+        names = {key for each in having for key in each}
+        found = {name for name in names if any(each.get(name) != having[0].get(name) for each in having)}
         return found - {"filesystem"}
 
     def at(self, cell: Cell, names: Iterable[str]) -> tuple[object, ...]:
@@ -246,8 +247,12 @@ class Scope:
 
 def workload_is(pattern: str, cell: Cell) -> bool:
     """Whether a pattern means a cell's workload: its whole name, its name less the combination, or ``*``."""
+    return _means(pattern, cell.workload.name)
+
+
+@lru_cache(maxsize=4096)
+def _means(pattern: str, name: str) -> bool:
     compiled = re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
-    name = cell.workload.name
     return any(compiled.fullmatch(each) for each in (name, name.partition("[")[0]))
 
 

@@ -8,7 +8,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -187,7 +187,7 @@ class Workload(ABC, Generic[P]):
         return self.Parameters.model_validate(dict(raw))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ParsedWorkload(Generic[P]):
     """The workload of a cell with its parameters parsed: whoever asks what it does asks this."""
 
@@ -195,6 +195,11 @@ class ParsedWorkload(Generic[P]):
     parameters: P
 
     def metrics(self) -> tuple[Metric, ...]:
+        return self._metrics
+
+    @cached_property
+    def _metrics(self) -> tuple[Metric, ...]:
+        # Claims ask thousands of times.
         return self.tool.metrics(self.parameters)
 
     def headline(self) -> tuple[str, ...]:
