@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
@@ -18,6 +20,15 @@ from fslab.storage import Workspace
 from fslab.system import loops, proc, sysfs
 
 MIB = 1 << 20
+FSLAB = str(BINARY.with_name("fslab"))
+MKFS = {
+    "ext4": ["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "ext2": ["-b", "4096"],
+    "xfs": [],
+    "btrfs": [],
+}
+CRASH_SIZE = 320 * MIB
+SLOW_LIMIT_S = 3600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -122,3 +133,34 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield start
     for server in servers:
         server.end()
+
+
+@pytest.fixture
+def crash(
+    serve: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Operations and states on a new file system, and what is found."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
+    target = tmp_path / "mounted"
+    target.mkdir()
+
+    def run(
+        filesystem: str, *arguments: str, options: str = "rw", fault: str | None = None
+    ) -> dict[str, Any]:
+        server = serve("--log", str(tmp_path / "fslab-disk.log"), "--log-data", size=CRASH_SIZE)
+        server.control.rename(tmp_path / "fslab-disk.control")  # where a medium has it
+        server.control = tmp_path / "fslab-disk.control"
+        device = str(server.attach())
+        proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], device])
+        proc.run(["mount", "-t", filesystem, "-o", options, device, str(target)])
+        (target / "w").mkdir()
+        if fault is not None:
+            assert server.ask("arm", effect=fault, op="flush")["ok"]
+        argv = [FSLAB, "crash", "test", str(target / "w"), "--scratch", str(tmp_path), *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=SLOW_LIMIT_S, check=False)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    yield run
+    proc.run(["umount", str(target)], check=False)

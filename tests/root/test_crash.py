@@ -4,64 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.disk_server import BINARY, MIB
+from tests.disk_server import BINARY
+from tests.root.conftest import FSLAB
 
 from fslab.system import block_log, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
-FSLAB = str(BINARY.with_name("fslab"))
-MKFS = {
-    "ext4": ["-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-    "ext2": ["-b", "4096"],
-    "xfs": [],
-    "btrfs": [],
-}
 # With dioread_nolock, its default, ext4 can commit a rename before the data of the file: zeros (docs/crash.md).
 STOCK = {"ext4": "dioread_lock", "xfs": "rw", "btrfs": "rw"}
-SIZE = 320 * MIB
-LIMIT_S = 3600
 # XFS may leave an overwrite in the disk's cache when sync returns (docs/crash.md).
 IN_PLACE = ["--sequence", "overwrite a; fdatasync a; overwrite a; sync"] * 20
 REPLACE = ["--sequence", "write n; rename n over a"] * 12
-
-
-@pytest.fixture
-def crash(
-    serve: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., dict[str, Any]]]:
-    """Operations and states on a new file system, and what is found."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
-    target = tmp_path / "mounted"
-    target.mkdir()
-
-    def run(
-        filesystem: str, *arguments: str, options: str = "rw", fault: str | None = None
-    ) -> dict[str, Any]:
-        server = serve("--log", str(tmp_path / "fslab-disk.log"), "--log-data", size=SIZE)
-        server.control.rename(tmp_path / "fslab-disk.control")  # where a medium has it
-        server.control = tmp_path / "fslab-disk.control"
-        device = str(server.attach())
-        proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], device])
-        proc.run(["mount", "-t", filesystem, "-o", options, device, str(target)])
-        (target / "w").mkdir()
-        if fault is not None:
-            assert server.ask("arm", effect=fault, op="flush")["ok"]
-        argv = [FSLAB, "crash", "test", str(target / "w"), "--scratch", str(tmp_path), *arguments]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    yield run
-    proc.run(["umount", str(target)], check=False)
 
 
 def kinds(found: dict[str, Any], *, broken: bool) -> set[str]:

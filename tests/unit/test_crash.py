@@ -13,13 +13,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import contents, examine, operations, oracle, perform
+from fslab.crash import contents, operations, oracle, perform, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, Place
 from fslab.crash.findings import Kind
 from fslab.crash.minimise import fewest_lost
 from fslab.crash.operations import Sequence
 from fslab.crash.oracle import History, Seen
-from fslab.crash.progress import Progress
+from fslab.crash.positions import Positions
 from fslab.crash.states import State, chosen
 from fslab.errors import UsageError
 from fslab.storage.filesystems import REGISTRY
@@ -75,7 +75,7 @@ def test_the_model_is_what_a_real_directory_has(number: int, tmp_path: Path) -> 
     marks: list[str] = []
     perform.perform(tmp_path, 0, steps, marks.append)
     assert len(marks) == 2 * len(steps)
-    found = examine.contents(perform.directory_of(tmp_path, 0))
+    found = sequences.contents(sources.directory_of(tmp_path, 0))
     past = History(number=0, steps=steps, done=len(steps), begun=len(steps), promises=promises())
     assert list(oracle.judge(past, found)) == []
     assert oracle.lost_operations(past, found) == set()
@@ -245,15 +245,19 @@ def log(*marks: str | None) -> pl.DataFrame:
 
 
 def test_progress_is_read_from_the_marks() -> None:
-    steps = operations.parse(["create n", "fsync n"])
     table = log("start", "0:1:begins", "0:1:returned", "0:2:begins", None, "0:2:returned", None, "1:1:begins")
-    progress = Progress.of(table, (steps, steps))
-    assert [progress.steps(0, cut) for cut in range(6)] == [(0, 0), (0, 0), (0, 1), (1, 1), (1, 2), (1, 2)]
-    assert progress.steps(0, 7) == (2, 2)
-    assert progress.steps(1, 7) == (0, 0)
-    assert progress.current(10) == 1
-    assert progress.steps(0, 10) == (2, 2)
-    assert progress.steps(1, 10) == (0, 1)
+    positions = Positions.of(table, (2, 2))
+
+    def steps(number: int, cut: int) -> tuple[int, int]:
+        at = positions.at(number, cut)
+        return at.done, at.begun
+
+    assert [steps(0, cut) for cut in range(6)] == [(0, 0), (0, 0), (0, 1), (1, 1), (1, 2), (1, 2)]
+    assert steps(0, 7) == (2, 2)
+    assert steps(1, 7) == (0, 0)
+    assert positions.current(10) == 1
+    assert steps(0, 10) == (2, 2)
+    assert steps(1, 10) == (0, 1)
 
 
 def test_states_are_the_same_again() -> None:

@@ -13,15 +13,16 @@ import pytest
 
 from fslab.api import crash
 from fslab.crash import examine, kept, operations
-from fslab.crash.progress import Progress
+from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
+from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
 from fslab.errors import StoreError, ToolOutputError, UsageError
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import block_log
 
 HEADER = struct.pack("<8sIIQQ32x", block_log.MAGIC, 1, 64, 1 << 20, 0)
-SEQUENCES = (operations.parse(["write n", "fsync n"]),)
+SEQUENCES = Sequences(chosen=(operations.parse(["write n", "fsync n"]),))
 
 
 def mark(number: int, operation: int = 4) -> bytes:
@@ -78,7 +79,7 @@ def test_half_a_recording_is_made_again(keep: Callable[[int], str], home: Path) 
     identity = keep(1)
     (home / identity / kept.ABOUT).unlink()
     assert keep(1) == identity
-    assert kept.load(identity, home).sequences == SEQUENCES
+    assert kept.load(identity, home).source == SEQUENCES
 
 
 def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> None:
@@ -94,6 +95,7 @@ def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> 
     [
         {"base": "../../secret"}, {"base": "/etc/hostname"}, {"base": None}, {"log": 5}, {"filesystem": "nofs"},
         {"filesystem": []}, {"options": 3}, {"sequences": 7}, {"sequences": [["no such step"]]}, {"sequences": [3]},
+        {"application": 3}, {"application": {"name": "sqlite"}},
     ],
 )  # fmt: skip
 def test_a_changed_recording_is_said_to_be_damaged(
@@ -153,4 +155,4 @@ def test_rows_and_marks_of_no_log(tmp_path: Path) -> None:
     for name in ("x:y:z", "1:2", "0:9:begins", "7:0:begins", "9" * 5000 + ":1:begins"):
         Path(f"{log.log}.json").write_text(json.dumps({"phases": [], "marks": [name]}))
         with pytest.raises(ToolOutputError, match="mark"):
-            Progress.of(log.table(), SEQUENCES)
+            Positions.of(log.table(), SEQUENCES.steps)

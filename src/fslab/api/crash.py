@@ -7,18 +7,24 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from fslab import applications
 from fslab.crash import examine, kept, operations, recording, report, states, trial
 from fslab.crash.operations import OPERATIONS, Sequence
-from fslab.crash.progress import Progress
+from fslab.crash.runs import Runs
+from fslab.crash.sequences import Sequences
+from fslab.crash.sources import Source
 from fslab.errors import StoreError, UsageError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import mounts, paths
+from fslab.system import mounts, paths, tools
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
     """How much to try: sequences of up to ``length`` operations, ``states`` of what they recorded. ``sector``: bytes
-    that the disk writes whole. ``given``: only these sequences, their steps separated by semicolons."""
+    that the disk writes whole. ``given``: only these sequences, their steps separated by semicolons.
+
+    ``application``: instead, so many runs (``sequences``) of this one with ``settings``, each of ``transactions``.
+    """
 
     length: int = 1
     sequences: int = 100
@@ -26,6 +32,9 @@ class Wish:
     sector: int = 4096
     seed: int = 0
     given: tuple[str, ...] = ()
+    application: str | None = None
+    settings: str = ""
+    transactions: int = 20
 
 
 def crash_test(
@@ -39,11 +48,10 @@ def crash_test(
     """
     if wish.sector % 512:
         raise UsageError(f"{wish.sector} is not a multiple of 512", where="--sector")
-    random = Random(wish.seed)  # noqa: S311 - to be repeated
-    chosen = _given(wish.given) or tuple(operations.sampled(wish.length, wish.sequences, random))
+    source = _source(wish)
     mount = mounts.containing(directory)
     with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
-        recorded = recording.record(directory, chosen, Path(place))
+        recorded = recording.record(directory, source, Path(place))
         root = str(directory.resolve().relative_to(mount.target))
         tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, recorded.base)
         images = Path(place) / "images"
@@ -51,11 +59,11 @@ def crash_test(
         keep = recordings or paths.recordings()
         with examine.private(images, trial.IMAGES, uses=keep):
             tally = trial.judged(
-                recorded, tested, chosen, count=wish.states, unit=wish.sector, seed=wish.seed, images=images
+                recorded, tested, source, count=wish.states, unit=wish.sector, seed=wish.seed, images=images
             )
         broken = any(finding.broken for finding in tally.findings.values())
-        identity = kept.keep(recorded, tested, chosen, keep) if broken else None
-    return report.document(tally, chosen, kept=identity, filesystem=tested.driver.name)
+        identity = kept.keep(recorded, tested, source, keep) if broken else None
+    return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:
@@ -73,10 +81,9 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         states.builder(found.recording.log, found.recording.base) as builder,
     ):
         builder.make(state, image)
-        progress = Progress.of(found.recording.table(), found.sequences)
-        judge = trial.judge_of(found.tested, progress, builder, Path(place))
-        _, findings = judge.judge(state, trial.Tally(), range(len(found.sequences)))
-    told = [report.shown(finding, found.sequences, identity) for finding in findings]
+        judge = trial.judge_of(found.tested, found.recording, found.source, builder, Path(place))
+        _, findings = judge.judge(state, trial.Tally(), range(len(found.source.steps)))
+    told = [report.shown(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 
 
@@ -90,7 +97,23 @@ def _recording(name: str) -> dict[str, Any]:
         found = kept.load(name, paths.recordings())
     except StoreError:
         return {"id": name, "filesystem": None, "sequences": None}
-    return {"id": name, "filesystem": found.tested.driver.name, "sequences": len(found.sequences)}
+    return {"id": name, "filesystem": found.tested.driver.name, "sequences": len(found.source.steps)}
+
+
+def _source(wish: Wish) -> Source[Any]:
+    """What the wish asks for; UsageError for an application, or a setting, that there is not."""
+    if wish.application is None:
+        random = Random(wish.seed)  # noqa: S311 - to be repeated
+        chosen = _given(wish.given) or tuple(operations.sampled(wish.length, wish.sequences, random))
+        return Sequences(chosen=chosen)
+    application = applications.REGISTRY.get(wish.application)
+    settings = applications.parse_settings(application, wish.settings)
+    if application.tool is not None:
+        tools.require(application.tool)
+    return Runs(
+        application=application, settings=settings, runs=wish.sequences, transactions=wish.transactions,
+        seed=wish.seed,
+    )  # fmt: skip
 
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:

@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge the
 def try_states(
     directory: Annotated[Path, typer.Argument(help="An empty directory on a virtual disk with log: data.")],
     length: Annotated[int, typer.Option(min=1, max=3, help="Most operations of a sequence.")] = 1,
-    sequences: Annotated[int, typer.Option(min=1, max=5000, help="How many sequences.")] = 100,
+    sequences: Annotated[int, typer.Option(min=1, max=5000, help="How many sequences, or runs.")] = 100,
     sequence: Annotated[
         list[str] | None,
         typer.Option(metavar="STEP;…", help="Only this one, such as 'write n; fsync n'; can be given again."),
@@ -25,6 +25,16 @@ def try_states(
     sector: Annotated[
         int, typer.Option(min=512, max=1 << 20, help="Bytes that the disk writes whole.")
     ] = 4096,
+    application: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Runs of this application instead: fslab list applications."),
+    ] = None,
+    settings: Annotated[
+        str, typer.Option(metavar="NAME=VALUE,…", help="Of the application, such as journal_mode=wal.")
+    ] = "",
+    transactions: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Transactions of each run of the application.")
+    ] = 20,
     seed: Annotated[int, typer.Option(help="Which sequences and states.")] = 0,
     scratch: Annotated[Path | None, typer.Option(help="Directory for the disk's first image.")] = None,
     recordings: Annotated[
@@ -46,6 +56,9 @@ def try_states(
         sector=sector,
         seed=seed,
         given=tuple(sequence or ()),
+        application=application,
+        settings=settings,
+        transactions=transactions,
     )
     print_json(crash.crash_test(directory, wish, scratch, recordings))
 

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     WORKLOADS = "workloads"
     PROBES = "probes"
     FEATURES = "features"
+    APPLICATIONS = "applications"
     MECHANISMS = "mechanisms"
     VALIDITY_RULES = "validity-rules"
     CAMPAIGN_RULES = "campaign-rules"
@@ -100,6 +101,7 @@ def _registry(kind: Kind) -> Any:
         Kind.LAYOUTS: "storage.layouts",
         Kind.MEDIA: "storage.media",
         Kind.MACHINES: "machine.kinds",
+        Kind.APPLICATIONS: "applications",
         Kind.MECHANISMS: "explain.mechanisms",
         Kind.VALIDITY_RULES: "validity.trial",
         Kind.CAMPAIGN_RULES: "validity.campaign",

@@ -7,14 +7,14 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fslab.crash.findings import Finding, Kind
-from fslab.crash.oracle import Seen
-from fslab.crash.perform import directory_of
+from fslab.crash.sources import Source, directory_of
 from fslab.errors import MountError, UnsupportedError
 from fslab.probes.kernel_log import KernelLog
 from fslab.storage.filesystems import FileSystem
@@ -23,7 +23,6 @@ from fslab.system import mounts, proc
 from fslab.validity.trial.kernel_error import SERIOUS
 
 CLONE_NEWNS = 0x00020000
-FILE_LIMIT_BYTES = 1 << 20
 LIMIT_S = 120.0
 _LINES = 4
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,7 +31,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
     """The file system under test: its driver, its mount options as the kernel shows them, what it promises, and in
-    which of its directories the sequences worked."""
+    which of its directories the runs worked."""
 
     driver: FileSystem
     options: str
@@ -49,11 +48,11 @@ class Subject:
 @dataclass(kw_only=True, slots=True)
 class Examined:
     """``recovery_ns``: repair, where the file system needs one, and mount; None where it could not be mounted.
-    ``contents`` of the directories asked for, by sequence."""
+    ``contents``: what the source sees of the runs asked for."""
 
     recovery_ns: int | None = None
     findings: list[Finding] = field(default_factory=list)
-    contents: dict[int, dict[str, Seen]] = field(default_factory=dict)
+    contents: dict[int, Any] = field(default_factory=dict)
 
 
 def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
@@ -97,11 +96,11 @@ def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
 class Examiner:
     """Examines images, one after the other."""
 
-    def __init__(self, tested: Subject, target: Path) -> None:
-        self._subject, self._target, self._log = tested, target, KernelLog()
+    def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
+        self._subject, self._source, self._target, self._log = tested, source, target, KernelLog()
 
-    def examine(self, image: Path, sequences: Iterable[int]) -> Examined:
-        """Mount, read these sequences' directories, unmount, check."""
+    def examine(self, image: Path, numbers: Iterable[int]) -> Examined:
+        """Mount, look at the directories of these runs, unmount, check."""
         seen, repaired_s = Examined(), 0.0
         if not self._subject.promises.consistent.given:
             repaired_s = self._repair(image, seen)
@@ -115,8 +114,10 @@ class Examiner:
             seen.recovery_ns = int((mounted_s + repaired_s) * 1e9)
         try:
             device = os.path.basename(mounts.containing(self._target).source)  # noqa: PTH119
-            for number in sequences:
-                seen.contents[number] = contents(directory_of(self._target / self._subject.root, number))
+            for number in numbers:
+                seen.contents[number] = self._source.look(
+                    directory_of(self._target / self._subject.root, number)
+                )
         finally:
             mounts.unmount(self._target)
         seen.findings += self._kernel_findings(device)
@@ -174,28 +175,3 @@ def _tells(line: str) -> bool:
     return bool(line.strip()) and not line.startswith(
         ("e2fsck ", "Pass ", "Phase ", "        - ", "Opening", "Checking")
     )
-
-
-def contents(directory: Path, below: str = "") -> dict[str, Seen]:
-    """All names of a sequence's directory, with what they lead to."""
-    found: dict[str, Seen] = {}
-    try:
-        entries = sorted(os.scandir(directory / below), key=lambda entry: entry.name)
-    except OSError as error:
-        return {below: Seen(kind="directory", error=str(error))} if below else {}
-    for entry in entries:
-        name = f"{below}{entry.name}"
-        try:
-            found |= _entry(directory, name, entry)
-        except OSError as error:
-            found[name] = Seen(kind="file", error=error.strerror)
-    return found
-
-
-def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Mapping[str, Seen]:
-    if entry.is_symlink():
-        return {name: Seen(kind="symlink", target=str((directory / name).readlink()))}
-    if entry.is_dir(follow_symlinks=False):
-        return {name: Seen(kind="directory"), **contents(directory, f"{name}/")}
-    with (directory / name).open("rb") as file:
-        return {name: Seen(kind="file", data=file.read(FILE_LIMIT_BYTES))}

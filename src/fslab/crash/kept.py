@@ -9,12 +9,15 @@ import shutil
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from fslab import names, texts
-from fslab.crash import examine, operations
+from fslab.crash import examine
 from fslab.crash.examine import Subject
-from fslab.crash.operations import Sequence
 from fslab.crash.recording import Recording
+from fslab.crash.runs import Runs
+from fslab.crash.sequences import Sequences
+from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystems import REGISTRY
 
@@ -29,14 +32,14 @@ log = logging.getLogger("fslab.crash")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A recording, the file system it is of, and its sequences."""
+    """A recording, the file system it is of, and what ran."""
 
     recording: Recording
     tested: Subject
-    sequences: tuple[Sequence, ...]
+    source: Source[Any]
 
 
-def keep(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...], home: Path) -> str | None:
+def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path) -> str | None:
     """Copy it below ``home`` and return its id; the oldest recordings beyond ``MOST`` go, and nothing else there.
 
     None, with a warning, if there is no room: what was found is worth more than the recording.
@@ -45,7 +48,7 @@ def keep(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...],
     place = home / identity
     try:
         if not (place / ABOUT).exists():
-            _copy(recording, tested, sequences, place)
+            _copy(recording, tested, source, place)
     except (OSError, FslabError) as error:
         log.warning("the recording is not kept: %s", error)
         shutil.rmtree(place, ignore_errors=True)
@@ -55,14 +58,14 @@ def keep(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...],
     return identity
 
 
-def _copy(recording: Recording, tested: Subject, sequences: tuple[Sequence, ...], place: Path) -> None:
+def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Path) -> None:
     if place.exists():
         shutil.rmtree(place)  # what an interrupted run left
     place.mkdir(parents=True, mode=0o700)
     copy = recording.kept_in(place)
     about = {
         "version": 1, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,
-        "base": copy.base.name, "log": copy.log.name, "sequences": [list(map(str, steps)) for steps in sequences],
+        "base": copy.base.name, "log": copy.log.name, **source.stored(),
     }  # fmt: skip
     new = place / f"{ABOUT}.new"
     new.write_text(json.dumps(about))
@@ -102,10 +105,10 @@ def _loaded(place: Path, identity: str) -> Kept:
         raise ValueError("its log was changed")
     driver = REGISTRY.get(about["filesystem"])
     tested = examine.subject(driver, about["options"], about["root"], base)
-    sequences = tuple(operations.parse(steps) for steps in about["sequences"])
+    source: Source[Any] = Runs.loaded(about) if "application" in about else Sequences.loaded(about)
     recording = Recording(base=base, log=log)
     recording.table()
-    return Kept(recording=recording, tested=tested, sequences=sequences)
+    return Kept(recording=recording, tested=tested, source=source)
 
 
 def _identity(log: Path) -> str:

@@ -1,29 +1,22 @@
 """Do sequences on a mounted file system, and mark in the disk's log where each step begins and where it returned.
 
-Each sequence has a directory of its own, which is durable before it starts.
+Each sequence has a directory of its own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from fslab.crash.contents import Place, block
 from fslab.crash.operations import Sequence, Step, Sync, trees
+from fslab.crash.sources import Mark, directory_of
 from fslab.crash.tree import START
 from fslab.system import mounts
 
-Mark = Callable[[str], object]
-
-
-def directory_of(root: Path, number: int) -> Path:
-    """Where a sequence works."""
-    return root / f"s{number:05d}"
-
 
 def lay_out(root: Path, count: int) -> None:
-    """The directories of all sequences, with what they start from, durable."""
+    """The directories of all sequences, with what they start from."""
     for number in range(count):
         directory = directory_of(root, number)
         directory.mkdir()
@@ -34,7 +27,6 @@ def lay_out(root: Path, count: int) -> None:
             stamps = enumerate(START.inodes[inode].blocks)
             places = ((Place(sequence=number, inode=inode, block=at), stamp) for at, stamp in stamps)
             (directory / name).write_bytes(b"".join(block(place, stamp) for place, stamp in places))
-    mounts.flush(root)
 
 
 def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:

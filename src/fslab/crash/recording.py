@@ -1,14 +1,12 @@
-"""Sequences on the disk under a directory, and what is left of them: the disk's state before, and its log."""
+"""Runs of a source on the disk under a directory, and what is left of them: the disk's state before, and its log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fslab.crash import perform
-from fslab.crash.operations import Sequence as Steps
+from fslab.crash.sources import Source
 from fslab.errors import FslabError, UnsupportedError
 from fslab.system import block_log, disk, mounts, proc, sysfs
 
@@ -52,17 +50,17 @@ def server_of(directory: Path) -> Path:
     return server
 
 
-def record(directory: Path, sequences: Sequence[Steps], scratch: Path) -> Recording:
-    """Lay the sequences' directories out, do them, and return what the disk recorded."""
+def record(directory: Path, source: Source[Any], scratch: Path) -> Recording:
+    """Lay the runs' directories out, do the runs, and return what the disk recorded."""
     server = server_of(directory)
-    perform.lay_out(directory, len(sequences))
+    source.lay_out(directory)
     recording = _begin(directory, server, scratch)
 
     def mark(name: str) -> None:
         disk.ask(server, "mark", name=name)
 
-    for number, steps in enumerate(sequences):
-        perform.perform(directory, number, steps, mark)
+    for number in range(len(source.steps)):
+        source.perform(directory, number, mark)
         mounts.flush(directory)  # what no sync asked for reaches the disk, too, and is cut
     disk.ask(server, "sync")
     return recording

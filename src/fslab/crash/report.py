@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fslab.crash.findings import Finding
-from fslab.crash.operations import Sequence
+from fslab.crash.sources import Source
 from fslab.crash.trial import Tally
 
 VERSION = 1
 SHOWN = 40
 
 
-def document(
-    tally: Tally, sequences: tuple[Sequence, ...], *, kept: str | None, filesystem: str
-) -> dict[str, Any]:
+def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem: str) -> dict[str, Any]:
     """``findings`` are the first of each sort, broken promises first; ``id`` is for ``fslab crash replay``."""
     sorts = sorted(
         tally.findings, key=lambda sort: (not tally.findings[sort].broken, list(tally.findings).index(sort))
@@ -22,7 +20,7 @@ def document(
     return {
         "version": VERSION,
         "filesystem": filesystem,
-        "sequences": len(sequences),
+        "sequences": len(source.steps),
         "states": tally.states,
         "states_damaged": tally.damaged,
         "promises_kept": len(tally.promised - tally.broken),
@@ -31,13 +29,13 @@ def document(
         "findings_broken": sum(finding.broken for finding in tally.findings.values()),
         "recovery_ns": tally.recovery_ns,
         "findings": [
-            {**shown(tally.findings[sort], sequences, kept), "count": tally.counts[sort]}
+            {**shown(tally.findings[sort], source, kept), "count": tally.counts[sort]}
             for sort in sorts[:SHOWN]
         ],
     }
 
 
-def shown(finding: Finding, sequences: tuple[Sequence, ...], kept: str | None) -> dict[str, Any]:
+def shown(finding: Finding, source: Source[Any], kept: str | None) -> dict[str, Any]:
     """One finding."""
     number = finding.sequence
     return {
@@ -47,7 +45,7 @@ def shown(finding: Finding, sequences: tuple[Sequence, ...], kept: str | None) -
         "detail": finding.detail,
         "source": finding.source,
         "state": finding.state,
-        "sequence": None if number is None else list(map(str, sequences[number])),
+        "sequence": None if number is None else source.words(number),
         "step": finding.step,
         "lost_rows": list(finding.lost_rows),
     }

@@ -1,4 +1,4 @@
-"""One trial: record sequences, make crash states of the recording, judge each, and count."""
+"""One trial: record the runs of a source, make crash states of the recording, judge each, and count."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from fslab.crash import oracle, states
+from fslab.crash import states
 from fslab.crash.examine import Examined, Examiner, Subject
 from fslab.crash.findings import Finding
 from fslab.crash.minimise import fewest_lost
-from fslab.crash.operations import Sequence
-from fslab.crash.progress import Progress
+from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
+from fslab.crash.sources import Source
 from fslab.crash.states import Builder, Made, State
 
 OTHERS = 2  # earlier sequences, looked at in each state beside the current one and its neighbours
@@ -49,29 +50,27 @@ class Judge:
     """Makes, examines and judges states of one recording. ``images`` is private memory."""
 
     tested: Subject
-    progress: Progress
+    source: Source[Any]
+    positions: Positions
     builder: Builder
     examiner: Examiner
     images: Path
 
     def judge(self, state: State, tally: Tally, others: Iterable[int] = ()) -> tuple[Made, list[Finding]]:
         """Everything about one state; counted in ``tally``."""
-        current = self.progress.current(state.cut)
+        current = self.positions.current(state.cut)
         near = {current - 1, current, current + 1, *others}
-        wanted = sorted(near & set(range(len(self.progress.sequences))))
+        wanted = sorted(near & set(range(len(self.source.steps))))
         made, seen = self._examined(state, wanted)
         if seen.findings:  # only what comes again: a busy machine may refuse a mount once
             made, seen = self._examined(state, wanted)
         found = list(seen.findings)
         for number, contents in seen.contents.items():
-            done, begun = self.progress.steps(number, state.cut)
-            history = oracle.History(
-                number=number, steps=self.progress.sequences[number], done=done, begun=begun,
-                promises=self.tested.promises,
-            )  # fmt: skip
-            found += oracle.judge(history, contents)
-            tally.promised |= {(number, at) for at in history.promising}
-            tally.lost |= {(number, at) for at in oracle.lost_operations(history, contents)}
+            progress = self.positions.at(number, state.cut)
+            verdict = self.source.judge(progress, contents, self.tested.promises)
+            found += verdict.findings
+            tally.promised |= {(number, at) for at in verdict.promised}
+            tally.lost |= {(number, at) for at in verdict.lost}
         found = [replace(finding, state=str(state), lost_rows=made.lost) for finding in found]
         tally.states += 1
         tally.damaged += bool(seen.findings)
@@ -93,7 +92,7 @@ def judge_all(judge: Judge, chosen: Iterable[State], random: Random) -> Tally:
     """All states; the first broken promises are minimised."""
     tally = Tally()
     for state in chosen:
-        current = judge.progress.current(state.cut)
+        current = judge.positions.current(state.cut)
         others = random.sample(range(current + 1), min(OTHERS, current + 1))
         judge.judge(state, tally, others)
     sorts = [sort for sort, finding in tally.findings.items() if finding.broken][:MINIMISED]
@@ -121,19 +120,22 @@ def _minimised(judge: Judge, finding: Finding) -> Finding:
     return latest if latest.state == str(smallest) else finding
 
 
-def judge_of(tested: Subject, progress: Progress, builder: Builder, images: Path) -> Judge:
+def judge_of(
+    tested: Subject, recording: Recording, source: Source[Any], builder: Builder, images: Path
+) -> Judge:
     """A judge with a mount point of its own in ``images``, which is private memory."""
     target = images / "mounted"
     target.mkdir()
     return Judge(
-        tested=tested, progress=progress, builder=builder, examiner=Examiner(tested, target), images=images
+        tested=tested, source=source, positions=Positions.of(recording.table(), source.steps), builder=builder,
+        examiner=Examiner(tested, source, target), images=images,
     )  # fmt: skip
 
 
 def judged(
     recording: Recording,
     tested: Subject,
-    sequences: tuple[Sequence, ...],
+    source: Source[Any],
     *,
     count: int,
     unit: int,
@@ -144,4 +146,4 @@ def judged(
     log, random = recording.table(), Random(seed)  # noqa: S311 - to be repeated
     wanted = states.chosen(log, count, random, unit=unit)
     with states.builder(recording.log, recording.base) as builder:
-        return judge_all(judge_of(tested, Progress.of(log, sequences), builder, images), wanted, random)
+        return judge_all(judge_of(tested, recording, source, builder, images), wanted, random)

@@ -3,13 +3,13 @@
 Says which ``fslab crash test`` to run and reads its document; starts nothing. How it works: docs/crash.md.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from fslab import scaling, texts
+from fslab import applications, scaling, texts
 from fslab.abilities import Ability, Needs
-from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
+from fslab.errors import FslabError, NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.record import Metric
 from fslab.system import paths
 from fslab.system.tools import Tool
@@ -22,6 +22,8 @@ _GUESSED_PER_S = 10.0  # states, of any file system
 _GUESSED_SEQUENCES_PER_S = 20.0
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
 _SEEDS = 1 << 31
+_SEQUENCES, _RUNS = 100, 3
+_GUESSED_TRANSACTIONS_PER_S = 30.0
 _COUNTS = {
     "promises_broken": Direction.LOWER,
     "promises_kept": Direction.HIGHER,
@@ -35,9 +37,15 @@ class CrashParameters(Parameters):
     """How much to try. Every trial of a campaign draws other sequences and states."""
 
     length: int = Field(1, ge=1, le=3, description="most operations of a sequence; all of one come first")
-    sequences: int = Field(
-        100, ge=1, le=5000, description="sequences of operations, each in a directory of its own"
+    sequences: int | None = Field(
+        None, ge=1, le=5000,
+        description="sequences of operations, each in a directory of its own (100), or runs of the application (3)",
+    )  # fmt: skip
+    application: str | None = Field(
+        None, description="instead of sequences, transactions of an application: fslab list applications"
     )
+    settings: str = Field("", description="of the application, such as journal_mode=wal,synchronous=normal")
+    transactions: int = Field(20, ge=1, le=10_000, description="transactions of each run of the application")
     states: int = Field(150, ge=1, le=100_000, description="crash states to make, mount and judge")
     sector: SomeSize = Field(
         "4k", description="what the disk writes whole: a write that is cut is torn at multiples of it"
@@ -49,6 +57,23 @@ class CrashParameters(Parameters):
         if not parse_size(value) or parse_size(value) % 512:
             raise ValueError(f"'{value}' is not a multiple of 512")
         return value
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.application is None:
+            if self.settings:
+                raise ValueError("'settings' are those of an 'application', and none is named")
+            return self
+        try:
+            applications.parse_settings(applications.REGISTRY.get(self.application), self.settings)
+        except FslabError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def runs(self) -> int:
+        """How many sequences, or how often the application runs."""
+        return self.sequences or (_SEQUENCES if self.application is None else _RUNS)
 
 
 class Crash(Workload[CrashParameters]):
@@ -76,10 +101,15 @@ class Crash(Workload[CrashParameters]):
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
         """``fslab crash test`` on the trial's directory."""
         options = {
-            "length": parameters.length, "sequences": parameters.sequences, "states": parameters.states,
+            "length": parameters.length, "sequences": parameters.runs, "states": parameters.states,
             "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS, "scratch": job.scratch,
             "recordings": paths.recordings(),
         }  # fmt: skip
+        if parameters.application is not None:
+            options |= {
+                "application": parameters.application, "settings": parameters.settings,
+                "transactions": parameters.transactions,
+            }  # fmt: skip
         words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
         return Commands(run=("fslab", "crash", "test", str(job.directory), *words))
 
@@ -105,7 +135,7 @@ class Crash(Workload[CrashParameters]):
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
         """Sequences and states."""
         return {
-            "sequences": scaling.count(parameters.sequences, factor, least=_LEAST_SEQUENCES),
+            "sequences": scaling.count(parameters.runs, factor, least=_LEAST_SEQUENCES),
             "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),
         }
 
@@ -114,11 +144,20 @@ class Crash(Workload[CrashParameters]):
         return Traits(reads=False, writes=True, direct=False, parallel=1)
 
     def space_bytes(self, parameters: CrashParameters) -> int:
-        """Some blocks and inodes for each sequence."""
-        return parameters.sequences * _BYTES_PER_SEQUENCE
+        """Some blocks and inodes for each sequence, or transaction."""
+        return self._steps(parameters) * _BYTES_PER_SEQUENCE
 
     def expected_s(self, parameters: CrashParameters) -> float:
-        return parameters.sequences / _GUESSED_SEQUENCES_PER_S + parameters.states / _GUESSED_PER_S
+        each = _GUESSED_SEQUENCES_PER_S if parameters.application is None else _GUESSED_TRANSACTIONS_PER_S
+        return self._steps(parameters) / each + parameters.states / _GUESSED_PER_S
+
+    def _steps(self, parameters: CrashParameters) -> int:
+        return parameters.runs * (1 if parameters.application is None else parameters.transactions)
+
+    def tools_of(self, parameters: CrashParameters) -> tuple[Tool, ...]:
+        """Those of the application too."""
+        known = parameters.application and applications.REGISTRY.get(parameters.application).tool
+        return (*self.tools, known) if known else self.tools
 
 
 def _reading(document: dict[str, Any], duration_s: float) -> Reading:

@@ -1,0 +1,81 @@
+"""git: one commit of one changed file a transaction. What is synced is its setting core.fsync (git-config(1))."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fslab.applications import Application, Contract, Found, Settings
+from fslab.storage.promises import Promise, Promises
+from fslab.system import proc
+from fslab.system.tools import Tool, require
+
+FILE = "file"
+_TOOL = Tool(program="git", package="git")
+_OWN = {
+    "user.name": "fslab", "user.email": "fslab@localhost", "commit.gpgSign": "false", "gc.auto": "0",
+    "maintenance.auto": "false", "core.hooksPath": "/dev/null", "safe.directory": "*",
+}  # fmt: skip
+
+
+class Git(Application):
+    """A repository with one branch."""
+
+    summary = "git: whether a repository is whole, and its last commits are there"
+    tool = _TOOL
+    settings = {"core.fsync": ("default", "all", "none")}
+
+    def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
+        """Nothing: core.fsync says what is hardened, and no value of it syncs directories."""
+        return Contract(durable=_NOTHING, consistent=_NOTHING)
+
+    def lay_out(self, directory: Path, settings: Settings) -> None:
+        _git(directory, settings, "init", "--quiet", "--initial-branch=main", ".")
+
+    @contextmanager
+    def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
+        """Each commit is processes of its own, as people commit."""
+
+        def commit(number: int, contents: bytes) -> None:
+            (directory / FILE).write_bytes(contents)
+            _git(directory, settings, "add", FILE)
+            _git(directory, settings, "commit", "--quiet", "--message", str(number))
+
+        yield commit
+
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:  # noqa: ARG002 - git has digests
+        """``git fsck``, and the subjects of the branch's commits."""
+        checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
+        if checked.returncode != 0:
+            told = (checked.stderr or checked.stdout).strip().splitlines()
+            return Found(problem=f"git fsck: {told[0] if told else f'exit {checked.returncode}'}")
+        if _git(directory, {}, "rev-parse", "--verify", "--quiet", "HEAD", check=False).returncode != 0:
+            return Found()  # before its first commit
+        subjects = _git(directory, {}, "log", "--format=%s", check=False)
+        if subjects.returncode != 0:
+            return Found(problem=f"git log: {subjects.stderr.strip().splitlines()[0]}")
+        return Found(transactions=frozenset(map(int, subjects.stdout.split())))
+
+
+_NOTHING = Promise(
+    given=False, source="git-config(1), core.fsync: what is hardened; the names of files are not synced"
+)
+
+
+def _git(directory: Path, settings: Settings, *words: str, check: bool = True) -> proc.Completed:
+    options = {**_OWN, **{name: value for name, value in settings.items() if value != "default"}}
+    given = (word for name, value in options.items() for word in ("-c", f"{name}={value}"))
+    own = {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CEILING_DIRECTORIES": str(directory.parent),
+    }
+    argv = [require(_TOOL), "-C", str(directory), *given, *words]
+    return proc.run(argv, check=check, timeout_s=60, env={**_others(), **own})
+
+
+def _others() -> dict[str, str]:
+    """The environment without git's own variables, which could lead it elsewhere."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -1,0 +1,72 @@
+"""A maildir, by Python's mailbox module: a message is written below ``tmp``, synced, and linked into ``new``.
+
+The module syncs no directory (its ``_sync_close`` is fsync of the message), so that one is a setting here.
+"""
+
+from __future__ import annotations
+
+import mailbox
+import os
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fslab.applications import Application, Contract, Found, Settings
+from fslab.storage.promises import Promise, Promises
+
+BOX = "box"
+
+
+class Maildir(Application):
+    """A transaction is one delivered message."""
+
+    summary = "delivery to a maildir: whether a message that was accepted is there"
+    settings = {"fsync_directory": ("no", "yes")}
+
+    def contract(self, settings: Settings, promises: Promises) -> Contract:
+        """A message is whole once it has a name in ``new``; the name is durable where the directory is synced too."""
+        durable = promises.directories if settings["fsync_directory"] == "yes" else _NO_NAME
+        return Contract(durable=durable, consistent=_WHOLE)
+
+    def lay_out(self, directory: Path, settings: Settings) -> None:  # noqa: ARG002
+        mailbox.Maildir(directory / BOX, create=True).close()
+
+    @contextmanager
+    def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
+        """One mailbox, as a delivery agent has it."""
+        box = mailbox.Maildir(directory / BOX, create=False)
+
+        def deliver(number: int, contents: bytes) -> None:
+            box.add(_message(number, contents))
+            if settings["fsync_directory"] == "yes":
+                descriptor = os.open(directory / BOX / "new", os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+        yield deliver
+        box.close()
+
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
+        """Messages in ``new``; what is left in ``tmp`` was not delivered."""
+        found = set()
+        try:
+            for path in sorted((directory / BOX / "new").iterdir()):
+                text = path.read_bytes()
+                number = int(text.split(b"\n", 1)[0].removeprefix(b"Subject: ") or 0)
+                if text != _message(number, contents(number)):
+                    return Found(problem=f"message {number} has other contents than were delivered")
+                found.add(number)
+        except (OSError, ValueError) as error:
+            return Found(problem=f"a message cannot be read: {error}")
+        return Found(transactions=frozenset(found))
+
+
+_WHOLE = Promise(given=True, source="POSIX, fsync(): the message was synced before it had its name")
+_NO_NAME = Promise(given=False, source="fsync(2): the entry in the directory takes an fsync of the directory")
+
+
+def _message(number: int, contents: bytes) -> bytes:
+    return b"Subject: %d\n\n%s\n" % (number, b64encode(contents))

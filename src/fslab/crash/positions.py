@@ -1,0 +1,60 @@
+"""How far each run was at a cut, from the marks in the log."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fslab.crash.sources import Progress
+from fslab.errors import ToolOutputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MARK = re.compile(r"(\d{1,9}):(\d{1,9}):(\w+)", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Positions:
+    """Marks in the order of the log: ``rows``, and for each how far its run was. ``steps``: how many each run has."""
+
+    rows: tuple[int, ...]
+    places: tuple[Progress, ...]
+    steps: tuple[int, ...]
+
+    @classmethod
+    def of(cls, log: pl.DataFrame, steps: tuple[int, ...]) -> Positions:
+        marks = log.filter(log["mark"].is_not_null() & log["mark"].str.contains(":", literal=True))
+        places = []
+        for name in marks["mark"]:
+            number, step, what = _place(name)
+            if not (number < len(steps) and step <= steps[number]):
+                raise ToolOutputError(f"the log has a mark of no sequence: {name[:40]!r}", where="fslab-disk")
+            places.append(Progress(number=number, done=step - (what == "begins"), begun=step))
+        return cls(rows=tuple(marks["row"]), places=tuple(places), steps=steps)
+
+    def current(self, cut: int) -> int:
+        """The run at which a cut before this row finds us."""
+        return self._last(cut).number
+
+    def at(self, number: int, cut: int) -> Progress:
+        """How far a run was."""
+        last = self._last(cut)
+        if number == last.number:
+            return last
+        every = self.steps[number] if number < last.number else 0
+        return Progress(number=number, done=every, begun=every)
+
+    def _last(self, cut: int) -> Progress:
+        at = bisect_left(self.rows, cut)
+        return self.places[at - 1] if at else Progress(number=0, done=0, begun=0)
+
+
+def _place(name: str) -> tuple[int, int, str]:
+    """Of a mark ``RUN:STEP:WHAT``."""
+    match = _MARK.fullmatch(name)
+    if match is None:
+        raise ToolOutputError(f"the log has a mark that is none of ours: {name[:40]!r}", where="fslab-disk")
+    return int(match[1]), int(match[2]), match[3]

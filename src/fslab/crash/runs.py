@@ -1,0 +1,114 @@
+"""Runs of an application as a source: transactions one after the other, and which of them are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fslab.applications import REGISTRY, Application, Contract, Found, Settings, parse_settings
+from fslab.crash.findings import Finding, Kind
+from fslab.crash.sources import Mark, Progress, Source, Verdict, directory_of
+from fslab.storage.promises import Promise, Promises
+
+SMALLEST_BYTES, LARGEST_BYTES = 200, 12_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runs(Source[Found]):
+    """An application, so many times from the beginning, each time with so many transactions. UsageError for settings
+    that it does not have."""
+
+    application: Application
+    settings: Settings
+    runs: int
+    transactions: int
+    seed: int = 0
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return (self.transactions,) * self.runs
+
+    def lay_out(self, root: Path) -> None:
+        for number in range(self.runs):
+            directory_of(root, number).mkdir()
+            self.application.lay_out(directory_of(root, number), self.settings)
+
+    def perform(self, root: Path, number: int, mark: Mark) -> None:
+        with self.application.opened(directory_of(root, number), self.settings) as commit:
+            for transaction in range(1, self.transactions + 1):
+                mark(f"{number}:{transaction}:begins")
+                commit(transaction, self.contents(transaction))
+                mark(f"{number}:{transaction}:returned")
+
+    def contents(self, transaction: int) -> bytes:
+        """Of some hundred bytes, or some blocks."""
+        random = Random(self.seed << 20 | transaction)  # noqa: S311 - to be repeated
+        return random.randbytes(
+            random.choice((SMALLEST_BYTES, random.randint(SMALLEST_BYTES, LARGEST_BYTES)))
+        )
+
+    def look(self, directory: Path) -> Found:
+        return self.application.look(directory, self.contents)
+
+    def judge(self, progress: Progress, seen: Found, promises: Promises) -> Verdict:
+        contract = self._contract(promises)
+        acknowledged = set(range(1, progress.done + 1))
+        verdict = Verdict(promised=acknowledged if contract.durable.given else set())
+        if seen.problem is not None:
+            verdict.findings.append(self._finding(Kind.DAMAGED, contract.consistent, progress, seen.problem))
+            verdict.lost = set() if contract.consistent.given else acknowledged
+            return verdict
+        if early := sorted(seen.transactions - set(range(1, progress.begun + 1))):
+            text = f"transaction {early[0]} is there, and had not begun"
+            verdict.findings.append(self._finding(Kind.RESURRECTED, contract.consistent, progress, text))
+        missing = sorted(acknowledged - seen.transactions)
+        if missing and contract.durable.given:
+            text = f"{_counted(missing)} acknowledged and gone, of {progress.done}"
+            finding = self._finding(Kind.LOST_DATA, contract.durable, progress, text, step=missing[0])
+            verdict.findings.append(finding)
+        elif missing:
+            verdict.lost = set(missing)
+        return verdict
+
+    def _contract(self, promises: Promises) -> Contract:
+        """The application's, with what of the file system's options gives it up."""
+        contract = self.application.contract(self.settings, promises)
+        if promises.caution is None:
+            return contract
+        durable, consistent = (
+            replace(each, source=f"{each.source}; {promises.caution}")
+            for each in (contract.durable, contract.consistent)
+        )
+        return Contract(durable=durable, consistent=consistent)
+
+    def _finding(
+        self, kind: Kind, promise: Promise, progress: Progress, text: str, step: int | None = None
+    ) -> Finding:
+        return Finding(
+            kind=kind, broken=promise.given, detail=f"{self.application.name}: {text}", source=promise.source,
+            sequence=progress.number, step=step or max(1, progress.done), name=self.application.name,
+        )  # fmt: skip
+
+    def words(self, number: int) -> list[str]:  # noqa: ARG002 - all runs are alike
+        given = ",".join(f"{name}={value}" for name, value in self.settings.items())
+        return [f"{self.transactions} transactions of {self.application.name} with {given}"]
+
+    def stored(self) -> dict[str, Any]:
+        about = {"name": self.application.name, "settings": dict(self.settings), "seed": self.seed}
+        return {"application": {**about, "runs": self.runs, "transactions": self.transactions}}
+
+    @classmethod
+    def loaded(cls, stored: Mapping[str, Any]) -> Runs:
+        about = stored["application"]
+        numbers = {name: int(about[name]) for name in ("runs", "transactions", "seed")}
+        application = REGISTRY.get(str(about["name"]))
+        text = ",".join(f"{name}={value}" for name, value in about["settings"].items())
+        return cls(application=application, settings=parse_settings(application, text), **numbers)
+
+
+def _counted(missing: list[int]) -> str:
+    first = f"transaction {missing[0]}"
+    return first if len(missing) == 1 else f"{first} and {len(missing) - 1} more"

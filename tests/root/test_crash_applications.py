@@ -1,0 +1,52 @@
+"""Applications on a disk that loses power: what they promise is kept, and what is lost is what they say can be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.root.conftest import FSLAB
+
+from fslab.system import proc
+
+FEW = ("--sequences", "2", "--transactions", "10")
+
+
+def application(name: str, settings: str = "") -> tuple[str, ...]:
+    return ("--application", name, "--settings", settings, *FEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("sqlite", "journal_mode=wal"), ("maildir", "fsync_directory=yes")]
+)
+def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
+    found = crash("ext4", "--states", "40", *application(name, settings))
+    assert (found["states"], found["states_damaged"], found["findings"]) == (40, 0, [])
+    assert found["promises_kept"] > 5
+    assert found["lost_operations"] == 0
+
+
+@pytest.mark.parametrize(("name", "settings"), [("sqlite", ""), ("maildir", ""), ("git", "")])
+def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> None:
+    """SQLite's default removes its journal without a sync of the directory: the last commit is rolled back."""
+    found = crash("ext4", "--states", "60", *application(name, settings))
+    assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
+    assert found["lost_operations"] > 0
+
+
+def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:
+    found = crash("ext4", "--states", "40", *application("sqlite", "journal_mode=wal"), fault="ignore-flush")
+    assert found["promises_broken"] > 0
+    finding = next(each for each in found["findings"] if each["broken"] and each["sequence"])
+    assert finding["sequence"] == ["10 transactions of sqlite with journal_mode=wal,synchronous=full"]
+    argv = [FSLAB, "crash", "replay", finding["id"], "--output", str(tmp_path / "again.img"), "--json"]
+    again = json.loads(proc.run(argv, env={"XDG_STATE_HOME": str(tmp_path / "recordings")}).stdout)
+    assert (finding["kind"], finding["step"]) in [(each["kind"], each["step"]) for each in again["findings"]]
+
+
+def test_options_that_give_the_promise_up_are_cited(crash: Any) -> None:
+    found = crash("ext4", "--states", "60", *application("sqlite", "journal_mode=wal"), options="barrier=0")
+    assert found["promises_broken"] > 0
+    assert any("barrier" in finding["source"] for finding in found["findings"])

@@ -1,0 +1,150 @@
+"""Applications before a power cut: each does what it says on a real directory, and what is missing is found."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.test_crash import promises
+
+from fslab.applications import REGISTRY, Found, parse_settings
+from fslab.crash import runs as source_of_runs
+from fslab.crash.findings import Kind
+from fslab.crash.runs import Runs
+from fslab.crash.sources import Progress, directory_of
+from fslab.errors import UsageError
+from fslab.system import tools
+
+EVERY = [
+    (name, f"{setting}={value}")
+    for name in REGISTRY.names()
+    for setting, values in REGISTRY.get(name).settings.items()
+    for value in values
+]
+
+
+def runs(name: str, settings: str = "", count: int = 1, transactions: int = 3) -> Runs:
+    application = REGISTRY.get(name)
+    if application.tool is not None and tools.find(application.tool.program) is None:
+        pytest.skip(f"needs {application.tool.program}")
+    return Runs(
+        application=application, settings=parse_settings(application, settings), runs=count,
+        transactions=transactions, seed=3,
+    )  # fmt: skip
+
+
+def judged(source: Runs, found: Found, done: int, begun: int | None = None) -> list[tuple[Kind, bool]]:
+    progress = Progress(number=0, done=done, begun=done if begun is None else begun)
+    return [(finding.kind, finding.broken) for finding in source.judge(progress, found, promises()).findings]
+
+
+@pytest.mark.parametrize(("name", "setting"), EVERY)
+def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path) -> None:
+    source = runs(name, setting, count=2)
+    source.lay_out(tmp_path)
+    marks: list[str] = []
+    source.perform(tmp_path, 1, marks.append)
+    assert marks == [f"1:{step}:{what}" for step in (1, 2, 3) for what in ("begins", "returned")]
+    assert source.look(directory_of(tmp_path, 1)) == Found(transactions=frozenset({1, 2, 3}))
+    assert source.look(directory_of(tmp_path, 0)) == Found()
+    assert judged(source, source.look(directory_of(tmp_path, 1)), done=3) == []
+    assert Runs.loaded(source.stored()) == source
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_damage_is_found(name: str, tmp_path: Path) -> None:
+    source = runs(name)
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, lambda _: None)
+    directory = directory_of(tmp_path, 0)
+    largest = max(
+        (path for path in directory.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size
+    )
+    largest.chmod(0o600)
+    largest.write_bytes(bytes(largest.stat().st_size))
+    found = source.look(directory)
+    assert found.problem is not None
+    (verdict,) = judged(source, found, done=3)
+    assert verdict[0] is Kind.DAMAGED
+    shutil.rmtree(directory)
+    directory.mkdir()
+    assert source.look(directory).problem is not None, "nothing is there"
+
+
+def test_half_a_transaction_is_found(tmp_path: Path) -> None:
+    source = runs("sqlite")
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, lambda _: None)
+    with closing(sqlite3.connect(directory_of(tmp_path, 0) / "database")) as database, database:
+        database.execute("DELETE FROM transactions WHERE number = 2")
+    assert "half a transaction" in (source.look(directory_of(tmp_path, 0)).problem or "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "durable", "consistent"),
+    [
+        ("", False, True),  # a journal whose removal is not synced rolls the last commit back
+        ("synchronous=extra", True, True),
+        ("journal_mode=wal", True, True),
+        ("journal_mode=wal,synchronous=normal", False, True),
+        ("synchronous=normal", False, False),
+        ("journal_mode=wal,synchronous=off", False, False),
+        ("journal_mode=off", False, False),
+    ],
+)
+def test_what_sqlite_promises(settings: str, durable: bool, consistent: bool) -> None:
+    source = runs("sqlite", settings)
+    lost = judged(source, Found(transactions=frozenset({1})), done=2)
+    assert lost == ([(Kind.LOST_DATA, True)] if durable else [])
+    assert judged(source, Found(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
+
+
+def test_what_was_not_promised_is_counted_and_what_had_not_begun_is_none_of_ours() -> None:
+    source = runs("sqlite", "journal_mode=wal,synchronous=normal")
+    verdict = source.judge(
+        Progress(number=0, done=3, begun=4), Found(transactions=frozenset({1})), promises()
+    )
+    assert (verdict.lost, verdict.promised, verdict.findings) == ({2, 3}, set(), [])
+    assert judged(source, Found(transactions=frozenset({1, 2, 3})), done=2, begun=3) == []
+    assert judged(source, Found(transactions=frozenset({1, 2, 3})), done=2) == [(Kind.RESURRECTED, True)]
+
+
+def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:
+    missing = Found(transactions=frozenset({1}))
+    assert judged(runs("maildir"), missing, done=2) == []
+    assert judged(runs("maildir", "fsync_directory=yes"), missing, done=2) == [(Kind.LOST_DATA, True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("journal=wal", "has no setting 'journal'"),
+        ("journal_mode=fast", "'fast' is no value of journal_mode"),
+        ("journal_mode", "'' is no value"),
+        ("=", "has no setting ''"),
+    ],
+)
+def test_settings_that_there_are_not(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        parse_settings(REGISTRY.get("sqlite"), text)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"name": "sqlite3"}, {"name": 7}, {"settings": {"journal_mode": "fast"}}, {"runs": "x"}, {"seed": None}],
+)
+def test_what_is_stored_is_checked(changed: dict[str, Any]) -> None:
+    stored = runs("sqlite").stored()
+    with pytest.raises((UsageError, ValueError, TypeError)):
+        Runs.loaded({"application": {**stored["application"], **changed}})
+
+
+def test_contents_differ() -> None:
+    source = runs("sqlite")
+    made = [source.contents(number) for number in range(1, 50)]
+    assert len(set(made)) == len(made)
+    assert {len(each) >= source_of_runs.SMALLEST_BYTES for each in made} == {True}
