@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -18,6 +19,7 @@ from fslab.report.sources import Annotations
 from fslab.serve import bounds, server
 from fslab.serve.app import application
 from fslab.serve.guard import Access
+from fslab.store import schema
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
@@ -141,3 +143,13 @@ def test_two_hosts_are_none(connect: Connect) -> None:
         connection = connect()
         connection.sendall(b"GET / HTTP/1.1\r\n" + head + b"\r\nConnection: close\r\n\r\n")
         assert code(connection) == 400
+
+
+def test_a_text_of_the_store_has_nothing_that_a_terminal_obeys(connect: Connect, tmp_path: Path) -> None:
+    """curl prints it as it is."""
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
+        store.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9\x1b[31m'")
+    with connect() as asking, asking.makefile("rb") as answer:
+        asking.sendall(GET)
+        told = answer.read()
+    assert b"newer fslab (schema 9 [31m" in told

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from fslab.errors import FslabError, StoreError, UsageError
+from fslab.names import shown
 from fslab.report import sources
 from fslab.report.page import render
 from fslab.serve.bounds import Bounded
@@ -115,4 +116,4 @@ def application(
 async def _failed(_request: Request, error: Exception) -> Response:
     """What the user is told at a terminal too."""
     code = 404 if isinstance(error, StoreError) else 400
-    return PlainTextResponse(f"{error}\n", status_code=code)
+    return PlainTextResponse(f"{shown(str(error))}\n", status_code=code)
