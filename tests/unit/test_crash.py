@@ -240,8 +240,9 @@ def log(*marks: str | None) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for mark in marks:
         kinds = ["mark"] if mark else ["write", "flush"]
-        rows += [{"op": kind, "mark": mark} for kind in kinds]
-    return pl.DataFrame(rows, schema={"op": pl.String, "mark": pl.String}).with_row_index("row")
+        rows += [{"op": kind, "mark": mark, "done_ns": 100 * len(rows)} for kind in kinds]
+    schema = {"op": pl.String, "mark": pl.String, "done_ns": pl.Int64}
+    return pl.DataFrame(rows, schema=schema).with_row_index("row")
 
 
 def test_progress_is_read_from_the_marks() -> None:
@@ -258,6 +259,10 @@ def test_progress_is_read_from_the_marks() -> None:
     assert positions.current(10) == 1
     assert steps(0, 10) == (2, 2)
     assert steps(1, 10) == (0, 1)
+    assert positions.age_ns(0, 1, cut=7) == 100 * (6 - 2), (
+        "the mark of its return is row 2, the last row before is 6"
+    )
+    assert positions.age_ns(0, 1, cut=0) == positions.age_ns(1, 1, cut=9) == 0
 
 
 def test_states_are_the_same_again() -> None:

@@ -55,7 +55,7 @@ def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path
     assert Runs.loaded(source.stored()) == source
 
 
-@pytest.mark.parametrize("name", REGISTRY.names())
+@pytest.mark.parametrize("name", [name for name in REGISTRY.names() if name != "log-file"])
 def test_damage_is_found(name: str, tmp_path: Path) -> None:
     source = runs(name)
     source.lay_out(tmp_path)
@@ -73,6 +73,22 @@ def test_damage_is_found(name: str, tmp_path: Path) -> None:
     shutil.rmtree(directory)
     directory.mkdir()
     assert source.look(directory).problem is not None, "nothing is there"
+
+
+def test_of_a_log_file_each_record_is_there_or_not(tmp_path: Path) -> None:
+    source = runs("log-file")
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, lambda _: None)
+    file = directory_of(tmp_path, 0) / "log"
+    whole, second = file.read_bytes(), len(source.contents(1))
+    file.write_bytes(
+        whole[:second] + bytes(len(source.contents(2))) + whole[second + len(source.contents(2)) : -1]
+    )
+    assert source.look(file.parent) == Found(transactions=frozenset({1})), "zeros, then one that is cut"
+    verdict = source.judge(Progress(number=0, done=3, begun=3), source.look(file.parent), promises())
+    assert verdict.lost == {2, 3}
+    file.unlink()
+    assert source.look(file.parent) == Found()
 
 
 def test_half_a_transaction_is_found(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ FINDING = {
 DOCUMENT: dict[str, Any] = {
     "version": 1, "filesystem": "ext4", "sequences": 64, "states": 4, "states_damaged": 1, "promises_kept": 40,
     "promises_broken": 2, "lost_operations": 9, "findings_broken": 2, "recovery_ns": [4, 1, 3, 2],
+    "loss_window_ns": [0, 7, 0, 9],
     "findings": [FINDING, {**FINDING, "broken": False, "kind": "neither old nor new"}],
 }  # fmt: skip
 
@@ -47,6 +48,7 @@ def test_counts_and_quantiles() -> None:
     assert metrics["promises_broken"] == 2
     assert metrics["lost_operations"] == 9
     assert (metrics["recovery_p50"], metrics["recovery_p95"]) == (3, 4)
+    assert (metrics["loss_window_p50"], metrics["loss_window_p95"]) == (7, 9)
     assert reading({**DOCUMENT, "recovery_ns": []}).metrics["recovery_p50"] is None
 
 
@@ -69,3 +71,30 @@ def test_output_that_is_none() -> None:
 def test_parameters_that_are_none(raw: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         CRASH.parse_parameters(raw)
+
+
+def test_an_application_has_runs_settings_and_its_program() -> None:
+    parameters = CRASH.parse_parameters(
+        {"application": "git", "settings": "core.fsync=all", "transactions": 7}
+    )
+    run = CRASH.commands(parameters, JOB).run
+    options = dict(zip(run[4::2], run[5::2], strict=True))
+    assert (options["--sequences"], options["--application"], options["--settings"], options["--transactions"]) == (
+        "3", "git", "core.fsync=all", "7",
+    )  # fmt: skip
+    assert [tool.program for tool in CRASH.tools_of(parameters)] == ["fslab", "fslab-disk", "git"]
+    assert CRASH.headline(parameters)[-1] == "loss_window_p95"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"application": "sqlit"}, "did you mean 'sqlite'"),
+        ({"application": "sqlite", "settings": "journal_mode=fast"}, "no value of journal_mode"),
+        ({"settings": "journal_mode=wal"}, "none is named"),
+        ({"application": "sqlite", "transactions": 0}, "transactions"),
+    ],
+)
+def test_applications_that_there_are_not(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        CRASH.parse_parameters(given)

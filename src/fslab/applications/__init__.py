@@ -18,6 +18,7 @@ from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
 Settings = Mapping[str, str]
+GUESSED_S = 0.03
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +63,10 @@ class Application(ABC):
     @abstractmethod
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
         """Recover as the application does when it starts, check, and read back. ``contents``: of each transaction."""
+
+    def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
+        """Roughly what a transaction takes, for the plan."""
+        return GUESSED_S
 
 
 REGISTRY: Registry[Application] = Registry("application", __name__, Application, group="fslab.applications")

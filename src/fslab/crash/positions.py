@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fslab.crash.sources import Progress
@@ -18,22 +19,30 @@ _MARK = re.compile(r"(\d{1,9}):(\d{1,9}):(\w+)", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Positions:
-    """Marks in the order of the log: ``rows``, and for each how far its run was. ``steps``: how many each run has."""
+    """Marks in the order of the log: ``rows``, and for each how far its run was. ``steps``: how many each run has.
+    ``times_ns``: when each row of the log was done; ``returned_ns``: when each step returned."""
 
     rows: tuple[int, ...]
     places: tuple[Progress, ...]
     steps: tuple[int, ...]
+    times_ns: tuple[int, ...] = ()
+    returned_ns: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, log: pl.DataFrame, steps: tuple[int, ...]) -> Positions:
         marks = log.filter(log["mark"].is_not_null() & log["mark"].str.contains(":", literal=True))
-        places = []
-        for name in marks["mark"]:
+        places, returned = [], {}
+        for name, time_ns in zip(marks["mark"], marks["done_ns"], strict=True):
             number, step, what = _place(name)
             if not (number < len(steps) and step <= steps[number]):
                 raise ToolOutputError(f"the log has a mark of no sequence: {name[:40]!r}", where="fslab-disk")
             places.append(Progress(number=number, done=step - (what == "begins"), begun=step))
-        return cls(rows=tuple(marks["row"]), places=tuple(places), steps=steps)
+            if what != "begins":
+                returned[number, step] = time_ns
+        return cls(
+            rows=tuple(marks["row"]), places=tuple(places), steps=steps, times_ns=tuple(log["done_ns"]),
+            returned_ns=returned,
+        )  # fmt: skip
 
     def current(self, cut: int) -> int:
         """The run at which a cut before this row finds us."""
@@ -46,6 +55,11 @@ class Positions:
             return last
         every = self.steps[number] if number < last.number else 0
         return Progress(number=number, done=every, begun=every)
+
+    def age_ns(self, number: int, step: int, cut: int) -> int:
+        """How long before the cut a step had returned."""
+        at = self.times_ns[min(cut, len(self.times_ns)) - 1] if cut else 0
+        return max(0, at - self.returned_ns.get((number, step), at))
 
     def _last(self, cut: int) -> Progress:
         at = bisect_left(self.rows, cut)

@@ -28,6 +28,7 @@ def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem:
         "lost_operations": len(tally.lost),
         "findings_broken": sum(finding.broken for finding in tally.findings.values()),
         "recovery_ns": tally.recovery_ns,
+        "loss_window_ns": tally.loss_window_ns,
         "findings": [
             {**shown(tally.findings[sort], source, kept), "count": tally.counts[sort]}
             for sort in sorts[:SHOWN]

@@ -25,8 +25,8 @@ IMAGES = "1g"
 
 @dataclass(kw_only=True, slots=True)
 class Tally:
-    """Of all states. A promise is a sync that returned, by sequence and step. ``findings``: the first of each sort,
-    with how often it was found."""
+    """Of all states. A promise is a sync that returned, by run and step. ``loss_window_ns``: how old the oldest
+    lost operation of each state is. ``findings``: the first of each sort, with how often it was found."""
 
     states: int = 0
     damaged: int = 0
@@ -34,6 +34,7 @@ class Tally:
     broken: set[tuple[int, int]] = field(default_factory=set)
     lost: set[tuple[int, int]] = field(default_factory=set)
     recovery_ns: list[int] = field(default_factory=list)
+    loss_window_ns: list[int] = field(default_factory=list)
     findings: dict[tuple[object, ...], Finding] = field(default_factory=dict)
     counts: Counter[tuple[object, ...]] = field(default_factory=Counter)
 
@@ -64,15 +65,18 @@ class Judge:
         made, seen = self._examined(state, wanted)
         if seen.findings:  # only what comes again: a busy machine may refuse a mount once
             made, seen = self._examined(state, wanted)
-        found = list(seen.findings)
+        found, oldest_ns = list(seen.findings), 0
         for number, contents in seen.contents.items():
             progress = self.positions.at(number, state.cut)
             verdict = self.source.judge(progress, contents, self.tested.promises)
             found += verdict.findings
             tally.promised |= {(number, at) for at in verdict.promised}
             tally.lost |= {(number, at) for at in verdict.lost}
+            ages = (self.positions.age_ns(number, at, state.cut) for at in verdict.lost)
+            oldest_ns = max(oldest_ns, *ages, 0)
         found = [replace(finding, state=str(state), lost_rows=made.lost) for finding in found]
         tally.states += 1
+        tally.loss_window_ns.append(oldest_ns)
         tally.damaged += bool(seen.findings)
         tally.recovery_ns += [seen.recovery_ns] if seen.recovery_ns is not None else []
         for finding in found:

@@ -23,7 +23,8 @@ _GUESSED_SEQUENCES_PER_S = 20.0
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
 _SEEDS = 1 << 31
 _SEQUENCES, _RUNS = 100, 3
-_GUESSED_TRANSACTIONS_PER_S = 30.0
+_TIMES = ("recovery", "loss_window")
+_SHARES = {"p50": 0.5, "p95": 0.95}
 _COUNTS = {
     "promises_broken": Direction.LOWER,
     "promises_kept": Direction.HIGHER,
@@ -87,16 +88,18 @@ class Crash(Workload[CrashParameters]):
     Parameters = CrashParameters
 
     def metrics(self, parameters: CrashParameters) -> tuple[Metric, ...]:  # noqa: ARG002
-        """Counts of promises, losses and states, and the time until a state is mounted."""
+        """Counts of promises, losses and states, the time until a state is mounted, and the age of what is lost."""
         counts = (Metric(name=name, unit=Unit.COUNT, better=better) for name, better in _COUNTS.items())
         times = (
-            Metric(name=f"recovery_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
-            for name in ("p50", "p95")
+            Metric(name=f"{what}_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+            for what in _TIMES
+            for name in _SHARES
         )
         return (*counts, *times)
 
-    def headline(self, parameters: CrashParameters) -> tuple[str, ...]:  # noqa: ARG002
-        return ("promises_broken", "lost_operations", "recovery_p50")
+    def headline(self, parameters: CrashParameters) -> tuple[str, ...]:
+        time = "recovery_p50" if parameters.application is None else "loss_window_p95"
+        return ("promises_broken", "lost_operations", time)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
         """``fslab crash test`` on the trial's directory."""
@@ -148,8 +151,11 @@ class Crash(Workload[CrashParameters]):
         return self._steps(parameters) * _BYTES_PER_SEQUENCE
 
     def expected_s(self, parameters: CrashParameters) -> float:
-        each = _GUESSED_SEQUENCES_PER_S if parameters.application is None else _GUESSED_TRANSACTIONS_PER_S
-        return self._steps(parameters) / each + parameters.states / _GUESSED_PER_S
+        each_s = 1 / _GUESSED_SEQUENCES_PER_S
+        if parameters.application is not None:
+            application = applications.REGISTRY.get(parameters.application)
+            each_s = application.seconds_each(applications.parse_settings(application, parameters.settings))
+        return self._steps(parameters) * each_s + parameters.states / _GUESSED_PER_S
 
     def _steps(self, parameters: CrashParameters) -> int:
         return parameters.runs * (1 if parameters.application is None else parameters.transactions)
@@ -161,10 +167,10 @@ class Crash(Workload[CrashParameters]):
 
 
 def _reading(document: dict[str, Any], duration_s: float) -> Reading:
-    recovery = sorted(document["recovery_ns"])
     figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
-    for name, share in (("p50", 0.5), ("p95", 0.95)):
-        figures[f"recovery_{name}"] = _quantile(recovery, share)
+    for what in _TIMES:
+        times = sorted(document[f"{what}_ns"])
+        figures |= {f"{what}_{name}": _quantile(times, share) for name, share in _SHARES.items()}
     broken = tuple(_told(finding) for finding in document["findings"] if finding["broken"])
     return Reading(metrics=figures, measured_s=duration_s, mounts_damaged=True, promises_broken=broken)
 

@@ -1,0 +1,66 @@
+"""A log file that is appended to and never synced, as most are: how old is what a power cut takes?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from fslab.applications import Application, Contract, Found, Settings
+from fslab.storage.promises import Promise, Promises
+from fslab.units import parse_duration
+
+FILE = "log"
+_WRITE_S = 0.002  # an append and its marks
+
+
+class LogFile(Application):
+    """A transaction is one write(2) at the end of the file, then a pause."""
+
+    summary = "a file that is appended to and never synced: how much, and how old, is what is lost"
+    settings = {"interval": ("0s", "10ms", "100ms", "1s")}
+
+    def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
+        return Contract(durable=_NOTHING, consistent=_NOTHING)
+
+    def lay_out(self, directory: Path, settings: Settings) -> None:  # noqa: ARG002
+        (directory / FILE).touch()
+
+    @contextmanager
+    def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
+        """One descriptor, without a buffer."""
+        interval_s = parse_duration(settings["interval"])
+        with (directory / FILE).open("ab", buffering=0) as file:
+
+            def append(number: int, contents: bytes) -> None:  # noqa: ARG001
+                file.write(contents)
+                time.sleep(interval_s)
+
+            yield append
+
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
+        """Each record is looked for where it was written."""
+        try:
+            found = (directory / FILE).read_bytes()
+        except OSError:
+            return Found()
+        there: set[int] = set()
+        start = 0
+        for number in count(1):
+            if start >= len(found):
+                return Found(transactions=frozenset(there))
+            record = contents(number)
+            if found[start : start + len(record)] == record:
+                there.add(number)
+            start += len(record)
+        raise AssertionError
+
+    def seconds_each(self, settings: Settings) -> float:
+        return _WRITE_S + parse_duration(settings["interval"])
+
+
+_NOTHING = Promise(
+    given=False, source="write(2): a successful return does not make the data durable; fsync(2) does"
+)
