@@ -5,15 +5,19 @@ Immutable once made. Unknown is None, never 0. This module touches nothing.
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from fslab.cell import Cell, Frozen, TrialKey
 from fslab.names import Shown
-from fslab.units import Direction, Unit
+from fslab.units import LONGEST_S, Direction, Unit
 
 RECORD_VERSION = 1
+# Seconds; a sum of them is a number too.
+Duration = Annotated[float, Field(ge=0, le=LONGEST_S)]
+# Facts that are shown as what they are; the others as text.
+_KINDS = {"kernel": str, "filesystem": str, "cpus": int, "memory_bytes": int}
 
 
 class Severity(StrEnum):
@@ -68,7 +72,7 @@ class Command(Frozen):
 
     stage: str
     argv: tuple[str, ...]
-    duration_s: float | None = None
+    duration_s: Duration | None = None
     exit_code: int | None = None
 
 
@@ -84,6 +88,14 @@ class Provenance(Frozen):
     observed: dict[str, tuple[str, ...]] = {}
     plugins: dict[str, str] = {}
 
+    @field_validator("machine", "device")
+    @classmethod
+    def _of_their_kinds(cls, facts: dict[str, Any]) -> dict[str, Any]:
+        for name, kind in _KINDS.items():
+            if not isinstance(facts.get(name), kind | None):
+                raise ValueError(f"'{name}' is no {kind.__name__}")  # noqa: TRY004 - pydantic's way
+        return facts
+
 
 class TrialRecord(Frozen):
     """One measured repetition of a cell. Times in UTC and seconds; ``raw`` holds the tools' own output."""
@@ -95,7 +107,7 @@ class TrialRecord(Frozen):
     failure: str | None = None
     error: Shown | None = None
     started: datetime
-    duration_s: float
+    duration_s: Duration
     metrics: dict[str, Value] = {}
     probes: dict[str, Value] = {}
     validity: tuple[ValidityWarning, ...] = ()

@@ -93,6 +93,23 @@ def test_trial_comes_back_as_it_was(store: Store) -> None:
     assert list(store.trials("c1")[0].metrics) == ["write_iops", "p99", "errors"]
 
 
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"duration_s": 1e300}, "duration_s"),
+        ({"duration_s": inf}, "duration_s"),
+        ({"provenance": Provenance().model_copy(update={"machine": {"kernel": 5}})}, "'kernel' is no str"),
+        ({"provenance": Provenance().model_copy(update={"device": {"filesystem": []}})}, "'filesystem'"),
+    ],
+)
+def test_what_no_trial_has_is_not_read(store: Store, changed: dict[str, Any], fault: str) -> None:
+    """Whoever wrote it: a sum of such times is no number, and a page shows these facts as what they are."""
+    store.create_campaign(campaign())
+    store.add_trial(trial().model_copy(update=changed))
+    with pytest.raises(StoreError, match=fault):
+        store.trials("c1")
+
+
 def test_trial_is_there_after_reopening(store: Store, url: str) -> None:
     store.create_campaign(campaign())
     store.add_trial(trial())

@@ -129,6 +129,18 @@ def test_damage_is_found_and_said(file: Store, store: Store, url: str, statement
     assert "1 campaign with faults" in done.stdout
 
 
+def test_what_a_column_does_not_take_is_said_in_a_line(file: Store, tmp_path: Path) -> None:
+    """SQLite keeps a text where a number is to be. The error does not quote all rows that were to be written."""
+    url = f"sqlite:///{file.path}"
+    for (trigger,) in sql(url, "SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+        sql(url, f"DROP TRIGGER {trigger}")
+    sql(url, "UPDATE probes SET value = '[null]' WHERE trial = 1")
+    with Store.open(str(tmp_path / "other.sqlite")) as other, pytest.raises(StoreError) as caught:
+        copy_campaign(file, other, file.campaign("c1"))
+    assert "'[null]'" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
 def test_damage_of_the_file_is_found(file: Store) -> None:
     with Store.open(file.path) as opened:
         assert database_faults(opened) == []

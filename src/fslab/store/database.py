@@ -22,6 +22,7 @@ from sqlalchemy.exc import (
     NoSuchModuleError,
     OperationalError,
     SQLAlchemyError,
+    StatementError,
 )
 from sqlalchemy.sql import column
 
@@ -78,7 +79,9 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
             reading = _connector(url)
         _make_directory(url)
     try:
-        engine = create_engine(url, pool_pre_ping=True, json_deserializer=from_json, **_options(url, reading))
+        engine = create_engine(
+            url, pool_pre_ping=True, json_deserializer=from_json, hide_parameters=True, **_options(url, reading)
+        )  # fmt: skip
     except NoSuchModuleError as error:
         raise StoreError(
             f"no such kind of database: {url.drivername}", where=place, hint=_URL_HINT
@@ -121,6 +124,8 @@ def translated(place: str) -> Iterator[None]:
     except DBAPIError as error:
         kind = StoreLostError if _passes(error) else StoreError
         raise kind(_said(error), where=place, hint=_hint(str(error.orig))) from error
+    except StatementError as error:
+        raise StoreError(f"does not take what is to be stored: {error.orig}", where=place) from error
     except SQLAlchemyError as error:
         raise StoreError(str(error), where=place) from error
 
