@@ -151,7 +151,15 @@ def test_settings_that_there_are_not(text: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"name": "sqlite3"}, {"name": 7}, {"settings": {"journal_mode": "fast"}}, {"runs": "x"}, {"seed": None}],
+    [
+        {"name": "sqlite3"},
+        {"name": 7},
+        {"settings": {"journal_mode": "fast"}},
+        {"runs": "x"},
+        {"runs": 10**9},
+        {"transactions": 0},
+        {"seed": None},
+    ],
 )
 def test_what_is_stored_is_checked(changed: dict[str, Any]) -> None:
     stored = runs("sqlite").stored()

@@ -75,9 +75,8 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
     with (
         TemporaryDirectory(prefix="fslab-crash-") as place,
-        examine.private(
-            Path(place), trial.IMAGES, uses=image
-        ),  # before the builder, which is to see the same mounts
+        # Before the builder, which is to see the same mounts.
+        examine.private(Path(place), trial.IMAGES, uses=image),
         states.builder(found.recording.log, found.recording.base) as builder,
     ):
         builder.make(state, image)

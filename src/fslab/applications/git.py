@@ -49,14 +49,18 @@ class Git(Application):
         """``git fsck``, and the subjects of the branch's commits."""
         checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
         if checked.returncode != 0:
-            told = (checked.stderr or checked.stdout).strip().splitlines()
-            return Found(problem=f"git fsck: {told[0] if told else f'exit {checked.returncode}'}")
+            return Found(problem=f"git fsck: {_told(checked)}")
         if _git(directory, {}, "rev-parse", "--verify", "--quiet", "HEAD", check=False).returncode != 0:
             return Found()  # before its first commit
         subjects = _git(directory, {}, "log", "--format=%s", check=False)
         if subjects.returncode != 0:
-            return Found(problem=f"git log: {subjects.stderr.strip().splitlines()[0]}")
+            return Found(problem=f"git log: {_told(subjects)}")
         return Found(transactions=frozenset(map(int, subjects.stdout.split())))
+
+
+def _told(done: proc.Completed) -> str:
+    """The first line of what it says."""
+    return next(iter((done.stderr or done.stdout).strip().splitlines()), f"exit {done.returncode}")
 
 
 _NOTHING = Promise(

@@ -14,6 +14,7 @@ from fslab.crash.sources import Mark, Progress, Source, Verdict, directory_of
 from fslab.storage.promises import Promise, Promises
 
 SMALLEST_BYTES, LARGEST_BYTES = 200, 12_000
+MOST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +103,11 @@ class Runs(Source[Found]):
 
     @classmethod
     def loaded(cls, stored: Mapping[str, Any]) -> Runs:
+        """UsageError, ValueError or TypeError for what is no run of an application."""
         about = stored["application"]
         numbers = {name: int(about[name]) for name in ("runs", "transactions", "seed")}
+        if not (0 < numbers["runs"] <= MOST and 0 < numbers["transactions"] <= MOST):
+            raise ValueError("more runs or transactions than there can be")
         application = REGISTRY.get(str(about["name"]))
         text = ",".join(f"{name}={value}" for name, value in about["settings"].items())
         return cls(application=application, settings=parse_settings(application, text), **numbers)
