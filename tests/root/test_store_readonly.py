@@ -34,7 +34,9 @@ def fill(store: Store) -> None:
 
 
 @pytest.mark.parametrize("left", ["nothing", "log and index", "log"])
-def test_a_store_on_a_read_only_file_system(small_disk: Path, left: str) -> None:
+def test_a_store_on_a_read_only_file_system(
+    small_disk: Path, left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also what was committed last: the log holds it until it is closed in order."""
     path = small_disk / "store.sqlite"
     with Store.open(str(small_disk / "open.sqlite")) as store:
@@ -49,11 +51,13 @@ def test_a_store_on_a_read_only_file_system(small_disk: Path, left: str) -> None
     assert {each.name for each in small_disk.glob("store*")} == {
         f"store.sqlite{end}" for end in ("", *suffixes)
     }
-    before = set(Path(tempfile.gettempdir()).glob("fslab-store-*"))
+    temporary = tmp_path / "temporary"  # of this test alone: others open such stores meanwhile
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     proc.run(["mount", "-o", "remount,ro", str(small_disk)])
     with Store.open(str(path), create=False) as store:
         assert [campaign.id for campaign in store.campaigns()] == ["c1"]
         assert len(store.trials("c1")) == 1
         with pytest.raises(StoreError, match="readonly"):
             store.set_campaign_status("c1", CampaignStatus.FINISHED)
-    assert set(Path(tempfile.gettempdir()).glob("fslab-store-*")) <= before
+    assert list(temporary.iterdir()) == []
