@@ -49,8 +49,8 @@ def of_kind(record: TrialRecord, kind: str) -> list[ValidityWarning]:
 
 @contextmanager
 def hog() -> Iterator[int]:
-    """A program that does nothing but use a CPU, and before all others; its process id."""
-    endless = "import os\nos.nice(-15)\nprint(flush=True)\nwhile True: pass"
+    """A program that does nothing but use a CPU, and before all others; its process id. It ends with its parent."""
+    endless = "import os\nos.nice(-15)\nparent = os.getppid()\nprint(flush=True)\nwhile os.getppid() == parent: pass"
     process = subprocess.Popen([sys.executable, "-c", endless], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
