@@ -20,7 +20,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import settings
 from tests import caches, leaks
-from tests.directories import set_directories, sharing
+from tests.directories import SESSION, set_directories, sharing
 from tests.hold import Hold
 from tests.starter import Starter
 
@@ -28,7 +28,6 @@ from fslab.__main__ import GARBAGE
 from fslab.system import mounts
 
 GIB = 1 << 30
-SESSION = "fslab-test-"
 ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
 MEASURE = {"root", "e2e", "browser"}
@@ -76,6 +75,10 @@ def _reap() -> None:
             ):
                 leaks.detach_below(directory)
                 _remove(directory)
+    for link in leaks.links():
+        owner = link.name.split("-")[1]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            link.unlink(missing_ok=True)
 
 
 def _remove(directory: Path) -> None:

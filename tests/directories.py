@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+# "fslab-test-PID-…": whatever a session that was killed left is found by its name, and removed by the next one.
+SESSION = "fslab-test-"
+
 _LOCK = Path(tempfile.gettempdir()) / f"fslab-tests-{os.geteuid()}.lock"
 _GATE = _LOCK.with_suffix(".gate")
 

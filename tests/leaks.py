@@ -6,8 +6,10 @@ Only what lies below the test's own directories or carries their name counts, so
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.limits import LIMIT_S
@@ -27,6 +29,11 @@ def detach_below(directory: Path) -> None:
             subprocess.run(["losetup", "--detach", f"/dev/{entry.parent.parent.name}"], check=False)
 
 
+def links() -> Iterable[Path]:
+    """Names that tests gave to devices, of every process: ``fslab-PID-…``."""
+    return Path("/dev/disk").glob("by-*/fslab-*")
+
+
 def settled(*directories: Path) -> set[str]:
     """The same, when what is on its way out is gone: a watchdog of a killed campaign needs a moment."""
     deadline = time.monotonic() + LIMIT_S
@@ -42,9 +49,7 @@ def _devices(directories: tuple[Path, ...]) -> set[str]:
         if _below(Path(sysfs.text(entry) or "/"), directories)
     }
     found |= {f"mount {mount.target}" for mount in mounts.mounted() if _below(mount.target, directories)}
-    names = {directory.name for directory in directories}
-    links = Path("/dev/disk").glob("by-*/fslab-*")
-    return found | {f"link {link}" for link in links if any(name in link.name for name in names)}
+    return found | {f"link {link}" for link in links() if link.name.startswith(f"fslab-{os.getpid()}-")}
 
 
 def _files(directories: tuple[Path, ...]) -> set[str]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from tests.directories import SESSION
 from tests.limits import LIMIT_S
 
 UNPRIVILEGED = 65534  # the server refuses root
@@ -88,10 +89,13 @@ class Cluster:
 
 @contextmanager
 def running(programs: Path) -> Iterator[Cluster]:
-    """A started server, stopped and removed afterwards. Its directory has a short name: those of sockets have 107
-    bytes."""
-    with tempfile.TemporaryDirectory(prefix="fslab-pg-", dir="/dev/shm") as name:
-        cluster = Cluster(programs, Path(name))
+    """A started server, stopped and removed afterwards: by the next session, where this one was killed. Its directory
+    has a short name: those of sockets have 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix=f"{SESSION}{os.getpid()}-", dir="/dev/shm") as name:
+        Path(name).chmod(0o711)  # the server runs as another user
+        directory = Path(name) / "pg"
+        directory.mkdir()
+        cluster = Cluster(programs, directory)
         cluster.start()
         try:
             yield cluster
