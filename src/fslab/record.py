@@ -93,7 +93,7 @@ class Provenance(Frozen):
     def _of_their_kinds(cls, facts: dict[str, Any]) -> dict[str, Any]:
         for name, kind in _KINDS.items():
             if not isinstance(facts.get(name), kind | None):
-                raise ValueError(f"'{name}' is no {kind.__name__}")  # noqa: TRY004 - pydantic's way
+                raise ValueError(f"'{name}' must be of type {kind.__name__}")  # noqa: TRY004 - pydantic's way
         return facts
 
 

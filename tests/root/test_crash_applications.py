@@ -42,8 +42,13 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
     finding = next(each for each in found["findings"] if each["broken"] and each["sequence"])
     assert finding["sequence"] == ["10 transactions of sqlite with journal_mode=wal,synchronous=full"]
     argv = [FSLAB, "crash", "replay", finding["id"], "--output", str(tmp_path / "again.img"), "--json"]
-    again = json.loads(proc.run(argv, env={"XDG_STATE_HOME": str(tmp_path / "recordings")}).stdout)
+    where = {"XDG_STATE_HOME": str(tmp_path / "recordings")}
+    again = json.loads(proc.run(argv, env=where).stdout)
     assert (finding["kind"], finding["step"]) in [(each["kind"], each["step"]) for each in again["findings"]]
+    kept = proc.run([FSLAB, "crash", "list"], env=where).stdout
+    assert kept.startswith(
+        f"{finding['id'].partition('.')[0]}  ext4  runs: 2, the first: 10 transactions of sqlite"
+    )
 
 
 def test_options_that_give_the_promise_up_are_cited(crash: Any) -> None:

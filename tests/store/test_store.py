@@ -98,7 +98,10 @@ def test_trial_comes_back_as_it_was(store: Store) -> None:
     [
         ({"duration_s": 1e300}, "duration_s"),
         ({"duration_s": inf}, "duration_s"),
-        ({"provenance": Provenance().model_copy(update={"machine": {"kernel": 5}})}, "'kernel' is no str"),
+        (
+            {"provenance": Provenance().model_copy(update={"machine": {"kernel": 5}})},
+            "'kernel' must be of type str",
+        ),
         ({"provenance": Provenance().model_copy(update={"device": {"filesystem": []}})}, "'filesystem'"),
     ],
 )

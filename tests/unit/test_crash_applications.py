@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.test_crash import promises
 
+from fslab.api.crash import Wish, crash_test
 from fslab.applications import REGISTRY, Found, parse_settings
 from fslab.crash import runs as source_of_runs
 from fslab.crash.findings import Kind
@@ -139,8 +140,8 @@ def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:
     ("text", "told"),
     [
         ("journal=wal", "has no setting 'journal'"),
-        ("journal_mode=fast", "'fast' is no value of journal_mode"),
-        ("journal_mode", "'' is no value"),
+        ("journal_mode=fast", "invalid value 'fast' for journal_mode"),
+        ("journal_mode", "invalid value ''"),
         ("=", "has no setting ''"),
     ],
 )
@@ -172,3 +173,16 @@ def test_contents_differ() -> None:
     made = [source.contents(number) for number in range(1, 50)]
     assert len(set(made)) == len(made)
     assert {len(each) >= source_of_runs.SMALLEST_BYTES for each in made} == {True}
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        (Wish(settings="journal_mode=wal"), "--settings: settings of which application?"),
+        (Wish(application="sqlite", given=("creat A",)), "--sequence: not together with --application"),
+        (Wish(sector=1000), "--sector: 1000 is not a multiple of 512"),
+    ],
+)
+def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: Wish, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        crash_test(Path("/nowhere"), wish)

@@ -90,7 +90,7 @@ def test_an_application_has_runs_settings_and_its_program() -> None:
     ("given", "told"),
     [
         ({"application": "sqlit"}, "did you mean 'sqlite'"),
-        ({"application": "sqlite", "settings": "journal_mode=fast"}, "no value of journal_mode"),
+        ({"application": "sqlite", "settings": "journal_mode=fast"}, "invalid value 'fast' for journal_mode"),
         ({"settings": "journal_mode=wal"}, "none is named"),
         ({"application": "sqlite", "transactions": 0}, "transactions"),
     ],

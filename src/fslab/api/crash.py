@@ -87,7 +87,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
 
 
 def crash_recordings() -> list[dict[str, Any]]:
-    """What is kept: id, file system, number of sequences; None for those of a recording that is damaged."""
+    """What is kept: id, file system, how many runs, the steps of the first; None for those of a damaged recording."""
     return [_recording(name) for name in sorted(kept.identities(paths.recordings()))]
 
 
@@ -95,16 +95,25 @@ def _recording(name: str) -> dict[str, Any]:
     try:
         found = kept.load(name, paths.recordings())
     except StoreError:
-        return {"id": name, "filesystem": None, "sequences": None}
-    return {"id": name, "filesystem": found.tested.driver.name, "sequences": len(found.source.steps)}
+        return {"id": name, "filesystem": None, "runs": None, "first": None}
+    return {
+        "id": name, "filesystem": found.tested.driver.name, "runs": len(found.source.steps),
+        "first": found.source.words(0) if found.source.steps else [],
+    }  # fmt: skip
 
 
 def _source(wish: Wish) -> Source[Any]:
     """What the wish asks for; UsageError for an application, or a setting, that there is not."""
     if wish.application is None:
+        if wish.settings:
+            raise UsageError(
+                "settings of which application?", where="--settings", hint="add --application NAME"
+            )
         random = Random(wish.seed)  # noqa: S311 - to be repeated
         chosen = _given(wish.given) or tuple(operations.sampled(wish.length, wish.sequences, random))
         return Sequences(chosen=chosen)
+    if wish.given:
+        raise UsageError("not together with --application", where="--sequence", hint="leave one of them out")
     application = applications.REGISTRY.get(wish.application)
     settings = applications.parse_settings(application, wish.settings)
     if application.tool is not None:

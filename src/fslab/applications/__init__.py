@@ -82,6 +82,6 @@ def parse_settings(application: Application, text: str) -> dict[str, str]:
             hint = nearest(name, application.settings) or f"settings: {', '.join(application.settings)}"
             raise UsageError(f"{application.name} has no setting '{name}'", hint=hint)
         if value not in known:
-            raise UsageError(f"'{value}' is no value of {name}", hint=f"values: {', '.join(known)}")
+            raise UsageError(f"invalid value '{value}' for {name}", hint=f"values: {', '.join(known)}")
         found[name] = value
     return found

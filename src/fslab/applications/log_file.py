@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 from fslab.applications import Application, Contract, Found, Settings
@@ -47,15 +46,13 @@ class LogFile(Application):
         except OSError:
             return Found()
         there: set[int] = set()
-        start = 0
-        for number in count(1):
-            if start >= len(found):
-                return Found(transactions=frozenset(there))
+        number, start = 1, 0
+        while start < len(found):
             record = contents(number)
-            if found[start : start + len(record)] == record:
+            if found.startswith(record, start):
                 there.add(number)
-            start += len(record)
-        raise AssertionError
+            number, start = number + 1, start + len(record)
+        return Found(transactions=frozenset(there))
 
     def seconds_each(self, settings: Settings) -> float:
         return _WRITE_S + parse_duration(settings["interval"])

@@ -89,10 +89,8 @@ def listing() -> None:
 
     for each in crash.crash_recordings():
         known = each["filesystem"] is not None
-        _print(
-            f"{each['id']}  "
-            + (f"{each['filesystem']}  {each['sequences']} sequences" if known else "damaged")
-        )
+        text = f"{each['filesystem']}  runs: {each['runs']}, the first: {'; '.join(each['first'] or ())}"
+        _print(f"{each['id']}  {text if known else 'damaged'}")
 
 
 def _paragraph(finding: dict[str, Any]) -> str:

@@ -1,5 +1,5 @@
 """Crash consistency: operations on a virtual disk that keeps a log, the states that a power cut may leave, and what
 each state breaks. ``trial`` puts the parts together; each part knows only what it needs.
 
-operations ▸ perform (marks in the log) ▸ states (images) ▸ examine (mount, check) ▸ oracle (findings)
+sources (sequences, runs of applications; marks in the log) ▸ states (images) ▸ examine (mount, check) ▸ verdicts
 """

@@ -71,9 +71,8 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
 def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
     """A mount namespace of this process's own, with memory mounted on ``directory``: images, and their mount point.
 
-    The namespace stays; with it, and with the process, goes what is still mounted. Of the loop
-    devices that are mounted it keeps only those that the program, or what it ``uses``, lies on: elsewhere a copy would
-    keep a file system in memory after it was unmounted.
+    The namespace stays; with it, and with the process, goes what is still mounted. Of mounted loop devices it keeps
+    only those that the program, or what it ``uses``, lies on: a copy would keep alive what others unmount.
     """
     if _libc.unshare(CLONE_NEWNS) != 0:
         code = ctypes.get_errno()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fslab.crash.sources import Progress
@@ -25,8 +25,8 @@ class Positions:
     rows: tuple[int, ...]
     places: tuple[Progress, ...]
     steps: tuple[int, ...]
-    times_ns: tuple[int, ...] = ()
-    returned_ns: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    times_ns: tuple[int, ...]
+    returned_ns: Mapping[tuple[int, int], int]
 
     @classmethod
     def of(cls, log: pl.DataFrame, steps: tuple[int, ...]) -> Positions:
