@@ -106,7 +106,7 @@ def test_a_changed_recording_is_said_to_be_damaged(
     about.write_text(json.dumps(json.loads(about.read_text()) | change))
     with pytest.raises(StoreError, match="damaged"):
         kept.load(identity, home)
-    assert crash.crash_recordings() == [{"id": identity, "filesystem": None, "sequences": None}]
+    assert crash.crash_recordings() == [{"id": identity, "filesystem": None, "runs": None, "first": None}]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{}", "[" * 100_000, "\0"])
