@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use serde_json::{Value, json};
 
 use crate::drive::{Drive, Event, Request};
-use crate::ssd::drive::{Ssd, shape};
-use crate::ssd::ftl::Ftl;
+use crate::ssd::drive::Ssd;
 use crate::{Nanos, PAGE};
 
 impl Drive for Ssd {
@@ -30,11 +29,10 @@ impl Drive for Ssd {
     }
 
     fn cut(&mut self) {
-        let fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
-        let ftl = std::mem::replace(&mut self.ftl, Ftl::new(shape(&self.profile, 0), self.collection));
+        let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
+        std::mem::swap(&mut fresh.ftl, &mut self.ftl); // what is in the flash stays
         let (steady, now, folded, slc) = (self.steady, self.now, self.folded, self.slc);
-        *self =
-            Self { ftl, steady, now, folded, slc, idle_since: now, free: [now; 2], bus: [now; 2], ..fresh };
+        *self = Self { steady, now, folded, slc, idle_since: now, free: [now; 2], bus: [now; 2], ..fresh };
     }
 
     fn report(&self) -> Value {

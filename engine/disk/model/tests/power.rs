@@ -1,0 +1,67 @@
+//! Power goes in the middle of work and comes back: every drive forgets what was under way and serves again.
+
+use std::collections::BTreeSet;
+
+use fslab_disk_model::Nanos;
+use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
+use fslab_disk_model::ssd::{Collection, Ssd};
+use fslab_disk_model::{hdd, ssd};
+use fslab_engine::random::Stream;
+
+const BYTES: u64 = 256 << 20;
+const HALF: u64 = 2000;
+const GAP: Nanos = 50_000;
+
+fn drives() -> Vec<(String, Box<dyn Drive>)> {
+    let mut all: Vec<(String, Box<dyn Drive>)> = Vec::new();
+    for cache in [Cache::Volatile, Cache::None, Cache::Protected] {
+        for profile in hdd::PROFILES {
+            let drive = hdd::Hdd::new(profile, BYTES, cache, 16 << 20, 1);
+            all.push((format!("{} {cache:?}", profile.name), Box::new(drive)));
+        }
+        for profile in ssd::PROFILES {
+            for steady in [false, true] {
+                let drive = Ssd::new(profile, BYTES, cache, Collection::Greedy, steady, 1);
+                all.push((format!("{} {cache:?} steady: {steady}", profile.name), Box::new(drive)));
+            }
+        }
+    }
+    all
+}
+
+fn work(drive: &mut dyn Drive, first: u64, random: &mut Stream, events: &mut Vec<Event>) {
+    for id in first..first + HALF {
+        let op = match random.below(10) {
+            0 => Op::Flush,
+            1..4 => Op::Read,
+            _ => Op::Write,
+        };
+        let sector = random.below(BYTES / 512 - 64);
+        drive.submit(id * GAP, &Request { id, op, sector, sectors: 1 + random.below(63) });
+        drive.advance((id + 1) * GAP, events);
+    }
+}
+
+#[test]
+fn what_was_under_way_never_answers_and_what_comes_afterwards_does() {
+    for (name, mut drive) in drives() {
+        let (mut random, mut events) = (Stream::new(7, 1), Vec::new());
+        work(&mut *drive, 1, &mut random, &mut events);
+        let counted = |drive: &dyn Drive| drive.report()["host_bytes"].as_u64();
+        let before = counted(&*drive);
+        drive.cut();
+        assert_eq!(counted(&*drive), before, "{name}: what is in the flash stays");
+        events.clear();
+        work(&mut *drive, HALF + 1, &mut random, &mut events);
+        while let Some(now) = drive.next_event() {
+            drive.advance(now, &mut events);
+        }
+        let mut pending: BTreeSet<u64> = (HALF + 1..=2 * HALF).collect();
+        for event in events {
+            if let Event::Done { id, .. } = event {
+                assert!(pending.remove(&id), "{name}: {id} was lost with the power, or is answered twice");
+            }
+        }
+        assert!(pending.is_empty(), "{name}: {} are never answered", pending.len());
+    }
+}
