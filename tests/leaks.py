@@ -23,10 +23,13 @@ def of(*directories: Path) -> set[str]:
 
 
 def detach_below(directory: Path) -> None:
-    """Detach loop devices whose images lie below a directory."""
+    """Detach loop devices whose images lie below a directory; partitions would stay, and be the next image's."""
     for entry in sysfs.SYS.glob("block/loop*/loop/backing_file"):
         if _below(Path(sysfs.text(entry) or "/"), (directory,)):
-            subprocess.run(["losetup", "--detach", f"/dev/{entry.parent.parent.name}"], check=False)
+            block = entry.parent.parent
+            for number in block.glob("*/partition"):
+                subprocess.run(["delpart", f"/dev/{block.name}", number.read_text().strip()], check=False)
+            subprocess.run(["losetup", "--detach", f"/dev/{block.name}"], check=False)
 
 
 def links() -> Iterable[Path]:

@@ -136,18 +136,13 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture
-def crash(
-    serve: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., dict[str, Any]]]:
-    """Operations and states on a new file system, and what is found."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
+def virtual(serve: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """A directory on a new file system on a virtual disk."""
     target = tmp_path / "mounted"
     target.mkdir()
 
-    def run(
-        filesystem: str, *arguments: str, options: str = "rw", fault: str | None = None
-    ) -> dict[str, Any]:
-        server = serve("--log", str(tmp_path / "fslab-disk.log"), "--log-data", size=CRASH_SIZE)
+    def make(filesystem: str, *served: str, options: str = "rw", fault: str | None = None) -> Path:
+        server = serve(*served, size=CRASH_SIZE)
         server.control.rename(tmp_path / "fslab-disk.control")  # where a medium has it
         server.control = tmp_path / "fslab-disk.control"
         device = str(server.attach())
@@ -156,11 +151,33 @@ def crash(
         (target / "w").mkdir()
         if fault is not None:
             assert server.ask("arm", effect=fault, op="flush")["ok"]
-        argv = [FSLAB, "crash", "test", str(target / "w"), "--scratch", str(tmp_path), *arguments]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SLOW_LIMIT_S, check=False)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return target / "w"
 
-    yield run
+    yield make
     proc.run(["umount", str(target)], check=False)
+
+
+@pytest.fixture
+def crash(
+    virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any]]:
+    """Operations and states on a new file system, and what is found."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
+
+    def run(
+        filesystem: str, *arguments: str, options: str = "rw", fault: str | None = None
+    ) -> dict[str, Any]:
+        log = ("--log", str(tmp_path / "fslab-disk.log"), "--log-data")
+        directory = virtual(filesystem, *log, options=options, fault=fault)
+        return document("test", directory, "--scratch", tmp_path, *arguments)
+
+    return run
+
+
+def document(verb: str, *words: object) -> dict[str, Any]:
+    """What ``fslab crash`` prints."""
+    argv = [FSLAB, "crash", verb, *map(str, words)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SLOW_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fslab import applications
-from fslab.crash import examine, kept, operations, recording, report, states, trial
+from fslab.crash import examine, kept, operations, recording, recovery, report, states, trial
 from fslab.crash.operations import OPERATIONS, Sequence
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
@@ -16,6 +16,8 @@ from fslab.crash.sources import Source
 from fslab.errors import StoreError, UsageError
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, paths, tools
+
+Load = recovery.Load
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +66,20 @@ def crash_test(
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
     return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
+
+
+def crash_recovery(directory: Path, load: Load) -> dict[str, Any]:
+    """The document of one cut of power on the virtual disk under ``directory`` (:mod:`fslab.crash.recovery`).
+
+    UnsupportedError where it is not on one, or its file system does not declare what it promises.
+    """
+    recording.disk_of(directory)
+    if any(directory.iterdir()):
+        raise UsageError("the directory is not empty", where=str(directory), hint="name a new one")
+    mount = mounts.containing(directory)
+    root = str(directory.resolve().relative_to(mount.target))
+    tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
+    return recovery.measure(directory.resolve(), mount.source, tested, load)
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:

@@ -1,13 +1,24 @@
 """``fslab crash``: what a trial of the workload ``crash`` runs, and its states again."""
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fslab.cli.common import JsonOption, console, print_json
-from fslab.errors import NeedsRootError
+from fslab.errors import NeedsRootError, UsageError
+from fslab.units import parse_size
+
+
+class Unflushed(StrEnum):
+    """What becomes of writes in the disk's cache."""
+
+    RANDOM = "random"
+    LOST = "lost"
+    KEPT = "kept"
+
 
 app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge them, make one again.")
 
@@ -61,6 +72,34 @@ def try_states(
         transactions=transactions,
     )
     print_json(crash.crash_test(directory, wish, scratch, recordings))
+
+
+@app.command("recover", short_help="Cut the power of a virtual disk, and time what comes back.")
+def recover(
+    directory: Annotated[Path, typer.Argument(help="An empty directory on a virtual disk.")],
+    files: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="New files when power is cut; one more is synced.")
+    ] = 10_000,
+    size: Annotated[str, typer.Option(help="Of each, such as 4k.")] = "4k",
+    unflushed: Annotated[
+        Unflushed, typer.Option(help="What becomes of writes in the disk's cache.")
+    ] = Unflushed.RANDOM,
+    check: Annotated[bool, typer.Option(help="Time a full check afterwards.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Which unflushed writes survive.")] = 0,
+) -> None:
+    """Write files, sync the last, cut power, and time mount, the first read, the first write and a check; prints JSON.
+
+    The file system is unmounted first and meanwhile: where somebody else uses it, nothing is done.
+    """
+    from fslab.api import crash
+
+    _check_root()
+    try:
+        each = parse_size(size)
+    except ValueError as error:
+        raise UsageError(str(error), where="--size") from error
+    load = crash.Load(files=files, size=each, unflushed=unflushed.value, seed=seed, check=check)
+    print_json(crash.crash_recovery(directory, load))
 
 
 @app.command("replay", short_help="Make a crash state again, and leave its image.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fslab.crash.complaints import Complaints
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Source, directory_of
 from fslab.errors import MountError, UnsupportedError
-from fslab.probes.kernel_log import KernelLog
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.promises import Promises
 from fslab.system import mounts, proc
-from fslab.validity.trial.kernel_error import SERIOUS
 
 CLONE_NEWNS = 0x00020000
 LIMIT_S = 120.0
@@ -96,7 +94,7 @@ class Examiner:
     """Examines images, one after the other."""
 
     def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
-        self._subject, self._source, self._target, self._log = tested, source, target, KernelLog()
+        self._subject, self._source, self._target, self._kernel = tested, source, target, Complaints()
 
     def examine(self, image: Path, numbers: Iterable[int]) -> Examined:
         """Mount, look at the directories of these runs, unmount, check."""
@@ -119,7 +117,8 @@ class Examiner:
                 )
         finally:
             mounts.unmount(self._target)
-        seen.findings += self._kernel_findings(device)
+        if said := self._kernel.serious(device):
+            seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES])))
         if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
             self._check(image, seen)
         return seen
@@ -129,11 +128,11 @@ class Examiner:
     def _mount(self, image: Path) -> float | None:
         options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
         argv = self._subject.driver.mount_argv(options, str(image), str(self._target))
-        self._kernel()  # what was logged before may be of somebody else who had the same loop device
+        self._kernel.lines()
         done = proc.run(argv, check=False, timeout_s=LIMIT_S)
         if done.returncode == 0:
             return done.duration_s
-        self._last_error = " ".join([*done.stderr.split("\n"), *self._kernel()[-_LINES:]]).strip()
+        self._last_error = " ".join([*done.stderr.split("\n"), *self._kernel.lines()[-_LINES:]]).strip()
         return None
 
     def _repair(self, image: Path, seen: Examined, *, found: bool = False) -> float:
@@ -159,15 +158,6 @@ class Examiner:
         promises = self._subject.promises
         source = promises.caution or promises.consistent.source
         return Finding(kind=kind, broken=promises.consistent.given, detail=detail, source=source)
-
-    def _kernel(self) -> list[str]:
-        """What the kernel has logged since the last time; nothing where that may not be read."""
-        text = (self._log.snapshot(None).get("log") or b"").decode("utf-8", "replace")  # type: ignore[arg-type]
-        return [line.partition(";")[2] for line in text.splitlines()]
-
-    def _kernel_findings(self, device: str) -> list[Finding]:
-        said = [line for line in self._kernel() if re.search(rf"\b{device}\b", line) and SERIOUS.search(line)]
-        return [self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES]))] if said else []
 
 
 def _tells(line: str) -> bool:

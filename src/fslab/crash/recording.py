@@ -37,12 +37,23 @@ class Recording:
         return Recording(base=directory / self.base.name, log=directory / self.log.name)
 
 
-def server_of(directory: Path) -> Path:
-    """The directory of the virtual disk under a mounted directory; UnsupportedError if there is none with a log."""
+def disk_of(directory: Path) -> Path:
+    """The directory of the virtual disk under a mounted directory; UnsupportedError if it is not on one."""
     source = Path(mounts.containing(directory).source)
     backing = sysfs.text(sysfs.block_directory(source) / "loop/backing_file") if source.exists() else None
-    server = Path(backing or "/").parent
-    if not disk.control_of(server).exists() or not Path(f"{disk.log_of(server)}.data").exists():
+    server = Path(backing).parent if backing else None
+    if server is None or not disk.control_of(server).exists():
+        raise UnsupportedError(
+            "this is not on one virtual disk", where=str(directory),
+            hint="medium: {type: virtual, profile: hdd-7200}, layout: single",
+        )  # fmt: skip
+    return server
+
+
+def server_of(directory: Path) -> Path:
+    """The same, of a disk that keeps a log of its data."""
+    server = disk_of(directory)
+    if not Path(f"{disk.log_of(server)}.data").exists():
         raise UnsupportedError(
             "this is not on one virtual disk with a log of its data", where=str(directory),
             hint="medium: {type: virtual, profile: none, size: 320m, log: data}, layout: single",

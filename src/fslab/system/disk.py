@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,15 @@ LOOK_EVERY_S = 0.2
 ANSWER_BYTES = 1 << 20
 FUSE = Path("/dev/fuse")
 CAP_SYS_RESOURCE = 24  # capabilities(7)
+
+
+class Unflushed(StrEnum):
+    """What a cut of power makes of the writes that the disk has and no flush covered: each kept or not at random, none,
+    or all."""
+
+    RANDOM = "random"
+    LOST = "lost"
+    KEPT = "kept"
 
 
 def check_supported() -> None:

@@ -37,9 +37,9 @@ class KernelError(TrialRule):
         """One warning for all errors, one for all that is doubtful."""
         lines = facts.texts.get("kernel_log", ())
         if facts.work.mounts_damaged:
-            lines = tuple(
-                line for line in lines if any(re.search(rf"\b{name}\b", line) for name in facts.devices)
-            )
+            lines = tuple(line for line in lines if _names(line, facts.devices))
+        if facts.work.power_cut:
+            lines = tuple(line for line in lines if not _names(line, facts.devices))
         errors = [line for line in lines if SERIOUS.search(line) and not _elsewhere(line, facts.devices)]
         doubts = [
             line for line in lines if line not in errors and (SERIOUS.search(line) or DOUBTFUL.search(line))
@@ -51,6 +51,10 @@ class KernelError(TrialRule):
                     f"the kernel logged: {found[0]}{more}",
                     severity=severity, lines=found[:_LINES_SHOWN], count=len(found),
                 )  # fmt: skip
+
+
+def _names(line: str, devices: tuple[str, ...]) -> bool:
+    return any(re.search(rf"\b{name}\b", line) for name in devices)
 
 
 def _elsewhere(line: str, devices: tuple[str, ...]) -> bool:

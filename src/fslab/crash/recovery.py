@@ -1,0 +1,173 @@
+"""How soon a file system is back: new files, a cut of power on the live disk, then mount, read, write and check.
+
+Unlike a crash state, which is an image, this waits for the disk under test: its model, its cache, its own mount.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fslab.crash import contents, recording
+from fslab.crash.complaints import Complaints
+from fslab.crash.examine import LIMIT_S, Subject
+from fslab.errors import FslabError, MountError
+from fslab.system import disk, mounts, proc
+
+PER_DIRECTORY = 1000
+IN_USE_S = 2.0
+FORMAT = 1
+_NEW = "new"
+_LAST = "last"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """What is under way when power goes: ``files`` new ones of ``size`` bytes each. ``unflushed``: what becomes of
+    writes that no flush covered (``disk.Unflushed``), at random by ``seed``."""
+
+    files: int
+    size: int
+    unflushed: str
+    seed: int
+    check: bool = True
+
+
+@dataclass(kw_only=True, slots=True)
+class Recovery:
+    """Times in ns. ``recovery``: check and repair, where the file system needs them, and mount. ``first_read`` and
+    ``first_write``: of the file that was synced, and of a new one with fsync. ``check``: a full check afterwards; None
+    where it was not asked for. Bytes are those of the disk while it was repaired and mounted. ``kept_files`` of those
+    that nothing synced; ``lost``: what is wrong with the one that was synced."""
+
+    recovery_ns: int = 0
+    first_read_ns: int = 0
+    first_write_ns: int = 0
+    check_ns: int | None = None
+    read_bytes: int = 0
+    written_bytes: int = 0
+    kept_files: int = 0
+    lost: str | None = None
+    damaged: str | None = None
+
+
+def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[str, Any]:
+    """The document of one cut on the virtual disk under ``directory``, which is mounted again afterwards.
+
+    MountError where it is in use by others, or cannot be mounted again.
+    """
+    target, server = mounts.containing(directory).target, recording.disk_of(directory)
+    os.chdir("/")  # a campaign starts its tools in the directory under test
+    # Nothing is cut where somebody else uses the file system, and what others have written stays.
+    mounts.unmount(target, deadline_s=IN_USE_S)
+    _mount(device, target, tested)
+    disk.ask(server, "pace", real=False)  # writing the files is not what is measured
+    _write(directory, load)
+    try:
+        disk.ask(server, "cut", unflushed=load.unflushed, seed=load.seed)
+        mounts.unmount(target)
+        mounts.wait_released(Path(device))
+    finally:
+        disk.ask(server, "power_on")
+        disk.ask(server, "pace", real=True)
+    found, before, kernel = Recovery(), _transferred(server), Complaints()
+    kernel.lines()
+    found.recovery_ns = _repair(device, tested, found) + _mount(device, target, tested)
+    found.read_bytes, found.written_bytes = (
+        after - was for after, was in zip(_transferred(server), before, strict=True)
+    )
+    _look(directory, load, found)
+    if load.check:
+        mounts.unmount(target)
+        found.check_ns = _check(device, tested, found)
+        _mount(device, target, tested)
+    if found.damaged is None and (said := kernel.serious(Path(device).name)):
+        found.damaged = f"the kernel logged: {said[0]}"
+    return {"version": FORMAT, "filesystem": tested.driver.name, "files": load.files, **asdict(found)}
+
+
+def _write(directory: Path, load: Load) -> None:
+    """All files; only the last one is synced, which brings a journal up to date and nothing else to its place."""
+    for path in _paths(directory, load):
+        if path.name.endswith("000"):
+            path.parent.mkdir(parents=True)
+        path.write_bytes(_bytes(load.size))
+    _write_synced(directory / _LAST)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_synced(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        file.write(_bytes(contents.BLOCK_BYTES))
+        os.fsync(file.fileno())
+
+
+def _paths(directory: Path, load: Load) -> Iterator[Path]:
+    for number in range(load.files):
+        yield directory / _NEW / f"{number // PER_DIRECTORY:04d}" / f"{number % PER_DIRECTORY:03d}"
+
+
+def _bytes(size: int) -> bytes:
+    pattern = contents.block(contents.Place(sequence=0, inode=1, block=0), 1)
+    return (pattern * (size // len(pattern) + 1))[:size]
+
+
+def _look(directory: Path, load: Load, found: Recovery) -> None:
+    """The first read, the first write, and what is there: with the page cache as the mount left it."""
+    wanted, started = _bytes(contents.BLOCK_BYTES), time.monotonic_ns()
+    try:
+        there = (directory / _LAST).read_bytes()
+        found.lost = None if there == wanted else "the file that was synced has other contents"
+    except OSError as error:
+        found.lost = f"the file that was synced: {error.strerror}"
+    found.first_read_ns = time.monotonic_ns() - started
+    try:
+        directory.mkdir(parents=True, exist_ok=True)  # where its disk forgot even that
+        started = time.monotonic_ns()
+        _write_synced(directory / "afterwards")
+    except OSError as error:
+        raise FslabError(
+            f"cannot be written after recovery: {error.strerror}", where=str(directory)
+        ) from error
+    found.first_write_ns = time.monotonic_ns() - started
+    found.kept_files = sum(path.exists() for path in _paths(directory, load))
+
+
+def _repair(device: str, tested: Subject, found: Recovery) -> int:
+    """Check, and repair what is damaged, where nothing promises that it is consistent; ns."""
+    if tested.promises.consistent.given:
+        return 0
+    spent = _check(device, tested, found)
+    argv = tested.driver.repair_argv(device)
+    if found.damaged is None:
+        return spent
+    if argv is None:
+        raise MountError("it has no program that repairs it", where=tested.driver.name)
+    found.damaged = None
+    return spent + int(proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s * 1e9)
+
+
+def _check(device: str, tested: Subject, found: Recovery) -> int:
+    argv = tested.driver.check_argv(device) or []
+    done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+    if done.returncode != 0:
+        found.damaged = f"{argv[0]} exits {done.returncode}"
+    return int(done.duration_s * 1e9)
+
+
+def _mount(device: str, target: Path, tested: Subject) -> int:
+    argv = tested.driver.mount_argv(tested.options, device, str(target))
+    return int(proc.run(argv, failure=MountError, timeout_s=LIMIT_S).duration_s * 1e9)
+
+
+def _transferred(server: Path) -> tuple[int, int]:
+    operations = disk.ask(server, "statistics")["operations"]
+    return operations["read"]["bytes"], operations["write"]["bytes"]

@@ -1,0 +1,132 @@
+"""recovery: how soon a file system is back after a power cut, with so many new files, on the disk under test itself.
+
+Says which ``fslab crash recover`` to run and reads its document; starts nothing. How it works: docs/crash.md.
+"""
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from fslab import scaling, texts
+from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
+from fslab.record import Metric
+from fslab.system import disk
+from fslab.system.tools import Tool
+from fslab.units import Direction, SomeSize, Unit, parse_size
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._traits import Traits
+
+_SEEDS = 1 << 31
+_BYTES_PER_FILE = 4 << 10  # an inode, a name, and what of a block the contents leave empty
+_FILES_PER_S = 5000.0  # guessed, of any file system
+_RECOVERY_S = 5.0
+_TIMES = ("recovery", "first_read", "first_write", "check")
+_BYTES = ("read", "written")
+
+
+class RecoveryParameters(Parameters):
+    """What is on the file system, and under way, when power is cut."""
+
+    files: int = Field(
+        10_000,
+        ge=0,
+        le=1_000_000,
+        description="new files that nothing synced when power is cut; one more is synced",
+    )
+    size: SomeSize = Field("4k", description="of each new file")
+    existing: int = Field(
+        0, ge=0, le=1_000_000, description="files of 4 KiB that are there before, on the disk"
+    )
+    unflushed: disk.Unflushed = Field(
+        disk.Unflushed.RANDOM,
+        description="what becomes of writes in the disk's volatile cache: random, lost, kept",
+    )
+    check: bool = Field(True, description="also time a full check of the file system afterwards")
+
+
+class Recovery(Workload[RecoveryParameters]):
+    """Every time is one event: repetitions are trials."""
+
+    summary = "recovery: time to mount, read, write and check after a power cut"
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool(program="fslab", package=None),
+        Tool(program="fslab-disk", package=None),
+        Tool(program="fslab-engine", package=None),
+    )
+    Parameters = RecoveryParameters
+
+    def metrics(self, parameters: RecoveryParameters) -> tuple[Metric, ...]:
+        """Times, what the disk transferred until it was mounted, and how many unsynced files are there."""
+        names = _TIMES if parameters.check else _TIMES[:-1]
+        times = (Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER) for name in names)
+        transferred = (
+            Metric(name=f"recovery_{name}_bytes", unit=Unit.BYTES, better=Direction.NEITHER)
+            for name in _BYTES
+        )
+        kept = Metric(name="kept_files", unit=Unit.COUNT, better=Direction.NEITHER)
+        return (*times, *transferred, kept)
+
+    def headline(self, parameters: RecoveryParameters) -> tuple[str, ...]:
+        return ("recovery", "check") if parameters.check else ("recovery", "first_read")
+
+    def commands(self, parameters: RecoveryParameters, job: Job) -> Commands:
+        """``fslab crash recover`` on a directory of its own, beside the files that are there before."""
+        there = ("fslab-engine", "populate", str(job.directory / "before"), "--seed", str(job.seed))
+        prepare = (
+            ((*there, "--class", f"files:{parameters.existing}:4k:fixed"),) if parameters.existing else ()
+        )
+        work = str(job.directory / "work")
+        options = {
+            "files": parameters.files, "size": parse_size(parameters.size), "unflushed": parameters.unflushed.value,
+            "seed": job.seed % _SEEDS,
+        }  # fmt: skip
+        words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
+        check = "--check" if parameters.check else "--no-check"
+        return Commands(
+            prepare=(*prepare, ("mkdir", work)),
+            run=("fslab", "crash", "recover", work, *words, check),
+        )
+
+    def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
+        """The document's figures; a medium without a virtual disk is UnsupportedError."""
+        if "No space left on device" in output.stderr:
+            raise NoSpaceError("recovery: no space left on device", hint="give the medium more memory")
+        if "this is not on one virtual disk" in output.stderr:
+            raise UnsupportedError(
+                "recovery needs one virtual disk, whose power can be cut", where="medium",
+                hint="media: {disk: {type: virtual, profile: hdd-7200}}, layout: single",
+            )  # fmt: skip
+        try:
+            return _reading(texts.json_of(output.stdout), parameters)
+        except (ValueError, LookupError, TypeError) as error:
+            said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
+            raise ToolOutputError(f"fslab crash recover did not keep to its format: {said}") from error
+
+    def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
+        """Files."""
+        return {
+            name: scaling.count(count, factor, least=100)
+            for name in ("files", "existing")
+            if (count := getattr(parameters, name))
+        }
+
+    def traits(self, parameters: RecoveryParameters) -> Traits:
+        """One process that writes small files, and syncs one."""
+        return Traits(reads=False, writes=True, direct=False, parallel=1, files=parameters.files + 1)
+
+    def space_bytes(self, parameters: RecoveryParameters) -> int:
+        each = parse_size(parameters.size) + _BYTES_PER_FILE
+        return parameters.files * each + parameters.existing * 2 * _BYTES_PER_FILE
+
+    def expected_s(self, parameters: RecoveryParameters) -> float:
+        return (parameters.files + parameters.existing) / _FILES_PER_S + _RECOVERY_S
+
+
+def _reading(document: dict[str, Any], parameters: RecoveryParameters) -> Reading:
+    names = _TIMES if parameters.check else _TIMES[:-1]
+    figures: dict[str, float | None] = {name: float(document[f"{name}_ns"]) for name in names}
+    figures |= {f"recovery_{name}_bytes": float(document[f"{name}_bytes"]) for name in _BYTES}
+    figures["kept_files"] = float(document["kept_files"])
+    broken = tuple(text for text in (document["lost"], document["damaged"]) if text is not None)
+    measured = sum(document[f"{name}_ns"] for name in names) / 1e9
+    return Reading(metrics=figures, measured_s=measured, power_cut=True, promises_broken=broken)

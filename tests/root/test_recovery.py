@@ -1,0 +1,80 @@
+"""A real cut of power on a virtual disk, and the file system that comes back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY
+from tests.root.conftest import FSLAB, document
+
+from fslab.system import mounts
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
+
+Virtual = Callable[..., Path]
+FILES = 300
+
+
+def recovered(directory: Path, *arguments: object) -> dict[str, Any]:
+    return document("recover", directory, "--files", FILES, *arguments)
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs", "ext2"])
+def test_what_was_synced_is_there_and_it_is_mounted_again(virtual: Virtual, filesystem: str) -> None:
+    directory = virtual(filesystem, "--cache", "volatile")
+    options = mounts.containing(directory).options
+    found = recovered(directory)
+    assert (found["filesystem"], found["lost"], found["damaged"]) == (filesystem, None, None)
+    for name in ("recovery", "first_read", "first_write", "check"):
+        assert found[f"{name}_ns"] > 0
+    assert found["read_bytes"] > 0, "nothing was read to mount it"
+    assert 0 <= found["kept_files"] <= FILES
+    assert mounts.containing(directory).options == options
+    (directory / "more").write_text("x")
+
+
+@pytest.mark.parametrize("profile", ["hdd-7200", "ssd-sata"])
+def test_on_modelled_disks(virtual: Virtual, profile: str) -> None:
+    found = recovered(virtual("ext4", "--profile", profile), "--unflushed", "kept", "--no-check")
+    assert (found["lost"], found["check_ns"]) == (None, None)
+    assert found["kept_files"] == FILES, "the journal has all that was there when the last file was synced"
+    assert found["written_bytes"] > 0, "a journal was replayed"
+
+
+def test_a_disk_that_ignores_flushes_loses_what_was_synced(virtual: Virtual) -> None:
+    directory = virtual("ext4", "--cache", "volatile", fault="ignore-flush")
+    found = recovered(directory, "--unflushed", "lost", "--no-check")
+    assert found["lost"] is not None
+    assert found["kept_files"] == 0
+
+
+def test_what_cannot_be_cut_is_refused_and_nothing_is_touched(virtual: Virtual, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    directory = virtual("ext4")
+    (directory / "there").write_text("kept")
+    for place, told in ((plain, "not on one virtual disk"), (directory, "not empty")):
+        argv = [FSLAB, "crash", "recover", str(place)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert told in done.stderr
+    assert (directory / "there").read_text() == "kept"
+    assert list(plain.iterdir()) == []
+
+
+def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual) -> None:
+    directory = virtual("ext4", "--cache", "volatile")
+    argv = [FSLAB, "crash", "recover", str(directory), "--files", "10"]
+    with (directory.parent / "open").open("w") as file:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert "cannot unmount" in done.stderr
+        file.write("goes on")
+        file.flush()
+        os.fsync(file.fileno())
+    assert list(directory.iterdir()) == []
