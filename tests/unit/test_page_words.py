@@ -134,14 +134,6 @@ def test_a_heat_map_recommends_nothing_where_nothing_is_decided() -> None:
     assert found.take == "ext4 or xfs", "btrfs is out, the order of the others is open"
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(4, 4.0), ("64k", 65536.0), ("1.5", None), ("libaio", None), (True, None), (0.5, 0.5)],
-)
-def test_numbers_among_parameters(value: Scalar, expected: float | None) -> None:
-    assert sweeps.number(value) == expected
-
-
 def test_figures_over_what_varies() -> None:
     """threads: one number, a sweep; two sizes: a field; a number beside a word: no figure at all."""
     ext4 = stack("ext4")

@@ -1,19 +1,21 @@
 """Finds workloads and stacks that differ in numbers only (threads, sizes, disks, chunk), and draws them. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from fslab.analysis.groups import Group
-from fslab.cell import Scalar, StackSpec
+from fslab.cell import Scalar
 from fslab.report.figures import Figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.figures.surface import Field
 from fslab.report.figures.surface import figure as surface
 from fslab.report.figures.sweep import SweepStep
 from fslab.report.figures.sweep import figure as sweep
-from fslab.report.model import Report, Row, StackColumn, Summary
-from fslab.units import parse_size
+from fslab.report.model import Report, Row, Summary
+from fslab.report.page import stack_numbers
+from fslab.report.page.stack_numbers import number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,18 +36,6 @@ class _Family:
     row: Row
     spots: tuple[_Spot, ...]
     looks: StackStyles
-
-
-def number(value: Scalar) -> float | None:
-    """Of ``4``, ``0.5`` and ``64k``; None for what is no number."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    try:
-        return float(parse_size(value))
-    except ValueError:
-        return None
 
 
 def figures(report: Report, groups: Sequence[Group]) -> Iterator[Figure]:
@@ -82,57 +72,35 @@ def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
 
 
 def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
-    """Stacks that differ in the numbers of their layout or medium only, such as disks × chunk."""
+    """Stacks that differ in numbers only, such as disks × chunk, or the size of a journal."""
     specs = {key: cell.stack for group in groups for key, cell in group.cells.items()}
-    known = [stack for stack in report.stacks if stack.id in specs]
-    families: dict[str, list[StackColumn]] = {}
-    for stack in known:
-        families.setdefault(_same(specs[stack.id]), []).append(stack)
-    several = {key: stacks for key, stacks in families.items() if len(stacks) > 1}
-    if not several:
-        return
-    options = {stack.id: _options(specs[stack.id]) for stacks in several.values() for stack in stacks}
-    varying = _varying(list(options.values()))
-    if not varying:
-        return
-    series = {
-        stack.id: f"{stack.filesystem or stack.name} {stack.layout}"
-        for stacks in several.values()
-        for stack in stacks
-    }
-    first = {series[stacks[0].id]: stacks[0] for stacks in several.values()}
-    looks = StackStyles.of([stack.model_copy(update={"lines": (label,)}) for label, stack in first.items()])
-    for row in report.rows:
-        spots = [
-            _Spot(
-                series=series[summary.stack],
-                numbers=_numbers(options[summary.stack], varying),
-                summary=summary,
-            )
-            for summary in row.summaries
-            if summary.stack in options
-        ]
-        yield _Family(
-            key=f"layouts-{row.workload}-{row.metric}",
-            name=row.workload,
-            row=row,
-            spots=tuple(spots),
-            looks=looks,
+    columns = {stack.id: stack for stack in report.stacks if stack.id in specs}
+    for varying, families in stack_numbers.families({key: specs[key] for key in columns}).items():
+        names = stack_numbers.labels(families)
+        series = {key: name for name, family in zip(names, families, strict=True) for key in family.members}
+        options = {key: each for family in families for key, each in family.members.items()}
+        firsts = [columns[next(iter(family.members))] for family in families]
+        looks = StackStyles.of(
+            [column.model_copy(update={"lines": (name,)}) for name, column in zip(names, firsts, strict=True)]
         )
+        for row in report.rows:
+            spots = [
+                _Spot(
+                    series=series[summary.stack],
+                    numbers=_numbers(options[summary.stack], varying),
+                    summary=summary,
+                )
+                for summary in row.summaries
+                if summary.stack in options
+            ]
+            yield _Family(
+                key=f"layouts-{_slug('-'.join(varying))}-{row.workload}-{row.metric}",
+                name=row.workload, row=row, spots=tuple(spots), looks=looks,
+            )  # fmt: skip
 
 
-def _same(spec: StackSpec) -> str:
-    return spec.model_copy(
-        update={
-            "name": "",
-            "layout_options": {},
-            "medium": spec.medium.model_copy(update={"options": {}, "name": ""}),
-        }
-    ).model_dump_json()
-
-
-def _options(spec: StackSpec) -> dict[str, Scalar]:
-    return {**spec.layout_options, **{f"medium {key}": value for key, value in spec.medium.options.items()}}
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())
 
 
 def _varying(options: Sequence[Mapping[str, Scalar]]) -> tuple[str, ...]:
