@@ -14,6 +14,7 @@
 VENV := .venv
 UV := .tools/bin/uv
 READY := $(VENV)/.ready
+INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml uv.lock Cargo.toml Cargo.lock $(shell find engine packaging -type f -not -path '*/target/*' 2>/dev/null)
 ROOT := $(filter 0,$(shell id -u))
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
@@ -24,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-all test-repeat lint format bench docs screenshot packages build-packages test-packages setup wheel wheel-test
 
-run: setup
+run: build-packages $(INSTALLED)
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
 	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
 
@@ -106,6 +107,11 @@ $(UV):
 	python3 -m venv .tools
 	.tools/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
 
+# fslab alone; the programs that develop, test and document it come with setup, and stay.
+$(INSTALLED): $(SOURCES) | $(UV)
+	$(UV) sync --locked --quiet --no-default-groups --inexact
+	@touch $@
+
 $(READY): $(SOURCES) | $(UV)
 	$(UV) sync --locked --quiet
-	@touch $@
+	@touch $@ $(INSTALLED)

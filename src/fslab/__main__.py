@@ -18,6 +18,7 @@ GARBAGE = 20_000
 
 def main() -> NoReturn:
     """Run the command line and exit: 0, an error's own code, or 128 + signal."""
+    _open_standard_streams()
     signals.install()
     gc.set_threshold(GARBAGE)
     for stream in (sys.stdout, sys.stderr):
@@ -43,6 +44,18 @@ def main() -> NoReturn:
         print("fslab: no space left where the output goes", file=sys.stderr)
         code = NoSpaceError.exit_code
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Closed ones are /dev/null: the next file that is opened, a database or a disk, would have such a number, and get
+    what a program prints."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(opened, True)
+            setattr(sys, name, open(opened, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""Programs that are started with standard streams closed: no file of theirs is what they print into."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from tests.disk_server import BINARY
+from tests.limits import LIMIT_S
+
+FSLAB = BINARY.with_name("fslab")
+CLOSED = [numbers for count in (1, 2, 3) for numbers in combinations(range(3), count)]
+# What the descriptors are once main() has begun, told by another one.
+LOOK = """
+import os, sys
+from unittest import mock
+from fslab import __main__
+
+def app():
+    told = [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]
+    os.write(int(sys.argv[1]), "\\n".join([*told, str(sys.stdin.read()), str(sys.stdout.write("x"))]).encode())
+
+with mock.patch("fslab.cli.app", app):
+    __main__.main()
+"""
+
+
+@pytest.mark.parametrize("closed", CLOSED, ids=str)
+def test_closed_ones_are_dev_null(closed: tuple[int, ...], tmp_path: Path) -> None:
+    script = tmp_path / "look.py"
+    script.write_text(LOOK)
+    told = tmp_path / "told"
+    shell = f'exec 9> "$2"; exec "$1" "$3" 9 {" ".join(f"{number}>&-" for number in closed)}'
+    python = BINARY.with_name("python")
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", python, told, script], check=False, stdin=subprocess.DEVNULL,
+        capture_output=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    *links, read, written = told.read_text().split("\n")
+    assert (read, written) == ("", "1")
+    for number, link in enumerate(links):
+        if number in closed:
+            assert link == "/dev/null"
+        else:
+            assert (link == "/dev/null") == (number == 0), link
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["list", "schema", "list --json", "--version"])
+def test_every_way_to_print(words: str, closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$1" {words} {closed}', "sh", FSLAB], check=False, timeout=LIMIT_S
+    )
+    assert done.returncode == 0
