@@ -186,7 +186,7 @@ class InconclusiveError(FslabError):
 
 
 class InterruptedBySignal(FslabError):  # noqa: N818 - it is an interruption, not an error
-    """SIGINT, SIGTERM or SIGHUP: unwind, undo, and leave with 128 + signal."""
+    """A signal that ends the program: unwind, undo, and leave with 128 + signal."""
 
     def __init__(self, signum: int) -> None:
         super().__init__("interrupted", hint="finish it with: fslab run --resume")

@@ -102,6 +102,7 @@ def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch)
     before = {signum: signal.getsignal(signum) for signum in signals.CAUGHT}
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     monkeypatch.setattr(signals._SignalState, "leaving", False)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signals.install()
     try:
         with pytest.raises(InterruptedBySignal):
@@ -124,3 +125,31 @@ def test_our_own_handlers_are_not_installed_by_importing() -> None:
     code = "import signal, fslab.system.proc; print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
     assert proc.run([PYTHON, "-c", code]).stdout == "True\n"
     assert signals.CAUGHT
+
+
+def test_every_signal_that_ends_a_program_is_caught() -> None:
+    """signal(7): terminates by default. Left out: faults of its own, SIGKILL, and what Python ignores."""
+    own = {
+        signal.SIGSEGV,
+        signal.SIGBUS,
+        signal.SIGFPE,
+        signal.SIGILL,
+        signal.SIGABRT,
+        signal.SIGTRAP,
+        signal.SIGSYS,
+    }
+    ignored = {signal.SIGPIPE, signal.SIGXFSZ}
+    harmless = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH}
+    stops = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+    rest = set(signal.Signals) - own - ignored - harmless - stops - {signal.SIGKILL}
+    assert {each for each in rest if each < signal.SIGRTMIN} == set(signals.CAUGHT)
+
+
+@pytest.mark.parametrize(("before", "after"), [("DFL", "_handle"), ("IGN", "1")])
+def test_what_nohup_ignores_stays_ignored(before: str, after: str) -> None:
+    code = (
+        "import signal; from fslab.system import signals;"
+        f"signal.signal(signal.SIGHUP, signal.SIG_{before}); signals.install();"
+        "found = signal.getsignal(signal.SIGHUP); print(getattr(found, '__name__', found))"
+    )
+    assert proc.run([PYTHON, "-c", code]).stdout == f"{after}\n"

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP leave by one exception, and never in the middle of undoing something.
+"""Signals that would end the program leave by one exception, and never in the middle of undoing something.
 
 An exception raised inside a teardown would skip the rest of that teardown, so while a ``Teardown`` unwinds
 a signal is only noted, and acted on when that is done.
@@ -12,7 +12,11 @@ from types import FrameType, TracebackType
 
 from fslab.errors import InterruptedBySignal
 
-CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# All that end a process by default and tell of no fault of its own (signal(7)); Python ignores SIGPIPE and SIGXFSZ.
+CAUGHT = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+    signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGIO, signal.SIGPWR, signal.SIGSTKFLT,
+)  # fmt: skip
 
 
 class _SignalState:
@@ -24,9 +28,11 @@ class _SignalState:
 
 
 def install() -> None:
-    """Make the three signals raise InterruptedBySignal in the main thread."""
+    """Make them raise InterruptedBySignal in the main thread, but for those that are ignored, as nohup(1) wants, or
+    that the program handles itself."""
     for signum in CAUGHT:
-        signal.signal(signum, _handle)
+        if signal.getsignal(signum) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(signum, _handle)
 
 
 @contextmanager
