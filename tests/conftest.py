@@ -81,6 +81,13 @@ def _reap() -> None:
             link.unlink(missing_ok=True)
 
 
+def _end(directory: Path) -> None:
+    """Remove what is ours, also of workers that an interrupted session ended in the middle of a test."""
+    leaks.detach_below(directory)
+    _remove(directory)
+    _reap()
+
+
 def _remove(directory: Path) -> None:
     for mount in reversed([each for each in mounts.mounted() if each.target.is_relative_to(directory)]):
         # Lazily: a test that left something busy has failed already and said so.
@@ -115,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
     made = _session_directory()
     if made is not None:
         config.option.basetemp = str(made / "t")
-        config.add_cleanup(lambda: _remove(made))
+        config.add_cleanup(lambda: _end(made))
 
 
 @pytest.fixture(scope="session")
