@@ -78,3 +78,13 @@ def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual) -> None:
         file.flush()
         os.fsync(file.fileno())
     assert list(directory.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_said_to_be(virtual: Virtual) -> None:
+    directory = virtual("ext4")
+    argv = [FSLAB, "crash", "recover", str(directory), "--files", "3", "--size", "200m"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    (directory / "more").write_text("power is on")

@@ -14,12 +14,13 @@ from typing import Any
 
 from fslab.crash import contents, recording
 from fslab.crash.complaints import Complaints
-from fslab.crash.examine import LIMIT_S, Subject
+from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError
 from fslab.system import disk, mounts, proc
 
 PER_DIRECTORY = 1000
 IN_USE_S = 2.0
+LIMIT_S = 6 * 3600.0  # to repair a large hard disk; a trial has a limit of its own
 FORMAT = 1
 _NEW = "new"
 _LAST = "last"
@@ -65,15 +66,7 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
     # Nothing is cut where somebody else uses the file system, and what others have written stays.
     mounts.unmount(target, deadline_s=IN_USE_S)
     _mount(device, target, tested)
-    disk.ask(server, "pace", real=False)  # writing the files is not what is measured
-    _write(directory, load)
-    try:
-        disk.ask(server, "cut", unflushed=load.unflushed, seed=load.seed)
-        mounts.unmount(target)
-        mounts.wait_released(Path(device))
-    finally:
-        disk.ask(server, "power_on")
-        disk.ask(server, "pace", real=True)
+    _cut(server, directory, load)
     found, before, kernel = Recovery(), _transferred(server), Complaints()
     kernel.lines()
     found.recovery_ns = _repair(device, tested, found) + _mount(device, target, tested)
@@ -88,6 +81,26 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
     if found.damaged is None and (said := kernel.serious(Path(device).name)):
         found.damaged = f"the kernel logged: {said[0]}"
     return {"version": FORMAT, "filesystem": tested.driver.name, "files": load.files, **asdict(found)}
+
+
+def _cut(server: Path, directory: Path, load: Load) -> None:
+    """The disk has power again afterwards, whatever happens; the file system on it is not mounted."""
+    mount = mounts.containing(directory)
+    disk.ask(server, "pace", real=False)  # writing the files is not what is measured
+    try:
+        _write(directory, load)
+        disk.ask(server, "cut", unflushed=load.unflushed, seed=load.seed)
+        mounts.unmount(mount.target)
+        mounts.wait_released(Path(mount.source))
+    except OSError as error:
+        raise FslabError(
+            f"cannot write the files: {error.strerror}",
+            where=str(directory),
+            hint="fewer of them, or more memory",
+        ) from error
+    finally:
+        disk.ask(server, "power_on")
+        disk.ask(server, "pace", real=True)
 
 
 def _write(directory: Path, load: Load) -> None:

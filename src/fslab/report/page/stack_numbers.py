@@ -88,7 +88,8 @@ def _parts(spec: StackSpec) -> tuple[str, ...]:
     return (
         spec.filesystem or spec.name, "" if spec.layout == "single" else spec.layout, options,
         rest.mkfs_options, rest.mount_options,
-        f"on {medium}", "" if spec.machine.type == "host" else f"in {spec.machine.type}",
+        f"on {medium}", f"geometry {spec.geometry.value}",
+        " ".join(["in", *filter(None, (spec.machine.type, spec.machine.kernel, spec.machine.memory))]),
     )  # fmt: skip
 
 

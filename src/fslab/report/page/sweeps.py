@@ -77,6 +77,8 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
     columns = {stack.id: stack for stack in report.stacks if stack.id in specs}
     for varying, families in stack_numbers.families({key: specs[key] for key in columns}).items():
         names = stack_numbers.labels(families)
+        if len(set(names)) < len(names):
+            continue  # two curves of one name would be one
         series = {key: name for name, family in zip(names, families, strict=True) for key in family.members}
         options = {key: each for family in families for key, each in family.members.items()}
         firsts = [columns[next(iter(family.members))] for family in families]
