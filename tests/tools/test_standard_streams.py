@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tests.disk_server import BINARY
 from tests.limits import LIMIT_S
 
 FSLAB = BINARY.with_name("fslab")
-CLOSED = [numbers for count in (1, 2, 3) for numbers in combinations(range(3), count)]
+CLOSED = [(0,), (1,), (0, 2), (0, 1, 2)]
 # What the descriptors are once main() has begun, told by another one.
 LOOK = """
 import os, sys
@@ -48,8 +47,7 @@ def test_closed_ones_are_dev_null(closed: tuple[int, ...], tmp_path: Path) -> No
             assert (link == "/dev/null") == (number == 0), link
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("words", ["list", "schema", "list --json", "--version"])
+@pytest.mark.parametrize(("words", "closed"), [("schema", ">&-"), ("list --json", "<&- >&- 2>&-")])
 def test_every_way_to_print(words: str, closed: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'exec "$1" {words} {closed}', "sh", FSLAB], check=False, timeout=LIMIT_S
