@@ -35,7 +35,7 @@ LEAST_VOLUME_BYTES = 1 << 30
 _OWN_BYTES = 96 << 20
 _OWN_SHARE = 1.5
 # Least that a guest boots and works with: User-Mode Linux, and a distribution's kernel with its modules.
-_LEAST_GUEST_BYTES = {"uml": 128 << 20}
+_LEAST_GUEST_BYTES = {"uml": 192 << 20}
 _LEAST_OTHER_GUEST_BYTES = 512 << 20
 _PROBE_BYTES = 1 << 40
 
