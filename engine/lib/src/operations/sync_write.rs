@@ -154,7 +154,7 @@ impl Counts {
 #[derive(Debug)]
 struct Place {
     /// Not kept where too many are open.
-    descriptor: Option<OwnedFd>,
+    descriptor: Option<Handle>,
     attributes: Attributes,
     /// Further names are to come in it or below it: it gets its attributes at the end.
     waits: AtomicBool,
@@ -162,7 +162,7 @@ struct Place {
 
 /// A descriptor that is there, or was opened just now.
 enum Reached<'a> {
-    Open(&'a OwnedFd),
+    Open(&'a Handle),
     Again(OwnedFd),
 }
 
@@ -219,9 +219,9 @@ impl Visitor for Writer<'_> {
 
     fn root(&mut self, tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit<Place> {
         let attributes = Attributes::of_open(tree.root()).tried("stat")?;
-        let descriptor = rustix::io::fcntl_dupfd_cloexec(&self.mirror.root, 0).tried("open")?;
+        let descriptor = tree.keep(|| rustix::io::fcntl_dupfd_cloexec(&self.mirror.root, 0)).tried("open")?;
         self.counts.directories += 1;
-        Ok(Place { descriptor: Some(descriptor), attributes, waits: AtomicBool::new(false) })
+        Ok(Place { descriptor, attributes, waits: AtomicBool::new(false) })
     }
 
     fn enter(
@@ -238,12 +238,9 @@ impl Visitor for Writer<'_> {
         rustix::fs::mkdirat(&into, name, mode)
             .map_err(|errno| self.mirror.trouble("create directory", errno, parent.node, name))?;
         recorder.lap(Syscall::Mkdir);
-        let descriptor = if parent.tree.is_crowded() {
-            None
-        } else {
-            let opened = sys::open_directory(&into, name);
-            Some(opened.map_err(|errno| self.mirror.trouble("open directory", errno, parent.node, name))?)
-        };
+        let descriptor = parent.tree.keep(|| sys::open_directory(&into, name));
+        let descriptor =
+            descriptor.map_err(|errno| self.mirror.trouble("open directory", errno, parent.node, name))?;
         recorder.lap(Syscall::Open);
         self.counts.directories += 1;
         Ok(Some(Place { descriptor, attributes, waits: AtomicBool::new(false) }))

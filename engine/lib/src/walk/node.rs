@@ -31,8 +31,12 @@ pub struct Tree {
 #[derive(Debug)]
 pub struct Handle {
     descriptor: OwnedFd,
-    open: Arc<AtomicUsize>,
+    _place: Place,
 }
+
+/// Counts as one open directory while it exists.
+#[derive(Debug)]
+struct Place(Arc<AtomicUsize>);
 
 impl AsFd for Handle {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -40,9 +44,9 @@ impl AsFd for Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -72,7 +76,7 @@ impl Tree {
         let device = Attributes::of_open(&descriptor).context("stat", || path)?.id.device;
         let file_system = (!cross_mounts).then_some(device);
         let open = Arc::new(AtomicUsize::new(1));
-        let root = Arc::new(Handle { descriptor, open: Arc::clone(&open) });
+        let root = Arc::new(Handle { descriptor, _place: Place(Arc::clone(&open)) });
         Ok(Self { root, path: path.into(), file_system, open, budget: sys::descriptor_budget() })
     }
 
@@ -98,7 +102,7 @@ impl Tree {
     }
 
     /// Whether so many directories are open that no more should be kept.
-    pub fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         self.open.load(Ordering::Relaxed) > self.budget
     }
 
@@ -110,7 +114,18 @@ impl Tree {
             sys::open_here(parent, name)?
         };
         self.open.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Handle { descriptor, open: Arc::clone(&self.open) }))
+        Ok(Arc::new(Handle { descriptor, _place: Place(Arc::clone(&self.open)) }))
+    }
+
+    /// Opens a directory that belongs to this walk but not to its tree, to be kept; `None` if too many are open.
+    /// Its place is taken before it is opened: several threads that only look would all find the last one free.
+    pub fn keep(&self, open: impl FnOnce() -> Result<OwnedFd>) -> Result<Option<Handle>> {
+        let more = |open: usize| (open <= self.budget).then_some(open + 1);
+        if self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return Ok(None);
+        }
+        let place = Place(Arc::clone(&self.open));
+        Ok(Some(Handle { descriptor: open()?, _place: place }))
     }
 
     /// The open descriptor of a directory, opened again if it had to be closed.
@@ -196,5 +211,22 @@ impl<D> Drop for Node<D> {
         while let Some(mut node) = next.and_then(Arc::into_inner) {
             next = node.parent.take();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_visitor_keeps_counts_as_the_directories_of_the_tree_do() {
+        let mut tree = Tree::open(Path::new("/"), true).unwrap();
+        tree.budget = 3;
+        let keep = || tree.keep(|| rustix::io::fcntl_dupfd_cloexec(tree.root(), 0)).unwrap();
+        let mut kept: Vec<_> = std::iter::from_fn(keep).collect();
+        assert_eq!((kept.len(), tree.is_crowded()), (3, true));
+        kept.pop();
+        assert!(!tree.is_crowded() && tree.keep(|| Err(rustix::io::Errno::MFILE)).is_err());
+        assert!(keep().is_some(), "what could not be opened takes no place");
     }
 }
