@@ -110,14 +110,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.basetemp:
         return
     signal.signal(signal.SIGTERM, _interrupt)  # so that it ends in good order
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(
-            signal.SIGHUP, signal.SIG_DFL
-        )  # fslab's own tests send it; under nohup(1) it would be ignored
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
-        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    # Tests send them to fslab, which would ignore them as nohup(1) and a shell's background jobs do.
+    for signum, usual in (
+        (signal.SIGHUP, signal.SIG_DFL), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler),
+    ):  # fmt: skip
+        if signal.getsignal(signum) is signal.SIG_IGN:
+            signal.signal(signum, usual)
     _reap()
     made = _session_directory()
     if made is not None:

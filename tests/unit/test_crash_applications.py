@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.test_crash import promises
 
-from fslab.api.crash import Wish, crash_test
+from fslab.api.crash import Wish, crash_test, load_of
 from fslab.applications import REGISTRY, Found, parse_settings
 from fslab.crash import runs as source_of_runs
 from fslab.crash.findings import Kind
@@ -186,3 +186,12 @@ def test_contents_differ() -> None:
 def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: Wish, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         crash_test(Path("/nowhere"), wish)
+
+
+@pytest.mark.parametrize(
+    ("size", "unflushed", "told"),
+    [("4x", "lost", "--size"), ("4k", "some", "--unflushed: invalid value 'some'")],
+)
+def test_what_a_cut_does_not_take(size: str, unflushed: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        load_of(files=1, size=size, unflushed=unflushed, seed=0, check=True)

@@ -15,9 +15,8 @@ from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.errors import StoreError, UsageError
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import mounts, paths, tools
-
-Load = recovery.Load
+from fslab.system import disk, mounts, paths, tools
+from fslab.units import parse_size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +67,21 @@ def crash_test(
     return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
 
 
-def crash_recovery(directory: Path, load: Load) -> dict[str, Any]:
+def load_of(*, files: int, size: str, unflushed: str, seed: int, check: bool) -> recovery.Load:
+    """What :func:`crash_recovery` writes before the cut; UsageError for a size or a fate of the cache that is none."""
+    try:
+        each = parse_size(size)
+    except ValueError as error:
+        raise UsageError(str(error), where="--size") from error
+    if unflushed not in list(disk.Unflushed):
+        raise UsageError(
+            f"invalid value '{unflushed}'", where="--unflushed", hint=f"values: {', '.join(disk.Unflushed)}"
+        )
+    fate = disk.Unflushed(unflushed)
+    return recovery.Load(files=files, size=each, unflushed=fate, seed=seed, check=check)
+
+
+def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
     """The document of one cut of power on the virtual disk under ``directory`` (:mod:`fslab.crash.recovery`).
 
     UnsupportedError where it is not on one, or its file system does not declare what it promises.

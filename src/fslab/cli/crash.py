@@ -1,24 +1,13 @@
 """``fslab crash``: what a trial of the workload ``crash`` runs, and its states again."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fslab.cli.common import JsonOption, console, print_json
-from fslab.errors import NeedsRootError, UsageError
-from fslab.units import parse_size
-
-
-class Unflushed(StrEnum):
-    """What becomes of writes in the disk's cache."""
-
-    RANDOM = "random"
-    LOST = "lost"
-    KEPT = "kept"
-
+from fslab.errors import NeedsRootError
 
 app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge them, make one again.")
 
@@ -82,8 +71,8 @@ def recover(
     ] = 10_000,
     size: Annotated[str, typer.Option(help="Of each, such as 4k.")] = "4k",
     unflushed: Annotated[
-        Unflushed, typer.Option(help="What becomes of writes in the disk's cache.")
-    ] = Unflushed.RANDOM,
+        str, typer.Option(help="What becomes of writes in the disk's cache: random, lost or kept.")
+    ] = "random",
     check: Annotated[bool, typer.Option(help="Time a full check afterwards.")] = True,
     seed: Annotated[int, typer.Option(min=0, help="Which unflushed writes survive.")] = 0,
 ) -> None:
@@ -94,11 +83,7 @@ def recover(
     from fslab.api import crash
 
     _check_root()
-    try:
-        each = parse_size(size)
-    except ValueError as error:
-        raise UsageError(str(error), where="--size") from error
-    load = crash.Load(files=files, size=each, unflushed=unflushed.value, seed=seed, check=check)
+    load = crash.load_of(files=files, size=size, unflushed=unflushed, seed=seed, check=check)
     print_json(crash.crash_recovery(directory, load))
 
 

@@ -7,7 +7,7 @@ from fslab.validity.trial.kernel_error import SERIOUS
 
 
 class Complaints:
-    """Each line is told once: what was logged before may be of somebody else who had the same loop device."""
+    """Returns each line once: earlier lines may be about another file system on the same loop device."""
 
     def __init__(self) -> None:
         self._log = KernelLog()

@@ -29,11 +29,11 @@ _LAST = "last"
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
     """What is under way when power goes: ``files`` new ones of ``size`` bytes each. ``unflushed``: what becomes of
-    writes that no flush covered (``disk.Unflushed``), at random by ``seed``."""
+    writes that no flush covered, at random by ``seed``."""
 
     files: int
     size: int
-    unflushed: str
+    unflushed: disk.Unflushed
     seed: int
     check: bool = True
 
@@ -84,7 +84,7 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
 
 
 def _cut(server: Path, directory: Path, load: Load) -> None:
-    """The disk has power again afterwards, whatever happens; the file system on it is not mounted."""
+    """Write, cut, unmount. The disk has power again afterwards, whatever happens."""
     mount = mounts.containing(directory)
     disk.ask(server, "pace", real=False)  # writing the files is not what is measured
     try:

@@ -63,7 +63,7 @@ def families(stacks: Mapping[str, StackSpec]) -> dict[tuple[str, ...], list[Fami
 
 
 def labels(together: Sequence[Family]) -> list[str]:
-    """A name for each: its file system, its layout, and what else tells it from the others."""
+    """A label for each: file system, layout, and the parts in which the families differ."""
     differ = [
         len({family.parts[place] for family in together}) > 1 for place in range(len(together[0].parts))
     ]
