@@ -122,6 +122,24 @@ fn breadth_first_does_with_few_descriptors() {
 }
 
 #[test]
+fn a_file_that_may_not_be_so_large_is_an_error() {
+    let directory = tempdir().unwrap();
+    let script = r#"ulimit -f 64; "$ENGINE" small-files "$DIR/s" --files 1 --size 1m --json"#;
+    fs::create_dir(directory.path().join("s")).unwrap();
+    let (found, status) = document(&shell(directory.path(), script));
+    assert_eq!((status, &found["error"]["kind"]), (Some(1), &"io".into()), "{found:#}");
+}
+
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let directory = tempdir().unwrap();
+    let script = r#"trap '' HUP; "$ENGINE" meta "$DIR" --files 3000 --json > "$DIR.out" & sleep 0.1
+        kill -HUP $!; wait $!; status=$?; cat "$DIR.out"; rm "$DIR.out"; exit $status"#;
+    let (found, status) = document(&shell(directory.path(), script));
+    assert_eq!(status, Some(0), "{found:#}");
+}
+
+#[test]
 fn too_few_descriptors_are_named() {
     let directory = tempdir().unwrap();
     let script = r#"ulimit -n 5; "$ENGINE" small-files "$DIR" --files 10 --threads 4 --dirs 4 --json"#;
