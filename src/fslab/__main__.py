@@ -8,12 +8,15 @@ import signal
 import sys
 from typing import NoReturn
 
+from fslab import outputs
 from fslab.errors import FslabError, NoSpaceError
 from fslab.names import shown
 from fslab.system import signals
 
 # Python looks for garbage after each 700 new objects, a seventh of the time of a start: imports make objects that stay.
 GARBAGE = 20_000
+# What writing may fail with where standard output is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def main() -> NoReturn:
@@ -21,6 +24,7 @@ def main() -> NoReturn:
     _open_standard_streams()
     signals.install()
     gc.set_threshold(GARBAGE)
+    outputs.buffer_standard_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ★ and µ is no reason to fail
@@ -38,11 +42,11 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.errno not in {*_FULL, errno.EIO} or error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print("fslab: no space left where the output goes", file=sys.stderr)
-        code = NoSpaceError.exit_code
+        print(f"fslab: the output cannot be written: {error.strerror}", file=sys.stderr)
+        code = NoSpaceError.exit_code if error.errno in _FULL else FslabError.exit_code
     sys.exit(code)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from tests.disk_server import BINARY
 from tests.limits import LIMIT_S
+
+from fslab.errors import NoSpaceError
 
 FSLAB = BINARY.with_name("fslab")
 CLOSED = [(0,), (1,), (0, 2), (0, 1, 2)]
@@ -53,3 +56,19 @@ def test_every_way_to_print(words: str, closed: str) -> None:
         ["sh", "-c", f'exec "$1" {words} {closed}', "sh", FSLAB], check=False, timeout=LIMIT_S
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_output_that_does_not_fit_is_an_error(unbuffered: str, tmp_path: Path) -> None:
+    """The limit of a file's size (``ulimit -f``) cuts a write short, as a disk does that gets full."""
+    file = tmp_path / "schema.json"
+    with file.open("wb") as target:
+        done = subprocess.run(
+            ["prlimit", "--fsize=65536", FSLAB, "schema"], check=False, timeout=LIMIT_S, stdout=target,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+    assert file.stat().st_size == 65536
+    assert (done.returncode, done.stderr) == (
+        NoSpaceError.exit_code,
+        "fslab: the output cannot be written: File too large\n",
+    )

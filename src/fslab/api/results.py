@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from fslab import outputs
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.api import claims, explanations, histories, pages
@@ -102,7 +103,7 @@ class CampaignResults:
 
     def write_report(self, path: str | Path) -> Path:
         file = Path(path)
-        file.write_text(self.html(), encoding="utf-8")
+        outputs.replace(file, self.html())
         return file.resolve()
 
     def document(self, *, baseline: str | None = None) -> dict[str, Any]:

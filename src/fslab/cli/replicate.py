@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fslab import outputs
 from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import StoreError, ToolFailedError, UsageError
 
@@ -219,12 +220,11 @@ def _write(made: Sequence[Made], directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for _, page, _ in made:
             text = "\n".join(replication.lines(page))
-            (directory / f"{page.study}.md").write_text(f"{text}\n", encoding="utf-8")
-            (directory / f"{page.study}.html").write_text(
-                render.replication(page, replication.COLUMNS, replication.SIGNS), encoding="utf-8"
-            )
+            outputs.replace(directory / f"{page.study}.md", f"{text}\n")
+            html = render.replication(page, replication.COLUMNS, replication.SIGNS)
+            outputs.replace(directory / f"{page.study}.html", html)
         index = "\n".join(replication.index([(page, result) for _, page, result in made]))
-        (directory / "README.md").write_text(f"{index}\n", encoding="utf-8")
+        outputs.replace(directory / "README.md", f"{index}\n")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
 

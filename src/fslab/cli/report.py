@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab import names
+from fslab import names, outputs
 from fslab.cli.common import StoreOption, say
 from fslab.errors import UsageError
 
@@ -168,9 +168,9 @@ def make_directory(path: Path) -> None:
 
 
 def write_file(text: str, path: Path) -> None:
-    """Replace a file as a whole; UsageError if it cannot be written."""
+    """Replace a file, whole or not at all; UsageError if it cannot be written."""
     try:
-        path.write_text(text, encoding="utf-8")
+        outputs.replace(path, text)
     except OSError as error:
         raise UsageError(
             f"cannot be written: {error.strerror}", where=str(path), hint="give another: -o FILE"

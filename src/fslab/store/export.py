@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fslab import names
+from fslab import names, outputs
 from fslab.cell import Cell
 from fslab.errors import FslabError, UsageError
 from fslab.record import TrialRecord, Value
@@ -52,7 +51,7 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
         sys.stdout.buffer.flush()
         return
     try:
-        _replace(out, content)
+        outputs.replace(out, content)
     except OSError as error:
         raise FslabError(f"cannot be written: {error.strerror}", where=str(out)) from error
 
@@ -187,16 +186,3 @@ def _common_columns(trial: TrialRecord) -> Object:
         "status": trial.status_text,
         "warnings": " ".join(f"{warning.severity}:{warning.kind}" for warning in trial.validity),
     }
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write beside the file and rename over it, so that a reader never meets half of it."""
-    if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be renamed over
-        path.write_bytes(content)
-        return
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from fslab import outputs
 from fslab.errors import UsageError
 from fslab.names import file_name
 from fslab.report.figures import Figure, palette
@@ -22,7 +23,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"no such directory can be made: {error.strerror}", where=str(directory)) from error
-    written = []
+    written: list[Path] = []
     for figure in figures:
         spec = {
             **json.loads(on_paper(json.dumps(figure.spec))),
@@ -31,8 +32,11 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
         }
         name = file_name(figure.id)
         svg, png = directory / f"{name}.svg", directory / f"{name}.png"
-        svg.write_text(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
-        png.write_bytes(vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
+        try:
+            outputs.replace(svg, vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
+            outputs.replace(png, vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
+        except OSError as error:
+            raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
         written += [svg, png]
     return written
 
