@@ -36,9 +36,14 @@ def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
 
 def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
     """The known values of a cell's usable trials by block; a probe's value where no metric is called that."""
+    return values_by_block((trial for trial in trials if trial.cell.id == cell.id), metric)
+
+
+def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
+    """The same of trials that are all of one cell."""
     found: dict[int, float] = {}
     for trial in trials:
-        if trial.cell.id == cell.id and is_usable(trial):
+        if is_usable(trial):
             figure = trial.metrics.get(metric) or trial.probes.get(metric)
             if figure is not None and figure.value is not None:
                 found[trial.key.block] = figure.value

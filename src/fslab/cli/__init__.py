@@ -20,6 +20,7 @@ from fslab.cli import (
     explain,
     export,
     features,
+    fleet,
     history,
     listing,
     plan,
@@ -60,6 +61,7 @@ app.command(
 app.command("history", short_help="A study over time: levels and their changes.", epilog=history.EPILOG)(
     history.history
 )
+app.add_typer(fleet.app, name="fleet", short_help="One study on many machines.")
 app.command("claims", short_help="Check claims against published and measured data.", epilog=claims.EPILOG)(
     claims.claims
 )

@@ -1,0 +1,115 @@
+"""Shows what a study says over machines in a terminal. Computes nothing: it stands in the document."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fslab.analysis.comparison_model import Span
+from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
+from fslab.report.campaign_comparison_terminal import wrapped
+from fslab.report.words import listed, ratio_text
+from fslab.units import Direction
+
+NAMED = 6  # machines in the first line; of more only the number
+STYLE = {FleetVerdict.EVERYWHERE: "bold", FleetVerdict.UNDECIDED: "dim"}
+
+
+def show(found: Fleet, console: Console, *, each: bool = False) -> None:
+    for part in parts(found, console.width, each=each):
+        console.print(part, soft_wrap=False)
+
+
+def parts(found: Fleet, width: int, *, each: bool) -> Iterator[RenderableType]:
+    """Which machines, then each workload and metric with its stacks, then what the columns mean."""
+    names = [machine.name for machine in found.machines]
+    told = f": {', '.join(names)}" if len(names) <= NAMED else ""
+    yield wrapped(f"{found.study} on {_count(len(names), 'machine')}{told}", width, style="bold")
+    headings: dict[str, list[FleetRow]] = {}
+    for row in found.rows:
+        headings.setdefault(f"{row.workload}, {row.metric.replace('_', ' ')}", []).append(row)
+    for heading, rows in headings.items():
+        yield Text("")
+        yield wrapped(heading, width, style="bold")
+        for row in rows:
+            yield wrapped(f"  {sentence(row)}", width, style=STYLE.get(row.verdict, ""))
+            if each or row.verdict is FleetVerdict.FEW_MACHINES:
+                yield _machines(row)
+            for split in row.coincides:
+                yield wrapped(f"    {_split(split)}", width, style="yellow")
+    yield Text("")
+    yield wrapped(_legend(found), width, style="dim")
+
+
+def sentence(row: FleetRow) -> str:
+    """``xfs 1.42 × ext4 (1.30–1.55) on average; on another machine 1.12–1.80: better there too``."""
+    if row.average is None or row.interval is None or row.prediction is None:
+        return f"{row.stack} against {row.reference}"
+    (average,) = ratio_text(row.average)
+    return (
+        f"{row.stack} {average} × {row.reference} ({_interval(row.interval)}) on average, "
+        f"{_interval(row.prediction)} on another machine: {_verdict(row)}{_spread(row)}"
+    )
+
+
+def _verdict(row: FleetRow) -> str:
+    above = (row.average or 1.0) > 1
+    words = (
+        ("better" if above else "worse")
+        if row.better is not Direction.NEITHER
+        else ("more" if above else "less")
+    )
+    match row.verdict:
+        case FleetVerdict.EVERYWHERE:
+            return f"{words} there too"
+        case FleetVerdict.ON_AVERAGE:
+            return f"{words} on average; another machine may differ"
+        case _:
+            return "indistinguishable on average"
+
+
+def _spread(row: FleetRow) -> str:
+    if not row.spread or row.share is None:
+        return "; no difference between machines seen"
+    return f"; machines differ by ± {row.spread * 100:.2g} % ({row.share * 100:.0f} % of the variance)"
+
+
+def _machines(row: FleetRow) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for number in range(4):
+        table.add_column(justify="right" if number == 1 else "left", no_wrap=True)
+    for one in sorted(row.machines, key=lambda one: one.ratio):
+        interval = "" if one.interval is None else f"({_interval(one.interval)})"
+        table.add_row(f"    {one.machine}", *ratio_text(one.ratio), interval, _count(one.n, "block"))
+    return table
+
+
+def _split(split: FactSplit) -> str:
+    ratios = " and ".join(ratio_text(*split.ratios))
+    return (
+        f"coincides with {listed(split.facts)}: {ratios} on {len(split.machines[0])} and {len(split.machines[1])} "
+        f"machines (p = {split.p_value:.2g}), which need not be the cause"
+    )
+
+
+def _interval(span: Span) -> str:
+    return "–".join(ratio_text(span.low, span.high))
+
+
+def _count(count: int, name: str) -> str:
+    return f"{count:,} {name}{'s' * (count != 1)}"
+
+
+def _legend(found: Fleet) -> str:
+    directed = any(row.better is not Direction.NEITHER for row in found.rows)
+    few = any(row.verdict is FleetVerdict.FEW_MACHINES for row in found.rows)
+    said: Sequence[str] = [
+        *([f"it takes {found.needed} machines to combine them"] if few else []),
+        *(["ratios above 1: better than what it is compared with"] if directed else []),
+        "intervals: 95 %"
+        + ("" if few else ", of the average and of the true ratio on a machine that is like these"),
+        *([f"{_count(found.uncommon, 'cell')} that not all machines have"] if found.uncommon else []),
+        *([f"too few blocks on every machine: {'; '.join(found.partial)}"] if found.partial else []),
+    ]
+    return " · ".join(said)

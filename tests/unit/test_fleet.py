@@ -1,0 +1,224 @@
+"""One study on several machines: ratios within each, their combination, what coincides; on real stores."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from fslab.analysis.fleet import fleet
+from fslab.analysis.fleet_model import Fleet, FleetVerdict
+from fslab.api import fleets
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cli import app
+from fslab.errors import StoreError, UsageError
+from fslab.record import Metric, Provenance, Status, TrialRecord, Value
+from fslab.report import fleet_terminal
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+from fslab.units import Direction, Unit
+
+BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
+IOPS = Metric(name="write_iops", unit=Unit.IOPS)
+LATENCY = Metric(name="clat_p99", unit=Unit.NANOSECONDS, better=Direction.LOWER)
+WORK = WorkloadSpec(name="commit", tool="fio", parameters={"bs": "4k"})
+
+
+def cells(path: str = "/dev/sdb") -> tuple[Cell, Cell]:
+    """Two stacks on a disk that is called otherwise on each machine."""
+    medium = MediumSpec(name="disk", type="device", options={"path": path})
+    one, two = (
+        Cell(stack=StackSpec(name=name, medium=medium, filesystem=name), workload=WORK)
+        for name in ("ext4", "xfs")
+    )
+    return one, two
+
+
+def campaign(
+    machine: str, ratio: float, *, number: int = 0, noise: float = 0.01, level: float = 100.0, blocks: int = 6,
+    planned: Sequence[Cell] | None = None, **facts: Any,
+) -> tuple[Campaign, list[TrialRecord]]:  # fmt: skip
+    """A campaign in which XFS is ``ratio`` times as quick as ext4, whatever the machine's own level and its drift."""
+    chosen, name = random.Random(f"{machine} {number}"), f"{machine}-{number}"
+    known = {"hostname": machine, "kernel": "6.1", "cpu": "A", **facts}
+    own = tuple(planned or cells(f"/dev/disk/by-id/{machine}"))
+    made = Campaign(
+        id=name, study_id="nightly", study_title="N", study_source="", seed=1, cells=own, trials=blocks,
+        created=BEGUN + timedelta(days=number), machine=known,
+    )  # fmt: skip
+    trials = []
+    for block in range(blocks):
+        drift = level * (1 + block)
+        for cell, factor in zip(own, (1.0, ratio), strict=True):
+            value = drift * factor * (1 + chosen.gauss(0, noise))
+            trials.append(
+                TrialRecord(
+                    key=TrialKey(campaign=name, block=block, seed=block), cell=cell, status=Status.OK,
+                    started=made.created, duration_s=1.0, provenance=Provenance(machine=known, tools={}),
+                    metrics={
+                        "write_iops": Value(value=value, unit=Unit.IOPS),
+                        "clat_p99": Value(value=1e9 / value, unit=Unit.NANOSECONDS),
+                    },
+                )
+            )  # fmt: skip
+    return made, trials
+
+
+def told(measured: Sequence[tuple[Campaign, list[TrialRecord]]], **more: Any) -> Fleet:
+    return fleet(measured, metrics_of=lambda _: (IOPS,), **more)
+
+
+def lines(found: Fleet, *, each: bool = False) -> list[str]:
+    console = Console(width=110, color_system=None, file=io.StringIO(), record=True)
+    fleet_terminal.show(found, console, each=each)
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def shown(found: Fleet) -> str:
+    """All of it as one line: where lines are folded does not matter."""
+    return " ".join(" ".join(lines(found)).split())
+
+
+SIX = {"lab1": 1.40, "lab2": 1.55, "lab3": 1.48, "lab4": 1.62, "lab5": 1.45, "lab6": 1.52}
+
+
+def six(**facts: Any) -> list[tuple[Campaign, list[TrialRecord]]]:
+    return [
+        campaign(name, ratio, level=10 ** (number % 3), **facts)
+        for number, (name, ratio) in enumerate(SIX.items())
+    ]
+
+
+def test_ratios_within_machines_are_combined_and_tell_of_another_one() -> None:
+    found = told(six())
+    (row,) = found.rows
+    assert (row.stack, row.reference, row.verdict) == ("xfs", "ext4", FleetVerdict.EVERYWHERE)
+    assert {one.machine: one.ratio for one in row.machines} == pytest.approx(SIX, rel=0.02)
+    assert row.average == pytest.approx(1.50, rel=0.02)
+    assert row.interval is not None
+    assert row.prediction is not None
+    assert 1.2 < row.prediction.low < row.interval.low < 1.5 < row.interval.high < row.prediction.high < 1.9
+    assert row.spread == pytest.approx(0.054, abs=0.02)
+    assert row.share is not None
+    assert row.share > 0.9
+    text = shown(found)
+    assert "xfs 1.50 × ext4" in text
+    assert "on another machine: better there too; machines differ by ± 5" in text
+    assert text.count("lab3") == 1  # in the first line
+    assert any(line.startswith("    lab3  1.4") for line in lines(found, each=True))
+
+
+def test_machines_that_contradict_each_other_are_said_to() -> None:
+    found = told(
+        [campaign(f"m{number}", ratio) for number, ratio in enumerate((0.95, 1.3, 1.8, 1.1, 1.5, 1.4, 1.7))]
+    )
+    (row,) = found.rows
+    assert row.verdict is FleetVerdict.ON_AVERAGE
+    assert "better on average; another machine may differ" in shown(found)
+    opposed = told(
+        [campaign(f"m{number}", ratio) for number, ratio in enumerate((0.6, 1.5, 0.9, 1.2, 0.8, 1.3))]
+    )
+    assert opposed.rows[0].verdict is FleetVerdict.UNDECIDED
+    assert "indistinguishable on average" in shown(opposed)
+
+
+def test_where_lower_is_better_above_one_is_still_better() -> None:
+    found = fleet(six(), metrics_of=lambda _: (LATENCY,))
+    assert found.rows[0].average == pytest.approx(1.50, rel=0.02)
+    assert "better there too" in shown(found)
+
+
+def test_few_machines_are_listed() -> None:
+    found = told(six()[:4])
+    (row,) = found.rows
+    assert (row.verdict, row.average, row.prediction) == (FleetVerdict.FEW_MACHINES, None, None)
+    text = shown(found)
+    assert "  xfs against ext4" in lines(found)
+    assert "lab4 1.6" in text
+    assert "it takes 5 machines to combine them" in text
+
+
+def test_campaigns_of_one_machine_count_as_one_machine() -> None:
+    measured = [campaign("lab", 1.5, number=number, level=10.0**number) for number in range(5)]
+    found = told(measured)
+    assert [machine.campaigns for machine in found.machines] == [tuple(each.id for each, _ in measured)]
+    assert found.rows[0].machines[0].n == 30
+
+
+def test_two_machines_with_one_name_are_two() -> None:
+    found = told([campaign("debian", 1.5, number=0), campaign("debian", 1.4, number=1, cpu="B")])
+    assert [machine.name for machine in found.machines] == ["debian", "debian (2)"]
+    updated = told([campaign("debian", 1.5, number=0), campaign("debian", 1.4, number=1, kernel="6.12")])
+    assert [machine.name for machine in updated.machines] == ["debian"]
+
+
+def test_another_study_of_the_same_name_is_not_taken_for_it() -> None:
+    """Somebody changed the block size on one machine: its cells are no one else's."""
+    changed = tuple(
+        cell.model_copy(update={"workload": WORK.model_copy(update={"parameters": {"bs": "64k"}})})
+        for cell in cells()
+    )
+    found = told([campaign("odd", 9.0, planned=changed), *six()])
+    assert [len(row.machines) for row in found.rows] == [6]
+    assert found.uncommon == 4
+    assert "4 cells that not all machines have" in shown(found)
+
+
+def test_a_machine_with_too_few_blocks_does_not_count() -> None:
+    found = told([*six()[:5], campaign("new", 9.0, number=1, blocks=2)])
+    assert "new" not in {one.machine for one in found.rows[0].machines}
+    alone = told([campaign("new", 9.0, blocks=2)])
+    assert (alone.rows, alone.partial) == ((), ("commit on xfs, write_iops",))
+    assert "too few blocks on every machine: commit on xfs, write_iops" in shown(alone)
+
+
+def test_a_fact_that_goes_with_the_ratio_is_a_coincidence() -> None:
+    old = [campaign(f"old{number}", 1.2 + number / 100) for number in range(4)]
+    new = [
+        campaign(f"new{number}", 1.6 + number / 100, kernel="6.12", kernel_build="#2") for number in range(4)
+    ]
+    found = told([*old, *new])
+    (split,) = found.rows[0].coincides
+    assert split.facts == ("kernel: 6.1 / 6.12",)
+    assert split.ratios == pytest.approx((1.215, 1.615), rel=0.02)
+    assert split.p_value == pytest.approx(2 / 70)
+    assert "which need not be the cause" in shown(found)
+    mixed = [
+        campaign(f"m{number}", 1.2 + number / 10, kernel=("6.1", "6.12")[number % 2]) for number in range(8)
+    ]
+    assert told(mixed).rows[0].coincides == ()
+    assert told(six()).rows[0].coincides == ()
+
+
+def stored(path: Path, measured: Sequence[tuple[Campaign, list[TrialRecord]]]) -> str:
+    with Store.open(str(path)) as store:
+        for made, trials in measured:
+            store.create_campaign(made)
+            for trial in trials:
+                store.add_trial(trial)
+    return str(path)
+
+
+def test_the_command_reads_a_store_and_says_what_it_does_not_know(tmp_path: Path) -> None:
+    place = stored(tmp_path / "all.sqlite", six())
+    run = CliRunner().invoke(app, ["fleet", "results", "--store", place, "--metric", "write_iops", "--json"])
+    assert run.exit_code == 0, run.output
+    document = json.loads(run.stdout)
+    assert [row["verdict"] for row in document["rows"]] == ["everywhere"]
+    assert [machine["name"] for machine in document["machines"]] == [*SIX]
+    with Store.open(place, create=False) as store:
+        against = fleets.of_study(store, against="xfs", metrics=["write_iops"])
+        assert against.rows[0].average == pytest.approx(1 / 1.5, rel=0.02)
+        for wrong in ({"against": "zfs"}, {"workloads": ["nothing"]}, {"metrics": ["nothing"]}):
+            with pytest.raises(UsageError, match="there is no"):
+                fleets.of_study(store, **wrong)
+        with pytest.raises(StoreError, match="no campaign of a study 'other'"):
+            fleets.of_study(store, "other")
