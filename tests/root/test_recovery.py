@@ -40,7 +40,7 @@ def test_what_was_synced_is_there_and_it_is_mounted_again(virtual: Virtual, file
 
 @pytest.mark.parametrize("profile", ["hdd-7200", "ssd-sata"])
 def test_on_modelled_disks(virtual: Virtual, profile: str) -> None:
-    found = recovered(virtual("ext4", "--profile", profile), "--unflushed", "kept", "--no-check")
+    found = recovered(virtual("ext4", "--profile", profile) / "new", "--unflushed", "kept", "--no-check")
     assert (found["lost"], found["check_ns"]) == (None, None)
     assert found["kept_files"] == FILES, "the journal has all that was there when the last file was synced"
     assert found["written_bytes"] > 0, "a journal was replayed"
@@ -58,7 +58,11 @@ def test_what_cannot_be_cut_is_refused_and_nothing_is_touched(virtual: Virtual, 
     plain.mkdir()
     directory = virtual("ext4")
     (directory / "there").write_text("kept")
-    for place, told in ((plain, "not on one virtual disk"), (directory, "not empty")):
+    for place, told in (
+        (plain, "not on one virtual disk"),
+        (directory, "not empty"),
+        (directory / "there", "exists"),
+    ):
         argv = [FSLAB, "crash", "recover", str(place)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode != 0

@@ -50,6 +50,8 @@ def crash_test(
     if wish.sector % 512:
         raise UsageError(f"{wish.sector} is not a multiple of 512", where="--sector")
     source = _source(wish)
+    recording.server_of(directory)
+    _make_empty(directory)
     mount = mounts.containing(directory)
     with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
         recorded = recording.record(directory, source, Path(place))
@@ -87,12 +89,21 @@ def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
     UnsupportedError where it is not on one, or its file system does not declare what it promises.
     """
     recording.disk_of(directory)
-    if any(directory.iterdir()):
-        raise UsageError("the directory is not empty", where=str(directory), hint="name a new one")
+    _make_empty(directory)
     mount = mounts.containing(directory)
     root = str(directory.resolve().relative_to(mount.target))
     tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
     return recovery.measure(directory.resolve(), mount.source, tested, load)
+
+
+def _make_empty(directory: Path) -> None:
+    """A new directory, or one in which nothing is; UsageError for anything else."""
+    try:
+        directory.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot be made: {error.strerror}", where=str(directory)) from error
+    if any(directory.iterdir()):
+        raise UsageError("the directory is not empty", where=str(directory), hint="name a new one")
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:

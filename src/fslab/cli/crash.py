@@ -14,7 +14,9 @@ app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge the
 
 @app.command("test", short_help="Operations and crash states on a directory of a virtual disk.")
 def try_states(
-    directory: Annotated[Path, typer.Argument(help="An empty directory on a virtual disk with log: data.")],
+    directory: Annotated[
+        Path, typer.Argument(help="A directory, new or empty, on a virtual disk with log: data.")
+    ],
     length: Annotated[int, typer.Option(min=1, max=3, help="Most operations of a sequence.")] = 1,
     sequences: Annotated[int, typer.Option(min=1, max=5000, help="How many sequences, or runs.")] = 100,
     sequence: Annotated[
@@ -65,7 +67,7 @@ def try_states(
 
 @app.command("recover", short_help="Cut the power of a virtual disk, and time what comes back.")
 def recover(
-    directory: Annotated[Path, typer.Argument(help="An empty directory on a virtual disk.")],
+    directory: Annotated[Path, typer.Argument(help="A directory, new or empty, on a virtual disk.")],
     files: Annotated[
         int, typer.Option(min=0, max=1_000_000, help="New files when power is cut; one more is synced.")
     ] = 10_000,
