@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from fslab import outputs
-from fslab.errors import FslabError, NoSpaceError
+from fslab.errors import FslabError, NoSpaceError, UsageError
 from fslab.names import shown
 from fslab.system import signals
 
@@ -41,13 +41,28 @@ def main() -> NoReturn:
         # The reader (head, less) has gone. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
-    except OSError as error:
-        if error.errno not in {*_FULL, errno.EIO} or error.filename is not None:
+    except (OSError, RuntimeError) as error:
+        if (name := _unusable(error)) is not None:
+            print(f"fslab: {shown(name)}", file=sys.stderr)
+            sys.exit(UsageError.exit_code)
+        if (
+            not isinstance(error, OSError)
+            or error.errno not in {*_FULL, errno.EIO}
+            or error.filename is not None
+        ):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"fslab: the output cannot be written: {error.strerror}", file=sys.stderr)
         code = NoSpaceError.exit_code if error.errno in _FULL else FslabError.exit_code
     sys.exit(code)
+
+
+def _unusable(error: OSError | RuntimeError) -> str | None:
+    """What is wrong with a name that nothing can have: too long, or a link that leads to itself."""
+    if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ELOOP} and error.filename:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    # pathlib before Python 3.13 has an error of its own for it.
+    return str(error) if str(error).startswith("Symlink loop from ") else None
 
 
 def _open_standard_streams() -> None:

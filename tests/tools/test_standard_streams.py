@@ -11,6 +11,7 @@ from tests.disk_server import BINARY
 from tests.limits import LIMIT_S
 
 from fslab.errors import NoSpaceError
+from fslab.store.store import Store
 
 FSLAB = BINARY.with_name("fslab")
 CLOSED = [(0,), (1,), (0, 2), (0, 1, 2)]
@@ -72,3 +73,20 @@ def test_output_that_does_not_fit_is_an_error(unbuffered: str, tmp_path: Path) -
         NoSpaceError.exit_code,
         "fslab: the output cannot be written: File too large\n",
     )
+
+
+def test_a_name_that_nothing_can_have_is_said(tmp_path: Path) -> None:
+    Store.open(str(tmp_path / "a.sqlite")).close()
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("n" * 300, "loop"):
+        done = subprocess.run(
+            [FSLAB, "store", "copy", "a.sqlite", name],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=LIMIT_S,
+        )
+        assert "Traceback" not in done.stderr
+        assert done.returncode != 0
+        assert done.stderr.startswith("fslab: ")

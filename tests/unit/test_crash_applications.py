@@ -181,6 +181,7 @@ def test_contents_differ() -> None:
         (Wish(settings="journal_mode=wal"), "--settings: settings of which application?"),
         (Wish(application="sqlite", given=("creat A",)), "--sequence: not together with --application"),
         (Wish(sector=1000), "--sector: 1000 is not a multiple of 512"),
+        (Wish(given=("write n; wright a",)), "--sequence: invalid step 'wright a'"),
     ],
 )
 def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: Wish, told: str) -> None:

@@ -264,6 +264,8 @@ def parse(steps: list[str]) -> Sequence:
             found.append(Step(operation=known[text]))
             continue
         sync, _, target = text.partition(" ")
+        if sync not in list(Sync):
+            raise ValueError(f"invalid step '{text}'")
         found.append(Step(sync=Sync(sync), target=target or None))
     _check_possible(found)
     return tuple(found)
