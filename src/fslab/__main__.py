@@ -53,7 +53,7 @@ def main() -> NoReturn:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"fslab: the output cannot be written: {error.strerror}", file=sys.stderr)
-        code = NoSpaceError.exit_code if error.errno in _FULL else FslabError.exit_code
+        code = NoSpaceError.exit_code
     sys.exit(code)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab import outputs
 
@@ -59,6 +63,61 @@ def test_a_link_of_somebody_else_is_replaced(tmp_path: Path) -> None:
     os.lchown(link, 65534, 65534)
     outputs.replace(link, "new")
     assert (link.is_symlink(), link.read_text(), real.read_text()) == (False, "new", "old")
+    assert not link.stat().st_mode & 0o022, "a link's own permissions are 0777"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
+def test_a_link_of_somebody_else_to_a_pipe_is_replaced_and_the_pipe_gets_nothing(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "report.html"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    os.lchown(link, 65534, 65534)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        outputs.replace(link, "new")
+        assert os.read(reader, 10) == b""
+    finally:
+        os.close(reader)
+    assert link.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    "shell", ["$WRITE | cat", "$WRITE > told; cat told", "(echo before; $WRITE) > told; cat told"]
+)
+def test_standard_output_by_its_name(shell: str, tmp_path: Path) -> None:
+    script = (
+        "from pathlib import Path; from fslab import outputs; outputs.replace(Path('/dev/stdout'), 'new')"
+    )
+    write = f'"{sys.executable}" -c "{script}"'
+    done = subprocess.run(
+        ["sh", "-c", shell.replace("$WRITE", write)], check=True, capture_output=True, text=True, cwd=tmp_path,
+        timeout=LIMIT_S,
+    )  # fmt: skip
+    assert done.stdout == ("before\nnew" if "before" in shell else "new")
+    assert {each.name for each in tmp_path.iterdir()} <= {"told"}
+
+
+def test_where_nothing_can_be_renamed_over_a_file_it_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file that is mounted into a container: nothing can be renamed over it."""
+    file = tmp_path / "report.html"
+    file.write_text("old and longer")
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "replace", busy)
+    outputs.replace(file, "new")
+    assert file.read_text() == "new"
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_link_that_leads_to_itself_is_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "loop"
+    link.symlink_to("loop")
+    outputs.replace(link, "new")
+    assert link.read_text() == "new"
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
@@ -74,6 +133,6 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 
 def test_a_long_name_leaves_room_for_the_unfinished_file(tmp_path: Path) -> None:
-    file = tmp_path / ("n" * 255)
+    file = tmp_path / ("漢" * 85)
     outputs.replace(file, "new")
     assert file.read_text() == "new"
