@@ -130,9 +130,10 @@ def test_machines_that_contradict_each_other_are_said_to() -> None:
     assert "indistinguishable on average" in shown(opposed)
 
 
-def test_where_lower_is_better_above_one_is_still_better() -> None:
+def test_of_a_latency_the_ratio_is_that_of_the_figures_and_below_one_is_better() -> None:
     found = fleet(six(), metrics_of=lambda _: (LATENCY,))
-    assert found.rows[0].average == pytest.approx(1.50, rel=0.02)
+    assert found.rows[0].average == pytest.approx(1 / 1.50, rel=0.02)
+    assert "xfs 0.66 × ext4" in shown(found)
     assert "better there too" in shown(found)
 
 
@@ -141,7 +142,7 @@ def test_few_machines_are_listed() -> None:
     (row,) = found.rows
     assert (row.verdict, row.average, row.prediction) == (FleetVerdict.FEW_MACHINES, None, None)
     text = shown(found)
-    assert "  xfs against ext4" in lines(found)
+    assert "  xfs ÷ ext4" in lines(found)
     assert "lab4 1.6" in text
     assert "it takes 5 machines to combine them" in text
 
@@ -151,6 +152,17 @@ def test_campaigns_of_one_machine_count_as_one_machine() -> None:
     found = told(measured)
     assert [machine.campaigns for machine in found.machines] == [tuple(each.id for each, _ in measured)]
     assert found.rows[0].machines[0].n == 30
+
+
+def test_one_machine_stays_one_after_reboots_and_with_more_memory() -> None:
+    found = told(
+        [
+            campaign("lab", 1.5, number=number, memory_bytes=10**10 - 4096 * number, cpus=4 + number)
+            for number in range(6)
+        ]
+    )
+    assert [machine.name for machine in found.machines] == ["lab"]
+    assert found.rows[0].verdict is FleetVerdict.FEW_MACHINES
 
 
 def test_two_machines_with_one_name_are_two() -> None:
@@ -166,10 +178,44 @@ def test_another_study_of_the_same_name_is_not_taken_for_it() -> None:
         cell.model_copy(update={"workload": WORK.model_copy(update={"parameters": {"bs": "64k"}})})
         for cell in cells()
     )
-    found = told([campaign("odd", 9.0, planned=changed), *six()])
-    assert [len(row.machines) for row in found.rows] == [6]
-    assert found.uncommon == 4
-    assert "4 cells that not all machines have" in shown(found)
+    odd = campaign("odd", 9.0, number=9, planned=changed)
+    for measured in ([odd, *six()], [*six(), odd]):
+        found = told(measured)
+        assert [len(row.machines) for row in found.rows] == [6, 1], "what most machines have is first"
+        assert found.rows[0].left_out == ("odd",)
+        assert [row.workload for row in found.rows] == ["commit (bs=4k)", "commit (bs=64k)"]
+        assert "; without odd" in shown(found)
+        assert found.uncommon == 4
+        assert "4 cells that not all machines have" in shown(found)
+
+
+def test_figures_that_have_no_ratio_or_no_noise_leave_a_machine_out_and_that_is_said() -> None:
+    coarse, zero = campaign("coarse", 2.0, noise=0.0), campaign("zero", 1.5)
+    stalled = zero[1][0].model_copy(update={"metrics": {"write_iops": Value(value=0.0, unit=Unit.IOPS)}})
+    found = told([*six(), coarse, (zero[0], [stalled, *zero[1][1:]])])
+    (row,) = found.rows
+    assert row.left_out == ("coarse", "zero")
+    assert "; without coarse, zero" in shown(found)
+
+
+def test_a_fact_that_changed_meanwhile_goes_with_nothing() -> None:
+    """Measured on 6.1, updated, and measured once more on 6.12: the ratio is of both."""
+    measured = []
+    for number in range(8):
+        ratio = 1.2 + 0.4 * (number % 2)
+        measured.append(campaign(f"m{number}", ratio, number=0))
+        measured.append(campaign(f"m{number}", ratio, number=1, kernel=("6.1", "6.12")[number % 2]))
+    assert told(measured).rows[0].coincides == ()
+
+
+def test_the_reference_is_the_stack_of_that_name_before_a_file_system() -> None:
+    medium = cells()[0].stack.medium
+    tuned = Cell(
+        stack=StackSpec(name="tuned", medium=medium, filesystem="xfs", mount_options="noatime"), workload=WORK
+    )
+    planned = (tuned, cells()[1])
+    found = told([campaign("lab", 1.5, planned=planned)], against="xfs")
+    assert [(row.stack, row.reference) for row in found.rows] == [("xfs, noatime", "xfs, defaults")]
 
 
 def test_a_machine_with_too_few_blocks_does_not_count() -> None:

@@ -6,54 +6,23 @@ statistics are ``stats``'s; this decides what is compared with what.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import exp, expm1, log, sqrt
 from statistics import fmean, stdev
-from typing import Any
 
 from fslab.analysis import labels
 from fslab.analysis.campaign_comparison import figures_of, metrics_for
-from fslab.analysis.campaign_comparison_lines import values_by_block
 from fslab.analysis.comparison_model import Span
 from fslab.analysis.fleet_facts import splits
+from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinct_cells, identity
 from fslab.analysis.fleet_model import Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
 from fslab.analysis.groups import MetricsOf, headline_metrics
-from fslab.analysis.matching import PLACES
-from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.pairs import comparable
 from fslab.cell import Cell
-from fslab.record import Metric, TrialRecord
+from fslab.record import Metric
 from fslab.stats.interval import Interval
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks
+from fslab.stats.paired import PAIRS_LEAST, compare_blocks, mostly_equal
 from fslab.stats.random_effects import MACHINES_LEAST, Combined, Estimate, combine
-from fslab.units import Direction
-
-Measured = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
-# Two machines with one name are told apart by what no update changes.
-_HARDWARE = ("product", "cpu", "cpus", "memory_bytes")
-_STEP = 1_000_000  # apart from each other: the blocks of two campaigns of one machine
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Machine:
-    """``trials``: of each campaign, oldest first, by what was measured (:func:`_identity`)."""
-
-    name: str
-    campaigns: list[MeasuredCampaign] = field(default_factory=list)
-    trials: list[dict[str, list[TrialRecord]]] = field(default_factory=list)
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Those of its last campaign."""
-        return self.campaigns[-1].machine
-
-    def values(self, identity: str, metric: str) -> dict[int, float]:
-        """By block, over all campaigns."""
-        return {
-            number * _STEP + block: value
-            for number, trials in enumerate(self.trials)
-            for block, value in values_by_block(trials.get(identity, ()), metric).items()
-        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,14 +44,15 @@ def fleet(
     metrics: Collection[str] = (),
     metrics_of: MetricsOf = headline_metrics,
 ) -> Fleet:
-    """The campaigns of one study, oldest first; the last one says what there is and what it is called.
+    """The campaigns of one study, oldest first; the newest says what things are called. First what most machines have.
 
     ``against``: the stack (name or file system) that all others are compared with; default: the first of the plan.
     """
-    machines = _by_machine(campaigns)
-    latest = campaigns[-1][0]
+    machines = by_machine(campaigns)
+    pairs = list(_pairs(distinct_cells(campaigns), against))
+    pairs.sort(key=lambda pair: -sum(machine.measured >= {*pair.identities} for machine in machines))
     rows, partial = [], []
-    for pair in _pairs(latest.cells, against):
+    for pair in pairs:
         if workloads and pair.cell.workload.name not in workloads:
             continue
         for metric in metrics_for(pair.cell.workload, figures_of(pair.cell, campaigns), metrics, metrics_of):
@@ -91,53 +61,21 @@ def fleet(
                 partial.append(f"{pair.workload} on {pair.stack}, {metric.name}")
             else:
                 rows.append(row)
-    counts = Counter(
-        identity for machine in machines for identity in {name for each in machine.trials for name in each}
-    )
+    counts = Counter(name for machine in machines for name in machine.measured)
     return Fleet(
-        study=latest.study_id,
+        study=campaigns[-1][0].study_id,
         machines=tuple(map(_shown, machines)),
         rows=tuple(rows), needed=MACHINES_LEAST, partial=tuple(partial),
         uncommon=sum(count < len(machines) for count in counts.values()),
     )  # fmt: skip
 
 
-def _by_machine(campaigns: Measured) -> list[_Machine]:
-    """Those with trials; of several machines with one name the second is called ``name (2)``."""
-    found: dict[tuple[str, ...], _Machine] = {}
-    seen: Counter[str] = Counter()
-    for campaign, trials in campaigns:
-        if not trials:
-            continue
-        facts = campaign.machine
-        name = str(facts.get("hostname") or "unknown")
-        hardware = (name, *(str(facts.get(each)) for each in _HARDWARE))
-        if hardware not in found:
-            seen[name] += 1
-            found[hardware] = _Machine(name=name if seen[name] == 1 else f"{name} ({seen[name]})")
-        by_cell: dict[str, list[TrialRecord]] = {}
-        for trial in trials:
-            by_cell.setdefault(trial.cell.id, []).append(trial)
-        found[hardware].campaigns.append(campaign)
-        found[hardware].trials.append({_identity(cell): by_cell.get(cell.id, []) for cell in campaign.cells})
-    return list(found.values())
-
-
-def _shown(machine: _Machine) -> FleetMachine:
-    kernel, cpu = (
-        None if machine.facts.get(key) is None else str(machine.facts[key]) for key in ("kernel", "cpu")
-    )
+def _shown(machine: Machine) -> FleetMachine:
+    facts = machine.campaigns[-1].machine
+    kernel, cpu = (None if facts.get(key) is None else str(facts[key]) for key in ("kernel", "cpu"))
     return FleetMachine(
         name=machine.name, campaigns=tuple(each.id for each in machine.campaigns), kernel=kernel, cpu=cpu
     )
-
-
-def _identity(cell: Cell) -> str:
-    """The same on every machine: what is measured, wherever its disk is. Names tell apart what is otherwise alike."""
-    stack = cell.stack
-    options = {name: value for name, value in stack.medium.options.items() if name not in PLACES}
-    medium = stack.medium.model_copy(update={"options": options})
-    return f"{stack.name} {cell.model_copy(update={'stack': stack.model_copy(update={'medium': medium})}).content_id}"
 
 
 def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
@@ -147,25 +85,26 @@ def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
         alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
     names = labels.workload_labels([group[0] for group in alike.values()])
     for name, group in zip(names, alike.values(), strict=True):
-        chosen = [cell for cell in group if against in {None, cell.stack.name, cell.stack.filesystem}]
-        stacks = {
-            cell.id: ", ".join(line)
-            for cell, line in zip(group, labels.stack_lines([cell.stack for cell in group]), strict=True)
-        }
-        for cell in group if chosen else []:
-            if cell is not chosen[0] and comparable(cell.stack, chosen[0].stack):
+        named = [cell for cell in group if against in {None, cell.stack.name}]
+        chosen = named or [cell for cell in group if cell.stack.filesystem == against]
+        lines = labels.stack_lines([cell.stack for cell in group])
+        stacks = {cell.id: ", ".join(line) for cell, line in zip(group, lines, strict=True)}
+        for cell in group:
+            # A guest's figures are its machine's as well: each kind of machine has a reference of its own.
+            reference = next((each for each in chosen if comparable(cell.stack, each.stack)), None)
+            if reference is not None and reference is not cell:
                 yield _Pair(
-                    stack=stacks[cell.id], reference=stacks[chosen[0].id], workload=name, cell=cell,
-                    identities=(_identity(cell), _identity(chosen[0])),
+                    stack=stacks[cell.id], reference=stacks[reference.id], workload=name, cell=cell,
+                    identities=(identity(cell), identity(reference)),
                 )  # fmt: skip
 
 
-def _row(pair: _Pair, metric: Metric, machines: Sequence[_Machine]) -> FleetRow | None:
+def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow | None:
     """None if no machine has enough blocks of both."""
     ratios, estimates, facts = [], [], {}
     for machine in machines:
-        stack, reference = (machine.values(identity, metric.name) for identity in pair.identities)
-        found = _on_one_machine(machine.name, stack, reference, metric)
+        stack, reference = (machine.values(wanted, metric.name) for wanted in pair.identities)
+        found = _on_one_machine(machine.name, stack, reference)
         if found is not None:
             ratios.append(found[0])
             estimates.append(found[1])
@@ -176,6 +115,7 @@ def _row(pair: _Pair, metric: Metric, machines: Sequence[_Machine]) -> FleetRow 
     row = FleetRow(
         workload=pair.workload, metric=metric.name, unit=metric.unit, better=metric.better, stack=pair.stack,
         reference=pair.reference, machines=tuple(ratios), verdict=FleetVerdict.FEW_MACHINES,
+        left_out=tuple(machine.name for machine in machines if machine.name not in facts),
     )  # fmt: skip
     if together.mean is None or together.spread is None:
         return row
@@ -188,24 +128,21 @@ def _row(pair: _Pair, metric: Metric, machines: Sequence[_Machine]) -> FleetRow 
 
 
 def _on_one_machine(
-    name: str, stack: Mapping[int, float], reference: Mapping[int, float], metric: Metric
+    name: str, stack: Mapping[int, float], reference: Mapping[int, float]
 ) -> tuple[MachineRatio, Estimate] | None:
-    """None where fewer than three blocks have both, or a value has no logarithm."""
-    top, bottom = (reference, stack) if metric.better is Direction.LOWER else (stack, reference)
+    """None where fewer than three blocks have both, a value has no logarithm, or most quotients are one and the same:
+    their spread says nothing of the noise."""
     common = sorted(stack.keys() & reference.keys())
+    top, bottom = ({block: values[block] for block in common} for values in (stack, reference))
     found = compare_blocks(top, bottom)
-    if found.ratio is None or len(common) < PAIRS_LEAST:
+    if len(common) < PAIRS_LEAST or found.interval is None:
         return None
     differences = [log(top[block]) - log(bottom[block]) for block in common]
+    if mostly_equal(differences):
+        return None
     error = found.widening * stdev(differences) / sqrt(len(common))
-    ratio = MachineRatio(
-        machine=name,
-        ratio=exp(fmean(differences)),
-        n=len(common),
-        interval=None
-        if found.interval is None
-        else Span(low=found.interval.low, high=found.interval.high, coverage=found.interval.coverage),
-    )
+    interval = Span(low=found.interval.low, high=found.interval.high, coverage=found.interval.coverage)
+    ratio = MachineRatio(machine=name, ratio=exp(fmean(differences)), n=len(common), interval=interval)
     return ratio, Estimate(mean=fmean(differences), error=error, size=len(common))
 
 

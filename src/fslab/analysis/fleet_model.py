@@ -31,11 +31,11 @@ class FleetMachine(Frozen):
 
 
 class MachineRatio(Frozen):
-    """What one machine says, from the ``n`` blocks in which it measured both stacks."""
+    """What one machine says: the stack's figure ÷ the reference's, from the ``n`` blocks that have both."""
 
     machine: str
     ratio: float
-    interval: Span | None
+    interval: Span
     n: int
 
 
@@ -53,11 +53,12 @@ class FactSplit(Frozen):
 
 
 class FleetRow(Frozen):
-    """One stack against the reference in one metric. Ratios above 1 speak for the stack where a direction is better.
+    """One stack against the reference in one metric. Ratios are the stack's figure ÷ the reference's.
 
     ``average`` is the ratio over machines with its ``interval``; ``prediction`` is where the true ratio of a machine
     lies that is like these. ``spread``: the standard deviation between machines as a share (0.1: ± 10 %); ``share``:
-    how much of the variance of the machines' ratios is between machines, rather than noise on each.
+    how much of the variance of the machines' ratios is between machines, rather than noise on each. ``left_out``:
+    machines without three blocks of both, or with figures that have no ratio (0), or are too coarse to tell noise.
     """
 
     workload: str
@@ -68,6 +69,7 @@ class FleetRow(Frozen):
     reference: str
     verdict: FleetVerdict
     machines: tuple[MachineRatio, ...]
+    left_out: tuple[str, ...] = ()
     average: float | None = None
     interval: Span | None = None
     prediction: Span | None = None

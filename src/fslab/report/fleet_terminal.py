@@ -45,21 +45,27 @@ def parts(found: Fleet, width: int, *, each: bool) -> Iterator[RenderableType]:
 def sentence(row: FleetRow) -> str:
     """``xfs 1.42 × ext4 (1.30–1.55) on average; on another machine 1.12–1.80: better there too``."""
     if row.average is None or row.interval is None or row.prediction is None:
-        return f"{row.stack} against {row.reference}"
+        return f"{row.stack} ÷ {row.reference}{_left_out(row)}"
     (average,) = ratio_text(row.average)
     return (
         f"{row.stack} {average} × {row.reference} ({_interval(row.interval)}) on average, "
         f"{_interval(row.prediction)} on another machine: {_verdict(row)}{_spread(row)}"
+        f"{_left_out(row)}"
     )
+
+
+def _left_out(row: FleetRow) -> str:
+    if not row.left_out:
+        return ""
+    names = ", ".join(row.left_out) if len(row.left_out) <= NAMED else f"{len(row.left_out):,}"
+    return f"; without {names}"
 
 
 def _verdict(row: FleetRow) -> str:
     above = (row.average or 1.0) > 1
-    words = (
-        ("better" if above else "worse")
-        if row.better is not Direction.NEITHER
-        else ("more" if above else "less")
-    )
+    better = above is (row.better is Direction.HIGHER)
+    directed = row.better is not Direction.NEITHER
+    words = ("better" if better else "worse") if directed else ("more" if above else "less")
     match row.verdict:
         case FleetVerdict.EVERYWHERE:
             return f"{words} there too"
@@ -80,7 +86,7 @@ def _machines(row: FleetRow) -> Table:
     for number in range(4):
         table.add_column(justify="right" if number == 1 else "left", no_wrap=True)
     for one in sorted(row.machines, key=lambda one: one.ratio):
-        interval = "" if one.interval is None else f"({_interval(one.interval)})"
+        interval = f"({_interval(one.interval)})"
         table.add_row(f"    {one.machine}", *ratio_text(one.ratio), interval, _count(one.n, "block"))
     return table
 
@@ -102,11 +108,10 @@ def _count(count: int, name: str) -> str:
 
 
 def _legend(found: Fleet) -> str:
-    directed = any(row.better is not Direction.NEITHER for row in found.rows)
     few = any(row.verdict is FleetVerdict.FEW_MACHINES for row in found.rows)
     said: Sequence[str] = [
         *([f"it takes {found.needed} machines to combine them"] if few else []),
-        *(["ratios above 1: better than what it is compared with"] if directed else []),
+        "ratios are of the figures themselves: of a latency, below 1 is better",
         "intervals: 95 %"
         + ("" if few else ", of the average and of the true ratio on a machine that is like these"),
         *([f"{_count(found.uncommon, 'cell')} that not all machines have"] if found.uncommon else []),

@@ -43,7 +43,7 @@ def compare_blocks(
     if problem is not None:
         return no_ratio(len(a), len(b), problem, PAIRS_LEAST, coverage)
     differences = [log(a[block]) - log(b[block]) for block in sorted(a.keys() & b.keys())]
-    tied = _mostly_equal(differences)
+    tied = mostly_equal(differences)
     if takes_ranks(len(differences), coverage) or (tied and signed_rank_cut(len(differences), coverage) > 0):
         return _located(differences, coverage, ranks=True)
     if len(differences) >= PAIRS_LEAST and not tied:
@@ -75,7 +75,7 @@ def _located(differences: Sequence[float], coverage: float, *, ranks: bool) -> R
     )  # fmt: skip
 
 
-def _mostly_equal(differences: Sequence[float]) -> bool:
+def mostly_equal(differences: Sequence[float]) -> bool:
     """Whether more than half are one and the same value, but for rounding; a single one says nothing."""
     if len(differences) < 2:
         return False
