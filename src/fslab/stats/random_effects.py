@@ -55,7 +55,7 @@ class Combined:
 def combine(estimates: Sequence[Estimate], *, coverage: float = 0.95) -> Combined:
     """A random-effects model of independent estimates, from five machines on.
 
-    - The spread between machines: Paule & Mandel, J. Res. NBS 87 (1982) 377; in the mean each machine counts by
+    - The spread between machines: Paule & Mandel, J. Res. NBS 87 (1982) 377; a machine's weight in the average is
       1/(spread² + error²).
     - Both intervals: generalised inference as for laboratories that measure the same (Iyer, Wang & Mathew, J. Am.
       Stat. Assoc. 99 (2004) 1060). It carries on what is not known of the noise on each machine, and of the spread:
