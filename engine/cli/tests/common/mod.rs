@@ -9,13 +9,25 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
+/// The signals that tests send are heard, also where the tests run in the background of a shell or under nohup(1).
 pub fn engine() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_fslab-engine"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fslab-engine"));
+    // SAFETY: signal(2) is async-signal-safe, and no memory is touched.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+    command
 }
 
 /// Runs the engine with `--json`; the document and the exit status.
