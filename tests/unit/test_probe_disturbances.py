@@ -140,11 +140,17 @@ def test_a_processor_that_does_not_count_is_unknown(tmp_path: Path) -> None:
 
 
 def process(
-    pid: int, name: str, ticks: tuple[int, int, int, int], *, flags: int = 0, started: int = 1
+    pid: int,
+    name: str,
+    ticks: tuple[int, int, int, int],
+    *,
+    parent: int = 1,
+    flags: int = 0,
+    started: int = 1,
 ) -> bytes:
     user, system, children_user, children_system = ticks
     return (
-        f"{pid} ({name}) S 1 {pid} {pid} 0 -1 {flags} 0 0 0 0 "
+        f"{pid} ({name}) S {parent} {pid} {pid} 0 -1 {flags} 0 0 0 0 "
         f"{user} {system} {children_user} {children_system} 20 0 1 0 {started} 0 0\n"
     ).encode()
 
@@ -160,7 +166,7 @@ def test_time_of_other_programs_and_who_they_are() -> None:
         process(10, "init", (5, 5, 0, 0)),
         process(20, "kworker/0:1", (100, 0, 0, 0), flags=kernel),
         process(30, "make (all)", (10, 0, 100, 0)),
-        process(31, "cc1", (40, 0, 0, 0)),
+        process(31, "cc1", (40, 0, 0, 0), parent=30),
         now_s=0.0,
     )
     end = programs(
@@ -178,7 +184,18 @@ def test_time_of_other_programs_and_who_they_are() -> None:
         "foreign_cpu": Value(value=12.75, unit=Unit.PERCENT),
         "kernel_threads_cpu": Value(value=8.0, unit=Unit.SECONDS),
     }
-    assert found.texts == {"foreign_cpu": ("hog (40) 0.80 s", "make (all) (30) 0.62 s")}
+    assert found.texts == {"foreign_cpu": ("hog (40) 0.80 s", "make (all) (30) 0.22 s")}
+
+
+def test_what_a_child_used_before_is_nobody_s_work_meanwhile() -> None:
+    """A shell waits for a program that ran for an hour, through a parent that ended with it."""
+    before = programs(
+        process(10, "sh", (1, 0, 0, 0)), process(11, "timeout", (1, 0, 0, 0), parent=10),
+        process(12, "long", (360_000, 0, 0, 0), parent=11), process(13, "hog", (0, 0, 0, 0)), now_s=0.0,
+    )  # fmt: skip
+    end = programs(process(10, "sh", (1, 0, 360_003, 0)), process(13, "hog", (90, 0, 0, 0)), now_s=1.0)
+    found = derive("foreign-cpu", before, end)
+    assert found.texts == {"foreign_cpu": ("hog (13) 0.90 s",)}
 
 
 def test_a_number_that_was_given_to_another_process_counts_from_its_start() -> None:

@@ -21,6 +21,7 @@ _NOTICEABLE_TICKS = 5
 
 class _Process(NamedTuple):
     name: str
+    parent: int
     started: int
     ticks: int  # with those of the children that it has waited for
 
@@ -100,15 +101,26 @@ def _programs(lines: Mapping[int, bytes]) -> dict[int, _Process]:
         fields = tail.split()
         if len(fields) > 19 and not int(fields[6]) & _PF_KTHREAD:
             ticks = sum(int(field) for field in fields[11:15])
-            found[pid] = _Process(name=head.partition("(")[2], started=int(fields[19]), ticks=ticks)
+            found[pid] = _Process(
+                name=head.partition("(")[2], parent=int(fields[1]), started=int(fields[19]), ticks=ticks,
+            )  # fmt: skip
     return found
 
 
 def _heaviest(first: Mapping[int, _Process], last: Mapping[int, _Process], tick_s: float) -> Iterator[str]:
+    gone = {pid for pid, each in first.items() if pid not in last or last[pid].started != each.started}
     used = {
-        pid: each.ticks - (first[pid].ticks if pid in first and first[pid].started == each.started else 0)
+        pid: each.ticks - (first[pid].ticks if pid in first and pid not in gone else 0)
         for pid, each in last.items()
     }
+    for pid in (
+        gone
+    ):  # all that it ever used has come to the one that waited for it, not only what it used meanwhile
+        heir = first[pid].parent
+        while heir in gone:
+            heir = first[heir].parent
+        if heir in used:
+            used[heir] -= first[pid].ticks
     for pid in sorted(used, key=lambda pid: used[pid], reverse=True)[:_NAMED]:
         if used[pid] >= _NOTICEABLE_TICKS:
             yield f"{last[pid].name} ({pid}) {used[pid] * tick_s:.2f} s"
