@@ -103,15 +103,24 @@ test-packages: setup
 	@packaging/postgresql.sh
 	@command -v iozone >/dev/null || packaging/iozone.sh target/iozone || echo "its tests are skipped" >&2
 
+# The engine is compiled while uv is fetched and fetches all else. maturin finds it done: both use the release profile as
+# it is, without flags of their own.
+define sync
+@cargo build --release --locked --quiet -p fslab-engine & \
+{ $(fetch_uv); } && $(UV) sync --locked --quiet $(1); synced=$$?; wait; exit $$synced
+endef
+
+fetch_uv = test -x $(UV) || { python3 -m venv .tools && \
+    .tools/bin/pip install --quiet --disable-pip-version-check uv==0.13.8; }
+
 $(UV):
-	python3 -m venv .tools
-	.tools/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
+	$(fetch_uv)
 
 # fslab alone; the programs that develop, test and document it come with setup, and stay.
-$(INSTALLED): $(SOURCES) | $(UV)
-	$(UV) sync --locked --quiet --no-default-groups --inexact
+$(INSTALLED): $(SOURCES)
+	$(call sync,--no-default-groups --inexact)
 	@touch $@
 
-$(READY): $(SOURCES) | $(UV)
-	$(UV) sync --locked --quiet
+$(READY): $(SOURCES)
+	$(call sync,)
 	@touch $@ $(INSTALLED)
