@@ -89,6 +89,25 @@ def recover(
     print_json(crash.crash_recovery(directory, load))
 
 
+@app.command("fault", short_help="Let a virtual disk fail, and see what its file system makes of it.")
+def fault(
+    directory: Annotated[
+        Path, typer.Argument(help="A directory, new or empty, on a virtual disk with a log.")
+    ],
+    name: Annotated[str, typer.Argument(metavar="FAULT", help="What the disk does: fslab list faults.")],
+    seed: Annotated[int, typer.Option(min=0, help="Which places and bits.")] = 0,
+) -> None:
+    """Read or write eight files while the disk fails, mount again, and count what was reported, silent or right; prints
+    JSON.
+
+    The file system is unmounted and mounted several times: where somebody else uses it, nothing is done.
+    """
+    from fslab.api import crash
+
+    _check_root()
+    print_json(crash.fault_test(directory, name, seed))
+
+
 @app.command("replay", short_help="Make a crash state again, and leave its image.")
 def replay(
     name: Annotated[str, typer.Argument(metavar="ID", help="As printed with a finding: RECORDING.STATE.")],
