@@ -69,7 +69,7 @@ class TestDevicesInUse:
         guard.check_unused(path)
         writer = os.open(device, os.O_RDWR)
         try:
-            with pytest.raises(UnsafeError, match="is written by process"):
+            with pytest.raises(UnsafeError, match="is open for writing by process"):
                 guard.check_unused(path)
         finally:
             os.close(writer)

@@ -250,7 +250,7 @@ def test_limits_are_written_for_reads_and_writes() -> None:
 
 def test_the_host_refuses_a_model_with_the_reason() -> None:
     medium = Ram()
-    with pytest.raises(UnsupportedError, match="kept by a guest's kernel"):
+    with pytest.raises(UnsupportedError, match="work in a guest only"):
         medium.refuse_limits(medium.parse_options({"iops": 10}))
     medium.refuse_limits(medium.parse_options({}))
 
