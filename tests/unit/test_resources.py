@@ -92,7 +92,7 @@ class TestMemory:
         if needed < GIB:
             feasibility.check_room([here, inside], workspace)
             return
-        with pytest.raises(NoSpaceError, match=r"16(\.0)? GiB of memory are needed"):
+        with pytest.raises(NoSpaceError, match=r"16(\.0)? GiB of memory, but only"):
             feasibility.check_room([here], workspace)
         with pytest.raises(NoSpaceError, match="w allocates 16 GiB, and the guest has 1 GiB"):
             feasibility.check_room([inside], workspace)
@@ -251,5 +251,5 @@ def test_a_file_system_without_inodes_has_no_room(tmp_path: Path, monkeypatch: p
     about = list(os.statvfs(tmp_path))
     about[5:8] = [1000, 10, 10]
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(about))
-    with pytest.raises(NoSpaceError, match="only 10 more files"):
+    with pytest.raises(NoSpaceError, match="only 10 free inodes"):
         images.check_room(tmp_path, 0)
