@@ -121,7 +121,7 @@ class TestWriters:
         upper = shell("losetup", "--find", "--show", node).stdout.strip()
         try:
             node.unlink()
-            with pytest.raises(UnsafeError, match=f"{Path(upper).name} lies on it"):
+            with pytest.raises(UnsafeError, match=f"by the loop device {Path(upper).name}"):
                 guard.check_unused(stable(device))
         finally:
             shell("losetup", "--detach", upper)

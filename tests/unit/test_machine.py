@@ -296,4 +296,4 @@ def test_a_kernel_that_was_named_and_is_not_there_is_not_to_be_installed(tmp_pat
         assert need.what.endswith("does not exist")
         assert (need.remedy or "").startswith("check the path")
     spec = MachineSpec(type="uml", kernel=str(tmp_path / "text"))
-    assert any(each.what.endswith("text cannot be run") for each in REGISTRY.get("uml").missing(spec))
+    assert any(each.what.endswith("text cannot be executed") for each in REGISTRY.get("uml").missing(spec))
