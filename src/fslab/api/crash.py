@@ -8,11 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fslab import applications
-from fslab.crash import examine, kept, operations, recording, recovery, report, states, trial
-from fslab.crash.operations import OPERATIONS, Sequence
+from fslab.crash import bounded, examine, kept, recording, recovery, report, states, trial
+from fslab.crash.operations import OPERATIONS
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
+from fslab.crash.steps import Sequence
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import ground
@@ -171,7 +172,7 @@ def _source(wish: Wish) -> Source[Any]:
                 "settings of which application?", where="--settings", hint="add --application NAME"
             )
         random = Random(wish.seed)  # noqa: S311 - to be repeated
-        chosen = _given(wish.given) or tuple(operations.sampled(wish.length, wish.sequences, random))
+        chosen = _given(wish.given) or tuple(bounded.sampled(wish.length, wish.sequences, random))
         return Sequences(chosen=chosen)
     if wish.given:
         raise UsageError("not together with --application", where="--sequence", hint="leave one of them out")
@@ -187,7 +188,7 @@ def _source(wish: Wish) -> Source[Any]:
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:
     try:
-        return tuple(operations.parse([step.strip() for step in text.split(";")]) for text in texts)
+        return tuple(bounded.parse([step.strip() for step in text.split(";")]) for text in texts)
     except ValueError as error:
         known = ", ".join(operation.name for operation in OPERATIONS)
         raise UsageError(
