@@ -143,7 +143,7 @@ class TestCommand:
         with pytest.raises(RegressionError, match="1 of 1 comparisons differ"):
             self.run(store, "20261120", "20261121", different=True)
         self.run(store, "last~1", "last", different=True, force=True)
-        with pytest.raises(UsageError, match="unsure about what"):
+        with pytest.raises(UsageError, match="needs --fail-if-slower"):
             self.run(store, unsure=True)
         assert (NotComparableError.exit_code, RegressionError.exit_code, InconclusiveError.exit_code) == (
             9,
