@@ -108,7 +108,7 @@ def _of_one(only: Standing) -> str:
     what = (
         "indistinguishable"
         if only.certainty is StandingCertainty.TIE
-        else "not distinguished: the result is inconclusive"
+        else "not distinguished: too noisy, or too few trials"
     )
     return f"{listed(only.kinds)} are {what}."
 
@@ -166,8 +166,8 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
         was = ", ".join(map(str, report.extended_from))
         found.append(
             ConclusionWarning(
-                what=f"trials were added (first {was} each): 95 % intervals hold for a number fixed beforehand",
-                hint="--precision accounts for repeated looks",
+                what=f"trials were added (planned: {was} each): 95 % CIs hold only for a number fixed beforehand",
+                hint="--precision accounts for interim analyses",
             )
         )
     return [*found, *_uncorrected(report), *_independence(report)]
@@ -177,7 +177,7 @@ def _independence(report: Report) -> list[ConclusionWarning]:
     sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
     fragile = sum(item.rests_on_independence for item in sure)
     what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
-    hint = f"{INDEPENDENCE_LEAST} blocks can tell: --trials {INDEPENDENCE_LEAST}"
+    hint = f"run {INDEPENDENCE_LEAST} blocks to check: --trials {INDEPENDENCE_LEAST}"
     return [ConclusionWarning(what=what, hint=hint)] if fragile else []
 
 
@@ -190,7 +190,7 @@ def _uncorrected(report: Report) -> list[ConclusionWarning]:
     if not unsure:
         return []
     what = f"{of_differences(unsure, len(differing), 'is', 'are')} not significant after Holm correction"
-    return [ConclusionWarning(what=what, hint="more trials can decide them")]
+    return [ConclusionWarning(what=what, hint="run more trials")]
 
 
 def _weightiest(report: Report) -> list[Note]:
