@@ -85,9 +85,9 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     page = (tmp_path / "pages" / "larger.md").read_text()
     assert "| 2 | Larger writes move less |" in page
     again = fslab(*command, code=6)
-    assert "measured already: campaign " in again.stderr
+    assert "finished already: campaign " in again.stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page
     # Another question than the default's is no answer to it.
     fslab("run", "larger.yaml", "--trials", "1")
-    assert "measured already: campaign " in fslab(*command, code=6).stderr
+    assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

@@ -256,7 +256,10 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     words = ablation.in_words(plan, found)
     assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
     assert words[1] == "btrfs is slower because of copy-on-write."
-    assert any("Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4" in line for line in words)
+    assert any(
+        "Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4" in line
+        for line in words
+    )
     assert any(line.startswith("  data checksums: not the cause") for line in words)
     assert "remains unexplained" in words[-1]
 

@@ -385,12 +385,12 @@ def test_workload_of_another_version_still_has_a_row(workload: WorkloadSpec) -> 
 
 def test_what_is_not_possible_here_is_no_failure_and_the_scale_is_said() -> None:
     planned = cells((EXT4, XFS), RANDOM)
-    reason = "xfs on host: Linux 6.18 has no xfs\n  → it is possible with --on uml"
+    reason = "xfs on host: Linux 6.18 has no xfs\n  → possible with: --on uml"
     trials = five(planned[0], {IOPS: 61700})
     trials += five(planned[1], {}, status=Status.UNSUPPORTED, failure="unsupported", error=reason)[:1]
     text = shown(report(planned, trials, settings={"scale": 0.05}), notes=True)
     assert "not possible here" in text
-    assert "it is possible with --on uml" in text
+    assert "possible with: --on uml" in text
     assert "xfs: not possible here" in text
     assert "5 usable, 1 not possible here" in " ".join(text.split())
     assert "failed" not in text

@@ -122,7 +122,8 @@ def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: f
         campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, note=shown.note
     ):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
-        screen.print(f"traced {what}" if record.error is None else f"{what}: {record.error}", markup=False)
+        told = f"traced: {what}" if record.error is None else f"tracing failed: {what}: {record.error}"
+        screen.print(told, markup=False)
 
 
 def _ablate(
