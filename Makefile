@@ -33,13 +33,12 @@ run: build-packages $(INSTALLED)
 # many). Shuffled, so that each has its share of the slow ones, but alike each time: make test-repeat changes the order.
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
-# Python's tests wait much of their time, and cargo compiles its own meanwhile. Those run afterwards: beside them, a test
-# of Python's that leaves a dead disk mounted would make mkfs.btrfs fail. Collected once before, the tests' modules are
-# compiled once, and not by each worker.
+# Python's tests wait much of their time: cargo compiles and runs its own meanwhile, and what it says comes at the end.
+# Collected once before, the tests' modules are compiled once, and not by each worker.
 define both
-cargo test --workspace --quiet --no-run & $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
-$(PYTEST) $(1); python=$$?; wait; \
-cargo test --workspace --quiet $(2) && exit $$python
+@mkdir -p target; cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
+$(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
+$(PYTEST) $(1); python=$$?; wait $$rust; rust=$$?; cat target/cargo-test.log; exit $$((python || rust))
 endef
 
 test: setup test-packages

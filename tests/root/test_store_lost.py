@@ -97,7 +97,7 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
         cluster.start()
         stored = store.campaign(campaign.id)
         assert stored.status is CampaignStatus.RUNNING  # nobody could tell the store otherwise
-        assert as_it_is(stored).status is CampaignStatus.INTERRUPTED
+        assert as_it_is(stored, store).status is CampaignStatus.INTERRUPTED
         assert store.count(campaign.id) == 1
         resumed = Noting(at_trial=lambda _: None)
         assert campaigns.run_campaign(stored, store, resumed, budget_s=None) is CampaignStatus.FINISHED

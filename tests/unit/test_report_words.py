@@ -27,7 +27,13 @@ def times(factor: float, values: tuple[float, ...] = FLAT) -> tuple[float, ...]:
     return tuple(factor * value for value in values)
 
 
-def pairs(better: Direction, machines: dict[str, str] | None = None, **values: tuple[float, ...]) -> RowPairs:
+def pairs(
+    better: Direction,
+    machines: dict[str, str] | None = None,
+    *,
+    counts: bool = False,
+    **values: tuple[float, ...],
+) -> RowPairs:
     samples = [
         Sample(
             stack=name,
@@ -36,11 +42,11 @@ def pairs(better: Direction, machines: dict[str, str] | None = None, **values: t
         )
         for name, found in values.items()
     ]
-    return row_pairs(samples, better, coverage=0.95, looks=None)
+    return row_pairs(samples, better, coverage=0.95, looks=None, counts=counts)
 
 
-def outcome(better: Direction, **values: tuple[float, ...]) -> RowOutcome:
-    return outcome_of(pairs(better, None, **values), {name: name for name in values})
+def outcome(better: Direction, *, counts: bool = False, **values: tuple[float, ...]) -> RowOutcome:
+    return outcome_of(pairs(better, None, counts=counts, **values), {name: name for name in values})
 
 
 def words(found: RowOutcome, better: Direction, *missing: str) -> str:
@@ -133,6 +139,25 @@ def test_zero_has_no_ratio_and_no_crash() -> None:
     found = outcome(HIGHER, ext4=(0.0, *FLAT[1:]), xfs=times(2))
     assert set(found.marks.values()) == {NONE}
     assert words(found, HIGHER) == "xfs and ext4 have no ratio: not all their values are positive"
+
+
+def test_counts_of_which_some_are_none_are_told_by_how_many_more() -> None:
+    """Differences 8, 9, 10, 9: mean 9; Poisson's error √(9/4) = 1.5, times t(0.975; 3) = 3.182 is 4.77."""
+    many = {"ext4": (8.0, 9.0, 10.0, 9.0), "xfs": (0.0,) * 4, "btrfs": (0.0, 1.0, 0.0, 0.0)}
+    found = outcome(LOWER, counts=True, **many)
+    assert (found.leader, found.marks) == ("xfs", {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE})
+    assert words(found, LOWER).startswith(
+        "ext4 9 more (4.23–13.8) than xfs; xfs and btrfs inconclusive: btrfs −1.34 to 1.84 more"
+    )
+    assert [place.stacks for place in found.ranking] == [("xfs", "btrfs"), ("ext4",)]
+    better = outcome(HIGHER, counts=True, **many)
+    assert better.leader == "ext4"
+    assert words(better, HIGHER).startswith("ext4 9 more (4.23–13.8) than xfs, 8.75 more (")
+
+
+def test_counts_above_none_keep_their_ratio() -> None:
+    found = outcome(LOWER, counts=True, ext4=times(2), xfs=NOISY)
+    assert words(found, LOWER) == words(outcome(LOWER, ext4=times(2), xfs=NOISY), LOWER)
 
 
 def test_stack_without_values_is_named_and_not_compared() -> None:

@@ -76,7 +76,7 @@ def test_parameters_that_are_none(raw: dict[str, Any]) -> None:
 def test_errors_of_its_own_disk_are_those_of_the_cut() -> None:
     lines = ("I/O error, dev loop3, sector 8", "XFS (loop3): log I/O error -5", "kernel BUG at fs/inode.c:1")
     for cut, told in ((True, 1), (False, 3)):
-        work = WorkFacts(power_cut=cut)
+        work = WorkFacts(disk_fails=cut)
         facts = TrialFacts(work=work, cold=True, texts={"kernel_log": lines}, devices=("loop3",))
         (warning,) = RULES.get("kernel-error").judge(facts)
         assert warning.data["count"] == told

@@ -47,7 +47,9 @@ class Comparison(Frozen):
     ``method`` the blocks that both have. ``detectable``: where the interval contains 1, how large a one (a
     share) would have been with a probability of 80 %. ``rests_on_independence``: it would not differ if trials
     resembled the ones before them, and there are too few blocks to know whether they do. ``of_medians``: the quotient
-    of the medians shown, which a ratio of trials paired by block may be far from.
+    of the medians shown, which a ratio of trials paired by block may be far from. ``more``, ``more_interval``: of
+    counts of which some are 0, instead of a ratio: how many more ``numerator`` has, so that above 0 the leader is
+    better.
     """
 
     numerator: str
@@ -64,6 +66,8 @@ class Comparison(Frozen):
     detectable: float | None = None
     rests_on_independence: bool = False
     of_medians: float | None = None
+    more: float | None = None
+    more_interval: Span | None = None
 
 
 class Rank(Frozen):

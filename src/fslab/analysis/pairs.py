@@ -12,6 +12,7 @@ from fslab.analysis.groups import Group
 from fslab.cell import StackSpec
 from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
+from fslab.stats.counts import compare_counts
 from fslab.stats.goal import Compared, Goal, settled
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import RankPlace, rank
@@ -72,14 +73,14 @@ class RowPairs:
 
     def winner(self, pair: Pair) -> str | None:
         """Which of the two is shown to be better, None where that cannot be told."""
-        if self.better is Direction.NEITHER or pair.estimate.ratio is None or not self.holds(pair):
+        if self.better is Direction.NEITHER or pair.estimate.is_larger is None or not self.holds(pair):
             return None
-        larger, smaller = (pair.a, pair.b) if pair.estimate.ratio > 1 else (pair.b, pair.a)
+        larger, smaller = (pair.a, pair.b) if pair.estimate.is_larger else (pair.b, pair.a)
         return larger if self.better is Direction.HIGHER else smaller
 
     def ranking(self) -> tuple[RankPlace, ...]:
         """Stacks in groups that are indistinguishable, the best first; empty where nothing can be ranked."""
-        if self.better is Direction.NEITHER or not any(pair.estimate.interval for pair in self.pairs):
+        if self.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in self.pairs):
             return ()
         values = {sample.stack: sample.median for sample in self.samples}
         return rank(values, {(pair.a, pair.b): self.winner(pair) for pair in self.pairs}, better=self.better)
@@ -113,12 +114,17 @@ def comparable(one: StackSpec, other: StackSpec) -> bool:
 
 
 def row_pairs(
-    samples: Sequence[Sample], better: Direction, *, coverage: float, looks: Looks | None
+    samples: Sequence[Sample],
+    better: Direction,
+    *,
+    coverage: float,
+    looks: Looks | None,
+    counts: bool = False,
 ) -> RowPairs:
-    """Every pair of the stacks that have a value and may be compared."""
+    """Every pair of the stacks that have a value and may be compared. ``counts``: of events, which may be none."""
     present = tuple(sample for sample in samples if sample.values)
     found = [
-        (one.stack, other.stack, _estimate(one, other, coverage, looks))
+        (one.stack, other.stack, _estimate(one, other, coverage, looks, counts=counts))
         for one, other in combinations(present, 2)
         if comparable(one.spec, other.spec)
     ]
@@ -142,7 +148,7 @@ def samples_of(group: Group, metric: Metric) -> list[Sample]:
 
 def inverse(estimate: RatioEstimate) -> RatioEstimate:
     """The same comparison told the other way round: b ÷ a."""
-    interval = estimate.interval
+    interval, more = estimate.interval, estimate.more_interval
     return replace(
         estimate,
         n_a=estimate.n_b,
@@ -151,10 +157,16 @@ def inverse(estimate: RatioEstimate) -> RatioEstimate:
         interval=None
         if interval is None
         else replace(interval, low=1 / interval.high, high=1 / interval.low),
+        more=None if estimate.more is None else -estimate.more,
+        more_interval=None if more is None else replace(more, low=-more.high, high=-more.low),
     )
 
 
-def _estimate(one: Sample, other: Sample, coverage: float, looks: Looks | None) -> RatioEstimate:
-    if looks is None:
-        return compare_blocks(one.values, other.values, coverage=coverage)
-    return compare_at_look(one.values, other.values, looks=looks)
+def _estimate(
+    one: Sample, other: Sample, coverage: float, looks: Looks | None, *, counts: bool
+) -> RatioEstimate:
+    if looks is not None:
+        return compare_at_look(one.values, other.values, looks=looks)
+    if counts and not all([*one.values.values(), *other.values.values()]):
+        return compare_counts(one.values, other.values, coverage=coverage)
+    return compare_blocks(one.values, other.values, coverage=coverage)

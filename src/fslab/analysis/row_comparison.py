@@ -10,6 +10,7 @@ from fslab.analysis.comparison_model import Comparison, ComparisonVerdict, Mark,
 from fslab.analysis.pairs import Pair, RowPairs, inverse
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate
+from fslab.stats.interval import Interval
 from fslab.stats.power import detectable
 from fslab.units import Direction
 
@@ -63,7 +64,6 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
     over = chosen == pair.a if row.better is not Direction.LOWER else chosen == pair.b
     estimate = pair.estimate if over else inverse(pair.estimate)
     top, bottom = (pair.a, pair.b) if over else (pair.b, pair.a)
-    interval = estimate.interval
     verdict = _verdict(estimate)
     medians = {sample.stack: sample.median for sample in row.samples}
     return Comparison(
@@ -71,7 +71,9 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         denominator=labels[bottom],
         verdict=verdict,
         ratio=estimate.ratio,
-        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        interval=_span(estimate.interval),
+        more=estimate.more,
+        more_interval=_span(estimate.more_interval),
         p_value=estimate.p_value,
         p_family=pair.p_family,
         holds_together=None
@@ -83,6 +85,12 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         detectable=detectable(estimate) if verdict is ComparisonVerdict.NOT_SEEN else None,
         rests_on_independence=estimate.rests_on_independence,
         of_medians=medians[top] / medians[bottom] if estimate.ratio is not None and medians[bottom] else None,
+    )
+
+
+def _span(interval: Interval | None) -> Span | None:
+    return (
+        None if interval is None else Span(low=interval.low, high=interval.high, coverage=interval.coverage)
     )
 
 
@@ -99,7 +107,7 @@ def _verdict(estimate: RatioEstimate) -> ComparisonVerdict:
 def _marks(row: RowPairs, leader: str) -> dict[str, Mark]:
     """What each stack with a value earns; see :class:`Mark`."""
     pairs = row.of(leader)
-    if row.better is Direction.NEITHER or all(pair.estimate.interval is None for pair in pairs):
+    if row.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in pairs):
         return {sample.stack: Mark.NONE for sample in row.samples}
     beaten = {_other(pair, leader): bool(pair.estimate.differs) for pair in pairs}
     marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}

@@ -27,7 +27,8 @@ class Standing(Frozen):
     """Who is best in one metric of one workload. ``kinds`` may be the best, the leading one first; ``labels`` are
     their stacks in short; ``value`` is the leader's median.
 
-    ``next``: the first that is shown to be worse, as a comparison. ``worse``: kinds that are, on all of their stacks.
+    ``next``: the first that is shown to be worse, as a comparison; ``next_kind``: its kind, or, where only variants of
+    the best kinds are, its label. ``worse``: kinds that are, on all of their stacks.
     ``detectable``: the share that a difference among the tied must have to be detected. ``needed``: complete blocks
     for an interval, ``n``: those there are.
     """
@@ -78,13 +79,16 @@ def standing(row: MeasuredRow) -> Standing:
     best = sorted((label for label in row.kinds if label not in worse), key=lambda label: label != row.leader)
     names = tuple(dict.fromkeys(row.kinds[label] for label in best))
     behind = {label: one for label, one in worse.items() if row.kinds[label] not in names}
-    nearest = min(behind.values(), key=lambda one: one.ratio or 0.0, default=None)
+    told = [(row.kinds[label], one) for label, one in behind.items()] or [*worse.items()]
+    next_kind, nearest = min(
+        told, key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
+    )
     rivals = [one for one in tied if row.kinds[row.other(one)] != names[0]]
     return Standing(
         workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
         certainty=_certainty(row, names, rivals), kinds=names, labels=_short(best, row.kinds),
         value=row.medians.get(row.leader or ""),
-        next=nearest, next_kind=None if nearest is None else row.kinds[row.other(nearest)],
+        next=nearest, next_kind=next_kind,
         worse=tuple(dict.fromkeys(row.kinds[label] for label in behind)),
         detectable=max((one.detectable for one in rivals if one.detectable is not None), default=None),
         n=min((min(one.n) for one in row.comparisons), default=row.n),
@@ -101,7 +105,7 @@ def _certainty(row: MeasuredRow, names: Sequence[str], rivals: Sequence[Comparis
         return StandingCertainty.FEW
     if len(names) == 1:
         return StandingCertainty.BEST
-    coarse = any((one.detectable or 0.0) > COARSE for one in rivals)
+    coarse = any((one.detectable or 0.0) > COARSE or one.more for one in rivals)
     return StandingCertainty.INCONCLUSIVE if coarse else StandingCertainty.TIE
 
 

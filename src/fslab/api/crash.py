@@ -14,6 +14,9 @@ from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.errors import StoreError, UsageError
+from fslab.faults import REGISTRY as FAULTS
+from fslab.faults import ground
+from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import disk, mounts, paths, tools
 from fslab.units import parse_size
@@ -96,6 +99,24 @@ def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
     root = str(directory.resolve().relative_to(mount.target))
     tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
     return recovery.measure(directory.resolve(), mount.source, tested, load)
+
+
+def fault_test(directory: Path, name: str, seed: int) -> dict[str, Any]:
+    """The document of one fault of the virtual disk under ``directory`` (:mod:`fslab.faults.trial`).
+
+    UnsupportedError where it is not on one that keeps a log, or its file system has no checker that is known.
+    """
+    fault = FAULTS.get(name)
+    server = recording.disk_of(directory)
+    ground.check_log(server, directory)
+    _make_empty(directory)
+    mount = mounts.containing(directory)
+    root = str(directory.resolve().relative_to(mount.target))
+    tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
+    struck = ground.Ground(
+        directory=directory.resolve(), device=mount.source, server=server, tested=tested, seed=seed
+    )
+    return fault_trial.measure(struck, fault)
 
 
 def _make_empty(directory: Path) -> None:

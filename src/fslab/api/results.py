@@ -34,7 +34,7 @@ class CampaignResults:
     """One campaign of a store. Trials are read when they are first asked for."""
 
     def __init__(self, campaign: Campaign, store: Store) -> None:
-        self.campaign = as_it_is(campaign)
+        self.campaign = as_it_is(campaign, store)
         self._store = store
 
     def __repr__(self) -> str:

@@ -89,6 +89,8 @@ def run_campaign(
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
             status = _run_trials(campaign, store, observer, workspace, budget_s, frozenset(reasons))
+            # While it is still ours: who sees that nobody runs it finds here how it ended.
+            store.set_campaign_status(campaign.id, status)
     except InterruptedBySignal:
         _leave(campaign, store, observer, CampaignStatus.INTERRUPTED)
         raise
@@ -96,8 +98,6 @@ def run_campaign(
         if status is not None:
             _leave(campaign, store, observer, status)
         raise
-    with store.patient(campaign.id, observer.note):
-        store.set_campaign_status(campaign.id, status)
     return status
 
 

@@ -103,6 +103,24 @@ def recover(
     print_json(crash.crash_recovery(directory, load))
 
 
+@app.command("fault", short_help="Test a file system on a virtual disk that fails.")
+def fault(
+    directory: Annotated[Path, typer.Argument(help="A new or empty directory on a virtual disk with a log.")],
+    name: Annotated[str, typer.Argument(metavar="FAULT", help="How the disk fails (fslab list faults).")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed that chooses places and bits.")] = 0,
+) -> None:
+    """Read or write eight files while the disk fails, mount again, and count errors that were reported, data that was
+    silently wrong, and data that was right; prints JSON.
+
+    The file system is unmounted and mounted again several times. If another process uses it, the command fails and
+    changes nothing. Needs root.
+    """
+    from fslab.api import crash
+
+    _check_root()
+    print_json(crash.fault_test(directory, name, seed))
+
+
 @app.command("replay", short_help="Make the image of a crash state again.")
 def replay(
     name: Annotated[str, typer.Argument(metavar="ID", help="RECORDING.STATE, as printed with a finding.")],

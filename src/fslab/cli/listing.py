@@ -20,6 +20,7 @@ class Kind(StrEnum):
     PROBES = "probes"
     FEATURES = "features"
     APPLICATIONS = "applications"
+    FAULTS = "faults"
     MECHANISMS = "mechanisms"
     VALIDITY_RULES = "validity-rules"
     CAMPAIGN_RULES = "campaign-rules"

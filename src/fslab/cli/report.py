@@ -77,7 +77,7 @@ def report(
     check_name(output, form)
     names = campaigns or ["last"]
     with Store.open(store, create=False) as opened:
-        chosen = [as_it_is(opened.campaign(name)) for name in names]
+        chosen = [as_it_is(opened.campaign(name), opened) for name in names]
         if len({campaign.id for campaign in chosen}) < len(chosen):
             raise UsageError("a campaign is named twice", where=" ".join(names), hint="name each once")
         if form is not FigureFormat.HTML:

@@ -84,7 +84,7 @@ def show(
     from fslab.report import conclusion, conclusion_terminal, terminal
     from fslab.report.build import build
 
-    report = build(as_it_is(campaign), store.trials(campaign.id), baseline=baseline)
+    report = build(as_it_is(campaign, store), store.trials(campaign.id), baseline=baseline)
     if everything or notes or baseline is not None:
         terminal.show(report, console(), notes=notes)
     else:
@@ -116,10 +116,10 @@ def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
         )
 
 
-def _state(campaign: Campaign) -> str:
+def _state(campaign: Campaign, store: Store) -> str:
     from fslab.campaign.liveness import as_it_is
 
-    return as_it_is(campaign).status.value.replace("_", " ")
+    return as_it_is(campaign, store).status.value.replace("_", " ")
 
 
 def _done(row: dict[str, Any]) -> str:
@@ -140,7 +140,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
             "name": campaign.name,
             "note": campaign.note,
             "study": campaign.study_id,
-            "status": _state(campaign),
+            "status": _state(campaign, store),
             "trials": store.count(campaign.id),
             "planned": campaign.planned()[0],
             "planned_most": campaign.planned()[1],

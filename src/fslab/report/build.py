@@ -21,6 +21,7 @@ from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
 from fslab.stats.sequential import Looks
 from fslab.store.campaign import Campaign
+from fslab.units import Unit
 from fslab.validity.campaign import Series, judge
 
 COVERAGE = 0.95
@@ -122,7 +123,10 @@ class _Means:
         """One metric of one workload."""
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
-        pairs = row_pairs(samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks)
+        pairs = row_pairs(
+            samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks,
+            counts=metric.unit is Unit.COUNT,
+        )  # fmt: skip
         outcome = outcome_of(pairs, label_of, self.baseline)
         missing = [
             label_of[item.stack]

@@ -11,6 +11,7 @@ from fslab.analysis.comparison_model import ComparisonVerdict
 from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report, Row, StackColumn
+from fslab.report.safety import unsafe_leaders
 from fslab.report.words import listed, of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
@@ -170,7 +171,17 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
                 hint="--precision accounts for interim analyses",
             )
         )
-    return [*found, *_uncorrected(report), *_independence(report)]
+    return [*_unsafe(report), *found, *_uncorrected(report), *_independence(report)]
+
+
+def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
+    """Who is quick and breaks promises: nobody is to choose it without having read that."""
+    for stack, leads, cuts, broken in unsafe_leaders(report):
+        promises = f"power cuts broke {broken:g} promise{'s' * (broken != 1)} on it ({cuts})"
+        yield ConclusionWarning(
+            what=f"{stack} has the best median in {listed(leads)}, and {promises}",
+            hint="use it only for data that may be lost",
+        )
 
 
 def _independence(report: Report) -> list[ConclusionWarning]:

@@ -92,10 +92,12 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     """A line for each way to stand: who is best, in how many metrics, and in which by how much."""
     groups: dict[tuple[StandingCertainty, frozenset[str]], list[Standing]] = {}
     for each in standings:
-        groups.setdefault((each.certainty, frozenset(each.kinds)), []).append(each)
-    for (certainty, _), alike in sorted(groups.items(), key=lambda item: -len(item[1])):
-        kinds = ", ".join(alike[0].kinds)
-        ranked = sorted(alike, key=lambda one: -((one.next and one.next.ratio) or 0.0))
+        compared = () if each.better is Direction.NEITHER else each.kinds
+        groups.setdefault((each.certainty, frozenset(compared)), []).append(each)
+    ordered = sorted(groups.items(), key=lambda item: (not item[0][1], -len(item[1])))
+    for (certainty, among), alike in ordered:
+        kinds = ", ".join(alike[0].kinds) if among else ""
+        ranked = sorted(alike, key=lambda one: -((one.next and (one.next.ratio or one.next.more)) or 0.0))
         named = ", ".join(f"{_name(one, standings)}{_factor(one)}" for one in ranked[:NAMED])
         more = f" and {len(alike) - NAMED} more" if len(alike) > NAMED else ""
         yield _wrapped(
@@ -113,11 +115,13 @@ def _word(certainty: StandingCertainty, one: Standing) -> str:
         StandingCertainty.SINGLE: " alone",
     }
     if certainty is StandingCertainty.SINGLE and one.better is Direction.NEITHER:
-        return " (no preferred direction)"
+        return "no preferred direction"
     return words[certainty]
 
 
 def _factor(one: Standing) -> str:
+    if one.next is not None and one.next.more is not None:
+        return f" ({one.next_kind} {abs(one.next.more):.3g} {'more' if one.better is Direction.LOWER else 'fewer'})"
     return f" ({ratio_text(one.next.ratio)[0]} × {one.next_kind})" if one.next and one.next.ratio else ""
 
 

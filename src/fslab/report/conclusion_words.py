@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.report.words import ratio_text, share_text
+from fslab.report.words import more_text, ratio_text, share_text
 from fslab.units import Direction, Unit, format_value
 
 NOISY = 1.0  # as a share: what only a factor above 2 would tell apart
@@ -41,6 +41,9 @@ def _limit(detectable: float | None) -> str:
 
 def behind(one: Standing) -> str:
     found = one.next
+    if found is not None and found.more_interval is not None:
+        more = more_text(found)
+        return f"{one.next_kind} {more}" if one.better is Direction.LOWER else f"{more} than {one.next_kind}"
     if found is None or found.ratio is None or found.interval is None:
         return ""
     ratio, low, high = ratio_text(found.ratio, found.interval.low, found.interval.high)

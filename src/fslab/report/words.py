@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import log
 
-from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank
+from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank, Span
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
@@ -69,13 +69,26 @@ def ratio_text(*ratios: float) -> tuple[str, ...]:
     return tuple(f"{ratio:.{decimals}f}" for ratio in ratios)
 
 
+def more_text(item: Comparison) -> str:
+    """``6.3 more (2.1–10.5)``: counts, of which there may be none."""
+    if item.more is None or item.more_interval is None:
+        raise ValueError(f"{item.numerator} and {item.denominator} have no difference to tell")
+    return f"{item.more:.3g} more ({_span(item.more_interval)})"
+
+
+def _span(span: Span) -> str:
+    """``2.1–10.5``, and ``−2 to 3`` where a dash would not do."""
+    low, high = (f"{value:.3g}".replace("-", "−") for value in (span.low, span.high))
+    return f"{low}–{high}" if span.low >= 0 else f"{low} to {high}"
+
+
 def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> list[str]:
     """All of them, or the smallest and the largest when these are many."""
     if not seen:
         return []
     shown, rest = list(seen), ""
     if len(seen) > MANY:
-        ordered = sorted(seen, key=lambda item: item.ratio or 0.0)
+        ordered = sorted(seen, key=lambda item: item.ratio or item.more or 0.0)
         shown, rest = [ordered[0], ordered[-1]], f", the other {len(seen) - 2} in between"
     if better is Direction.LOWER:
         return [", ".join(f"{item.numerator} {_times(item)}" for item in shown) + rest]
@@ -83,6 +96,8 @@ def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> 
 
 
 def _times(item: Comparison) -> str:
+    if item.more is not None:
+        return f"{more_text(item)} than {item.denominator}"
     if item.ratio is None or item.interval is None:
         raise ValueError(f"{item.numerator} and {item.denominator} have no ratio to tell")
     ratio, low, high = ratio_text(item.ratio, item.interval.low, item.interval.high)
@@ -91,7 +106,7 @@ def _times(item: Comparison) -> str:
 
 def _not_seen(leader: str, alike: Sequence[Comparison]) -> list[str]:
     """Each with its interval, and with how large a difference would have been detected."""
-    wide = [item for item in alike if (item.detectable or 0.0) > COARSE]
+    wide = [item for item in alike if (item.detectable or 0.0) > COARSE or item.more]
     narrow = [item for item in alike if item not in wide]
     return [*_open(leader, narrow, "indistinguishable"), *_open(leader, wide, "inconclusive")]
 
@@ -104,16 +119,20 @@ def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
     if len(items) > MANY:
         shares = [item.detectable for item in items if item.detectable is not None]
         seen = f", > {share_text(max(shares))} detectable" if shares else ""
-        low = min(item.interval.low for item in items if item.interval)
-        high = max(item.interval.high for item in items if item.interval)
-        return [
-            f"{word}: {leader} and {len(items)} others (within {'–'.join(ratio_text(low, high))} ×{seen})"
-        ]
+        spans = [item.interval for item in items if item.interval]
+        low, high = (
+            min((each.low for each in spans), default=1.0),
+            max((each.high for each in spans), default=1.0),
+        )
+        within = f" (within {'–'.join(ratio_text(low, high))} ×{seen})" if spans else ""
+        return [f"{word}: {leader} and {len(items)} others{within}"]
     each = (f"{_other(leader, item)} ({_within(item)})" for item in items)
     return [f"{word}: {leader} and {', '.join(each)}"]
 
 
 def _within(item: Comparison) -> str:
+    if item.more_interval is not None:
+        return f"{item.numerator} {_span(item.more_interval)} more"
     if item.interval is None:
         raise ValueError(f"{item.numerator} and {item.denominator} have no interval to tell")
     low, high = ratio_text(item.interval.low, item.interval.high)

@@ -84,8 +84,9 @@ class Pages:
                 if found is None:
                     alone = len(campaigns) == 1 and states[0].running
                     live = render.LivePage(
-                        home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None
-                    )
+                        home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None,
+                        known=states[0].text,
+                    )  # fmt: skip
                     found = render.html(sources.page(campaigns, store, self.annotations), live, self.kept)
                     while len(self.made) >= KEPT:
                         self.made.pop(next(iter(self.made)))

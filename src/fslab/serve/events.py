@@ -30,8 +30,10 @@ def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool
     """As it is in the store now. StoreError if there is no such campaign."""
     with Store.open(url, create=False) as store:
         campaign = store.campaign(campaign_id)
+        running = campaign.status is CampaignStatus.RUNNING and is_running(campaign.id)
+        if not running:  # it may have ended since: its status is stored before its process is done
+            campaign = store.campaign(campaign.id)
         trials = store.count(campaign.id)
-    running = campaign.status is CampaignStatus.RUNNING and is_running(campaign.id)
     killed = campaign.status is CampaignStatus.RUNNING and not running
     status = "interrupted" if killed else campaign.status.value.replace("_", " ")
     return CampaignProgress(trials=trials, status=status, running=running)
@@ -40,14 +42,14 @@ def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool
 async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
     """A message at once, then one for every change, until no process runs the campaign."""
     known = await anyio.to_thread.run_sync(read)
-    yield _message(known, changed=False)
+    yield _message(known)
     while known.running:
         await anyio.sleep(EVERY_S)
         state = await anyio.to_thread.run_sync(read)
         if state != known:
             known = state
-            yield _message(state, changed=True)
+            yield _message(state)
 
 
-def _message(state: CampaignProgress, *, changed: bool) -> str:
-    return f"data: {json.dumps({'text': state.text, 'changed': changed, 'over': not state.running})}\n\n"
+def _message(state: CampaignProgress) -> str:
+    return f"data: {json.dumps({'text': state.text, 'over': not state.running})}\n\n"

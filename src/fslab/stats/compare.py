@@ -25,6 +25,7 @@ class ComparisonMethod(StrEnum):
     SIGNED_RANK = "signed_rank"
     ASYMMETRIC = "asymmetric"
     RANK_SUM = "rank_sum"
+    COUNTS = "counts"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +37,8 @@ class RatioEstimate:
     ``needed`` is the size that both samples must have for the wanted coverage. ``coverage`` is what was
     asked for; where a comparison is looked at again and again, that and ``p_value`` are over all looks, and
     the interval's own coverage is that of this look. ``widening``: by what factor the interval is wider because
-    trials resemble the ones before them.
+    trials resemble the ones before them. ``more``, ``more_interval``: instead of a ratio, how many more a has of
+    what is counted, on average of the blocks (:mod:`fslab.stats.counts`).
     """
 
     n_a: int
@@ -49,6 +51,8 @@ class RatioEstimate:
     method: ComparisonMethod = ComparisonMethod.RANK_SUM
     coverage: float = 0.95
     widening: float = 1.0
+    more: float | None = None
+    more_interval: Interval | None = None
 
     @property
     def half_width(self) -> float | None:
@@ -57,10 +61,18 @@ class RatioEstimate:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the interval leaves out 1; None without an interval."""
+        """Whether the interval leaves out 1, that of a difference 0; None without an interval."""
+        if self.more_interval is not None:
+            return not self.more_interval.low <= 0 <= self.more_interval.high
         if self.interval is None:
             return None
         return not self.interval.low <= 1 <= self.interval.high
+
+    @property
+    def is_larger(self) -> bool | None:
+        """Whether a is the larger one; None where neither is, or nothing is known."""
+        above = self.more if self.ratio is None else log(self.ratio)
+        return above > 0 if above else None
 
     @property
     def rests_on_independence(self) -> bool:

@@ -18,6 +18,13 @@ def two_sided_quantile(probability: float, freedom: float) -> float:
     return -float(stdtrit(freedom, probability / 2))
 
 
+def two_sided_tail(value: float, freedom: float) -> float:
+    """P(|T| ≥ ``value``): 5 % for 2.776 and 4 degrees of freedom."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(value)))
+
+
 def mean_and_error(values: list[float]) -> tuple[float, float]:
     """The mean and its standard error s/√n; the error of fewer than two values is infinite."""
     size = len(values)

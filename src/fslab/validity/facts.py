@@ -44,8 +44,8 @@ class WorkFacts:
     counts by operation what failed and was passed over; ``wrong`` maps a key of its answer to (found, true);
     ``messages`` is what the tool itself warns of.
     ``promises_broken``: what a power cut broke, in words; ``mounts_damaged``: it mounts file systems of its own that
-    may be damaged, of which the kernel complains. ``power_cut``: it cuts the power of the disk under test, and says
-    itself what is wrong afterwards.
+    may be damaged, of which the kernel complains. ``disk_fails``: it cuts the power of the disk under test, or lets it
+    return errors, and says itself what is wrong afterwards.
     """
 
     read_bytes: int | None = None
@@ -65,7 +65,7 @@ class WorkFacts:
     messages: tuple[str, ...] = ()
     promises_broken: tuple[str, ...] = ()
     mounts_damaged: bool = False
-    power_cut: bool = False
+    disk_fails: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

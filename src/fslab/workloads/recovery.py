@@ -129,4 +129,4 @@ def _reading(document: dict[str, Any], parameters: RecoveryParameters) -> Readin
     figures["kept_files"] = float(document["kept_files"])
     broken = tuple(text for text in (document["lost"], document["damaged"]) if text is not None)
     measured = sum(document[f"{name}_ns"] for name in names) / 1e9
-    return Reading(metrics=figures, measured_s=measured, power_cut=True, promises_broken=broken)
+    return Reading(metrics=figures, measured_s=measured, disk_fails=True, promises_broken=broken)

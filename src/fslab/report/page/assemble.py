@@ -21,7 +21,7 @@ from fslab.report.figures import Figure, order
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import heat, method, sections, sweeps
+from fslab.report.page import heat, method, sections, sweeps, tradeoffs
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.words import listed
@@ -81,6 +81,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
             report, concluded.standings, anchors,
             {(group.label, stack) for group in together for stack in group.cells},
         ),
+        tradeoffs=tuple(tradeoffs.figures(report, prefix)),
         sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together)),
         sections=made,
         order=tuple(_order(together, report, f"{prefix}order", known)),
@@ -137,6 +138,7 @@ def figures(found: Page) -> Iterator[Figure]:
             names = [_heat_name(row.workload, row.metric) for row in each.heat]
             labels = [stack.label for stack in each.report.stacks]
             yield heat_figure.figure(f"{number}-heat" if number else "heat", tiles, names, labels)
+        yield from each.tradeoffs
         yield from each.sweeps
         yield from (figure for section in each.sections for figure in section.figures)
         yield from each.order

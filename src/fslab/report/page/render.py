@@ -32,10 +32,12 @@ CHUNK = 25  # packed sections that are unpacked together
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LivePage:
-    """A page that is served: where all campaigns are listed, and where news of a running one comes from."""
+    """A page that is served: where all campaigns are listed, where events of a running one come from, and ``known``:
+    how far that one was when the page was made, as its events tell it."""
 
     home: str
     events: str | None = None
+    known: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,7 +38,7 @@ class KernelError(TrialRule):
         lines = facts.texts.get("kernel_log", ())
         if facts.work.mounts_damaged:
             lines = tuple(line for line in lines if _names(line, facts.devices))
-        if facts.work.power_cut:
+        if facts.work.disk_fails:
             lines = tuple(line for line in lines if not _names(line, facts.devices))
         errors = [line for line in lines if SERIOUS.search(line) and not _elsewhere(line, facts.devices)]
         doubts = [

@@ -180,18 +180,28 @@
   // ---- a page that is served, of a campaign that is running
   const live = document.getElementById("live");
   if (live?.dataset.events) {
-    const source = new EventSource(live.dataset.events);
-    source.onmessage = async (event) => {
-      const said = JSON.parse(event.data);
-      live.textContent = said.text;
-      if (!said.changed) return;
+    let known = live.dataset.known;  // what the page was made of
+    const listen = () => {
+      const source = new EventSource(live.dataset.events);
+      source.onmessage = async (event) => {
+        const said = JSON.parse(event.data);
+        live.textContent = said.text;
+        if (said.over) source.close();
+        if (said.text === known) return;
+        known = said.text;
+        await renew();
+      };
+      // A browser gives up where it is refused, as by a server that has too much to do.
+      source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000); };
+    };
+    const renew = async () => {
       const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
       const opened = [...document.querySelectorAll("details[open]")].map((each) => each.querySelector("summary").textContent);
       document.getElementById("main").replaceWith(page.getElementById("main"));
       for (const each of document.querySelectorAll("details")) if (opened.includes(each.querySelector("summary").textContent)) each.open = true;
       ready(document.getElementById("main"));
-      if (said.over) source.close();
     };
+    listen();
   }
   window.fslab = { drawAll, errors, state };
 })();

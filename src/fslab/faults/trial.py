@@ -1,0 +1,126 @@
+"""One fault on one file system: struck, ended, mounted again, and judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fslab.errors import MountError
+from fslab.faults import Attempt, Fault
+from fslab.faults.ground import FILES, LIMIT_S, Ground, error_of, sync
+from fslab.system import disk, mounts, proc
+
+FORMAT = 1
+IN_USE_S = 2.0
+_EXAMPLES = 5
+
+
+@dataclass(kw_only=True, slots=True)
+class Result:
+    """Counts of files. ``hit``: operations that met the fault; of these ``reported`` an error, ``silent``: success with
+    wrong or missing contents, ``unharmed``: success, and right. ``reported_once``: of those reported, after which a
+    second sync said success although the contents are not there. ``lost``: files that were durable before, that
+    nothing wrote, and that are gone or wrong when the fault is over.
+    ``writes_stopped``: nothing can be written until it is mounted again. ``needs_repair``: it cannot be mounted, or its
+    checker finds damage."""
+
+    hit: int = 0
+    reported: int = 0
+    silent: int = 0
+    unharmed: int = 0
+    reported_once: int = 0
+    lost: int = 0
+    writes_stopped: bool = False
+    needs_repair: bool = False
+    examples: list[str] = field(default_factory=list)
+
+
+def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
+    """The document of one fault. MountError where the file system cannot be mounted again, even repaired."""
+    os.chdir("/")  # a campaign starts its tools in the directory under test
+    ground.unmount(deadline_s=IN_USE_S)  # nothing is armed where somebody else uses the file system
+    ground.mount()
+    ground.lay_out()
+    fault.prepare(ground)
+    mounts.flush(ground.directory)
+    result = Result()
+    disk.ask(ground.server, "pace", real=False)  # how long it takes is not measured
+    try:
+        ground.remount()
+        attempts = fault.strike(ground)
+    finally:
+        ground.disarm()
+        fault.end(ground)
+        disk.ask(ground.server, "pace", real=True)
+    result.writes_stopped = error_of(lambda: _write_something(ground)) is not None
+    _come_back(ground, result)
+    _judge(ground, attempts, result)
+    _check(ground, result)
+    driver = ground.tested.driver.name
+    return {"version": FORMAT, "filesystem": driver, "fault": fault.name, **asdict(result)}
+
+
+def _write_something(ground: Ground) -> None:
+    path = ground.directory / "afterwards"
+    path.unlink(missing_ok=True)
+    path.write_bytes(b"x")
+    sync(path)
+
+
+def _come_back(ground: Ground, result: Result) -> None:
+    """Unmount and mount, with a repair in between where that is needed."""
+    ground.unmount()
+    try:
+        ground.mount()
+    except MountError as error:
+        result.needs_repair = True
+        result.examples.append(str(error))
+        argv = ground.tested.driver.repair_argv(ground.device)
+        if argv is None:
+            raise
+        proc.run(argv, check=False, timeout_s=LIMIT_S)
+        ground.mount()
+
+
+def _judge(ground: Ground, attempts: Sequence[Attempt], result: Result) -> None:
+    for attempt in attempts:
+        there = attempt.right if attempt.undone else attempt.right and _has(ground, attempt.path, attempt.now)
+        result.hit += 1
+        if attempt.error is not None:
+            result.reported += 1
+            result.reported_once += attempt.later and not there
+            before = attempt.before is None or attempt.undone or _has(ground, attempt.path, attempt.before)
+            result.lost += not (there or before)
+            _example(result, f"{attempt.path}: {attempt.error}")
+        elif there:
+            result.unharmed += 1
+        else:
+            result.silent += 1
+            _example(result, f"{attempt.path}: success, and other contents")
+    touched = {attempt.path for attempt in attempts}
+    others = (ground.relative(ground.path(number)) for number in range(FILES))
+    result.lost += sum(not _has(ground, path, 1) for path in others if path not in touched)
+
+
+def _has(ground: Ground, path: str, generation: int) -> bool:
+    try:
+        return ground.has(ground.directory / path, generation)
+    except OSError:
+        return False
+
+
+def _example(result: Result, text: str) -> None:
+    if len(result.examples) < _EXAMPLES:
+        result.examples.append(text)
+
+
+def _check(ground: Ground, result: Result) -> None:
+    ground.unmount()
+    argv = ground.tested.driver.check_argv(ground.device) or []
+    done = proc.run(argv, check=False, timeout_s=LIMIT_S)
+    ground.mount()
+    if done.returncode != 0:
+        result.needs_repair = True
+        result.examples.append(f"{argv[0]} exits {done.returncode}")

@@ -1,0 +1,96 @@
+"""io-errors: what a file system makes of a disk that fails, on a virtual disk that is told to.
+
+Says which ``fslab crash fault`` to run and reads its document; starts nothing. How it works: docs/io-errors.md.
+"""
+
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from fslab import faults, texts
+from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
+from fslab.record import Metric
+from fslab.system.tools import Tool
+from fslab.units import Direction, Unit
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads._traits import Traits
+
+_SEEDS = 1 << 31
+_GUESSED_S = 3.0
+_FILES = 8
+_COUNTS = {
+    "silent": Direction.LOWER,
+    "reported": Direction.NEITHER,
+    "unharmed": Direction.HIGHER,
+    "reported_once": Direction.LOWER,
+    "lost": Direction.LOWER,
+    "writes_stopped": Direction.NEITHER,
+    "needs_repair": Direction.LOWER,
+    "hit": Direction.NEITHER,
+}
+
+
+class IoErrorsParameters(Parameters):
+    """Which fault. Every trial of a campaign meets it at other places."""
+
+    fault: str = Field("read-error-data", description="what the disk does: fslab list faults")
+
+    @field_validator("fault")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in (known := faults.REGISTRY.names()):
+            raise ValueError(f"no fault '{value}': known are {', '.join(known)}")
+        return value
+
+
+class IoErrors(Workload[IoErrorsParameters]):
+    """Counts of operations on eight files; nothing here is a speed."""
+
+    summary = "io-errors: errors reported, silent, or survived, of a disk that fails"
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool(program="fslab", package=None),
+        Tool(program="fslab-disk", package=None),
+    )
+    Parameters = IoErrorsParameters
+
+    def metrics(self, parameters: IoErrorsParameters) -> tuple[Metric, ...]:  # noqa: ARG002
+        """Counts of operations, and 1 or 0 of the file system."""
+        return tuple(
+            Metric(name=name, unit=Unit.COUNT, better=direction) for name, direction in _COUNTS.items()
+        )
+
+    def headline(self, parameters: IoErrorsParameters) -> tuple[str, ...]:  # noqa: ARG002
+        return ("silent", "reported", "unharmed")
+
+    def commands(self, parameters: IoErrorsParameters, job: Job) -> Commands:
+        """``fslab crash fault`` on a directory of its own."""
+        seed = str(job.seed % _SEEDS)
+        work = str(job.directory / "work")
+        return Commands(run=("fslab", "crash", "fault", work, parameters.fault, "--seed", seed))
+
+    def read(self, parameters: IoErrorsParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
+        """The document's counts; a medium without a virtual disk is UnsupportedError."""
+        if "No space left on device" in output.stderr:
+            raise NoSpaceError("io-errors: no space left on device", hint="give the medium more memory")
+        if "virtual disk" in output.stderr:
+            raise UnsupportedError(
+                "io-errors needs one virtual disk that keeps a log", where="medium",
+                hint="media: {disk: {type: virtual, profile: none, size: 320m, log: requests}}",
+            )  # fmt: skip
+        try:
+            document: dict[str, Any] = texts.json_of(output.stdout)
+            figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
+        except (ValueError, LookupError, TypeError) as error:
+            said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
+            raise ToolOutputError(f"fslab crash fault did not keep to its format: {said}") from error
+        return Reading(metrics=figures, measured_s=output.duration_s, disk_fails=True)
+
+    def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002
+        """One process that writes, syncs and reads small files."""
+        return Traits(reads=True, writes=True, direct=False, parallel=1, files=_FILES)
+
+    def space_bytes(self, parameters: IoErrorsParameters) -> int:  # noqa: ARG002
+        return 16 << 20
+
+    def expected_s(self, parameters: IoErrorsParameters) -> float:  # noqa: ARG002
+        return _GUESSED_S

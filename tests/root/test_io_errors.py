@@ -1,0 +1,118 @@
+"""A virtual disk that fails, and what real file systems make of it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.disk_server import BINARY
+from tests.root.conftest import FSLAB, document
+
+from fslab.faults.ground import FILES
+from fslab.system import mounts
+
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
+
+Virtual = Callable[..., Path]
+
+
+@pytest.fixture
+def struck(virtual: Virtual, tmp_path: Path) -> Callable[[str, str], dict[str, Any]]:
+    """The document of one fault on a new file system, which is mounted as before afterwards."""
+
+    def strike(filesystem: str, fault: str) -> dict[str, Any]:
+        directory = virtual(filesystem, "--log", str(tmp_path / "fslab-disk.log"))
+        options = mounts.containing(directory).options
+        found = document("fault", directory, fault)
+        assert found["hit"] == found["reported"] + found["silent"] + found["unharmed"]
+        assert (found["filesystem"], found["fault"], found["lost"]) == (filesystem, fault, 0)
+        assert mounts.containing(directory).options == options
+        (directory / "more").write_text("x")
+        return found
+
+    return strike
+
+
+Struck = Callable[[str, str], dict[str, Any]]
+
+
+@pytest.mark.parametrize(("filesystem", "verdict"), [("ext4", "silent"), ("btrfs", "reported")])
+def test_who_has_checksums_of_data_reports_a_flipped_bit(
+    struck: Struck, filesystem: str, verdict: str
+) -> None:
+    found = struck(filesystem, "bit-rot-data")
+    assert (found["hit"], found[verdict]) == (FILES, FILES)
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
+def test_no_flipped_bit_of_metadata_is_served(struck: Struck, filesystem: str) -> None:
+    found = struck(filesystem, "bit-rot-metadata")
+    assert found["hit"] > 0
+    assert found["silent"] == 0
+    if filesystem == "btrfs":
+        assert found["unharmed"] == found["hit"], "metadata has a second copy (DUP)"
+
+
+def test_what_cannot_be_read_is_an_error(struck: Struck) -> None:
+    assert struck("ext4", "read-error-data")["reported"] == FILES
+
+
+def test_metadata_that_cannot_be_read_come_from_a_second_copy(struck: Struck) -> None:
+    found = struck("btrfs", "read-error-metadata")
+    assert found["unharmed"] == found["hit"] > 0
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "btrfs"])
+def test_a_second_fsync_says_success_although_the_data_are_gone(struck: Struck, filesystem: str) -> None:
+    found = struck(filesystem, "write-error-data")
+    assert (found["hit"], found["reported"], found["reported_once"]) == (FILES, FILES, FILES)
+
+
+def test_ext4_stops_when_no_write_succeeds_and_is_whole_afterwards(struck: Struck) -> None:
+    found = struck("ext4", "write-error-all")
+    assert (found["reported"], found["writes_stopped"], found["needs_repair"]) == (FILES, True, False)
+
+
+def test_ext2_goes_on(struck: Struck) -> None:
+    found = struck("ext2", "write-error-once")
+    assert (found["reported"], found["writes_stopped"]) == (FILES, False)
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
+def test_a_flush_that_fails_is_reported(struck: Struck, filesystem: str) -> None:
+    found = struck(filesystem, "flush-error")
+    assert found["hit"] == found["reported"] > 0
+
+
+@pytest.mark.parametrize("filesystem", ["ext2", "btrfs"])
+def test_replacing_on_a_full_disk_leaves_the_old_or_the_new(struck: Struck, filesystem: str) -> None:
+    found = struck(filesystem, "full-disk")
+    assert (found["hit"], found["silent"], found["writes_stopped"]) == (FILES, 0, False)
+
+
+def test_what_cannot_be_struck_is_refused_and_nothing_is_touched(virtual: Virtual, tmp_path: Path) -> None:
+    directory = virtual("ext4")
+    (directory / "there").write_text("kept")
+    for place, fault, told in (
+        (tmp_path, "flush-error", "not on one virtual disk"),
+        (directory, "flush-error", "keeps no log"),
+        (directory, "smoke", "no fault 'smoke'"),
+    ):
+        argv = [FSLAB, "crash", "fault", str(place), fault]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+    assert (directory / "there").read_text() == "kept"
+
+
+def test_where_a_file_system_is_in_use_nothing_is_armed(virtual: Virtual, tmp_path: Path) -> None:
+    directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"))
+    with (directory.parent / "open").open("w"):
+        argv = [FSLAB, "crash", "fault", str(directory), "flush-error"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "cannot unmount" in done.stderr

@@ -1,0 +1,49 @@
+"""How many more of what is counted, where there may be none."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from fslab.stats import Reason
+from fslab.stats.compare import ComparisonMethod, RatioEstimate
+from fslab.stats.counts import compare_counts
+
+
+def compared(a: Sequence[float], b: Sequence[float]) -> RatioEstimate:
+    return compare_counts(dict(enumerate(a)), dict(enumerate(b)))
+
+
+def test_by_hand() -> None:
+    """Differences 8, 12, 10: mean 10, s = 2; Poisson counts of 12 events a block have √12. t = 4.303."""
+    found = compared([9, 13, 11], [1, 1, 1])
+    assert found.more == pytest.approx(10)
+    assert found.more_interval is not None
+    assert found.more_interval.high - 10 == pytest.approx(4.3027 * 2, abs=1e-3)
+    assert (found.method, found.differs, found.is_larger) == (ComparisonMethod.COUNTS, True, True)
+    assert found.p_value == pytest.approx(0.0377, abs=1e-4)
+
+
+def test_what_scatters_more_than_chance_is_taken_as_it_scatters() -> None:
+    found = compared([0, 30, 60], [0, 0, 0])
+    assert found.more_interval is not None
+    assert found.more_interval.high - 30 == pytest.approx(4.3027 * 30 / 3**0.5, abs=1e-2)
+    assert found.differs is False
+
+
+def test_none_in_three_trials_does_not_mean_none_ever() -> None:
+    found = compared([0, 0, 0], [0, 0, 0])
+    assert found.more_interval is not None
+    assert found.more_interval.high == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
+    assert (found.differs, found.is_larger) == (False, None)
+    assert found.p_value == pytest.approx(1)
+    assert compared([1, 1, 1], [0, 0, 0]).differs is False
+
+
+def test_only_blocks_that_both_have() -> None:
+    few = compare_counts({0: 9, 1: 9, 2: 9}, {1: 0, 2: 0, 3: 0})
+    assert (few.reason, few.differs, few.needed) == (Reason.TOO_FEW_SAMPLES, None, 3)
+
+
+@pytest.mark.parametrize("values", [[], [1, 2, float("nan")], [-1, 2, 3]])
+def test_what_are_no_counts(values: list[float]) -> None:
+    assert compared(values, [0, 0, 0]).differs is None

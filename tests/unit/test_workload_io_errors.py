@@ -1,0 +1,55 @@
+"""The workload io-errors: what is run, and what its document means."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab import faults
+from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+
+IO_ERRORS = REGISTRY.get("io-errors")
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=(1 << 31) + 7)
+DOCUMENT: dict[str, Any] = {
+    "version": 1, "filesystem": "ext4", "fault": "bit-rot-data", "hit": 16, "reported": 3, "silent": 4, "unharmed": 9,
+    "reported_once": 2, "lost": 1, "writes_stopped": True, "needs_repair": False, "examples": [],
+}  # fmt: skip
+
+
+def reading(text: str, stderr: str = "") -> Reading:
+    return IO_ERRORS.read(
+        IO_ERRORS.parse_parameters({}), ToolOutput(stdout=text, stderr=stderr, duration_s=2.0)
+    )
+
+
+@pytest.mark.parametrize("name", faults.REGISTRY.names())
+def test_each_fault_can_be_asked_for(name: str) -> None:
+    commands = IO_ERRORS.commands(IO_ERRORS.parse_parameters({"fault": name}), JOB)
+    assert commands.run == ("fslab", "crash", "fault", "/mnt/x/work", name, "--seed", "7")
+    assert faults.REGISTRY.get(name).summary
+
+
+def test_a_fault_that_is_none() -> None:
+    with pytest.raises(ValidationError, match="known are bit-rot-data"):
+        IO_ERRORS.parse_parameters({"fault": "smoke"})
+
+
+def test_counts_and_what_became_of_the_file_system() -> None:
+    found = reading(json.dumps(DOCUMENT))
+    assert set(found.metrics) == {metric.name for metric in IO_ERRORS.metrics(IO_ERRORS.parse_parameters({}))}
+    assert (found.metrics["silent"], found.metrics["reported"], found.metrics["unharmed"]) == (4, 3, 9)
+    assert (found.metrics["writes_stopped"], found.metrics["needs_repair"]) == (1, 0)
+    assert found.disk_fails
+    assert found.promises_broken == ()
+
+
+def test_output_that_is_none() -> None:
+    with pytest.raises(ToolOutputError, match="KeyError"):
+        reading("{}")
+    with pytest.raises(UnsupportedError, match="keeps a log"):
+        reading("{}", stderr="fslab: /x: the virtual disk keeps no log")
+    with pytest.raises(NoSpaceError):
+        reading("{}", stderr="No space left on device")
