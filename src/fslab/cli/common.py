@@ -59,7 +59,10 @@ ModulesOption = Annotated[
         metavar="DIRECTORY", help="The directory of that kernel's modules; default: found next to it."
     ),
 ]
-MemoryOption = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a guest; default: 1g.")]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory of a guest. Default: 'guest_memory' of the study, or 1g."),
+]
 CampaignArgument = Annotated[
     str,
     typer.Argument(

@@ -93,8 +93,8 @@ def recover(
 ) -> None:
     """Write files, sync the last, cut power, and time mount, the first read, the first write and a check; prints JSON.
 
-    The file system is unmounted and mounted again several times. If another process uses it, the command fails and
-    changes nothing. Needs root.
+    The file system is unmounted and mounted again several times. If another process uses it, the command fails
+    before it writes a file. Needs root.
     """
     from fslab.api import crash
 
@@ -112,8 +112,8 @@ def fault(
     """Read or write eight files while the disk fails, mount again, and count errors that were reported, data that was
     silently wrong, and data that was right; prints JSON.
 
-    The file system is unmounted and mounted again several times. If another process uses it, the command fails and
-    changes nothing. Needs root.
+    The file system is unmounted and mounted again several times. If another process uses it, the command fails
+    before it writes a file. Needs root.
     """
     from fslab.api import crash
 

@@ -48,7 +48,7 @@ def explain(
         typer.Option(
             "--ablate",
             help="Run trials of the slower stack with its mechanisms off, interleaved with trials of both stacks. "
-            "Needs a workload and two stacks.",
+            "Needs a workload; A and B name the two stacks.",
         ),
     ] = False,
     only: Annotated[

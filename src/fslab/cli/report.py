@@ -46,7 +46,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[CAMPAIGN]…",
-            help="Ids of campaigns, beginnings of them, 'last' or 'last~1'. Several are compared with the first.",
+            help="Campaigns: ids, beginnings of ids, names, 'last' or 'last~1'. Several are compared (html).",
         ),
     ] = None,
     output: Annotated[

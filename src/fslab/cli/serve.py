@@ -25,7 +25,8 @@ def serve(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Show the campaigns of the store in a browser: the same pages as fslab report, and a running campaign as it goes.
+    """Show the campaigns of the store in a browser: the same pages as fslab report, updated while
+    a campaign runs.
 
     The server is read-only. It listens on this machine only, unless --host gives another address: then the printed
     URL contains a token, and requests without it are rejected. Connections are not encrypted: use a proxy with TLS,

@@ -177,9 +177,9 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
 def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
     """Who is quick and breaks promises: nobody is to choose it without having read that."""
     for stack, leads, cuts, broken in unsafe_leaders(report):
-        promises = f"power cuts broke {broken:g} promise{'s' * (broken != 1)} on it ({cuts})"
+        promises = f"broke {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
         yield ConclusionWarning(
-            what=f"{stack} has the best median in {listed(leads)}, and {promises}",
+            what=f"{stack} has the best median in {listed(leads)}, but {promises}",
             hint="use it only for data that may be lost",
         )
 
