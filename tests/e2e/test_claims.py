@@ -42,7 +42,7 @@ def test_its_tables_are_shown_as_ratios(fslab: Fslab) -> None:
 
 def test_without_a_campaign_it_says_what_to_do(fslab: Fslab) -> None:
     said = fslab("claims", "ext-generations", code=7).stderr
-    assert "there is no store" in said
+    assert "the store does not exist" in said
 
 
 def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_json_run_prints_one_document(fslab: Fslab, here: Path) -> None:
 def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
     missing = tmp_path / "not" / "there.sqlite"
     for argv in (("results",), ("results", "--list"), ("export",), ("run", "--resume")):
-        assert "there is no store" in fslab(*argv, "--store", missing, code=7).stderr
+        assert "the store does not exist" in fslab(*argv, "--store", missing, code=7).stderr
     assert not missing.parent.exists()
 
 

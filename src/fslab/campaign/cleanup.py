@@ -105,7 +105,9 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
             part == campaign or part.startswith(f"fslab-{campaign}-") for part in parts
         )
     if not ours:
-        raise UnsafeError(f"a {entry.kind} that is not of this campaign: not undone", where=entry.target)
+        raise UnsafeError(
+            f"{entry.kind} does not belong to this campaign and was not removed", where=entry.target
+        )
 
 
 def end_marked(campaign: str) -> None:

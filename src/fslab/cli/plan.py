@@ -153,7 +153,7 @@ def _show_scale(made: Plan, screen: Console) -> None:
     )
     for entry, group in groupby(made.scaled, key=lambda each: each.entry):
         changes = ", ".join(
-            f"{each.key} {each.written} → {each.used}{' (no less)' if each.floor else ''}" for each in group
+            f"{each.key} {each.written} → {each.used}{' (minimum)' if each.floor else ''}" for each in group
         )
         screen.print(f"  {escape(entry)}: {escape(changes)}".replace("  : ", "  "), soft_wrap=True)
     for cost in made.costs:

@@ -182,7 +182,9 @@ def _check_there(url: URL) -> None:
         raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
     if not there:
         raise StoreError(
-            "there is no store", where=place_of(url), hint="fslab run creates it; to use another one: --store"
+            "the store does not exist",
+            where=place_of(url),
+            hint="fslab run creates it; to use another one: --store",
         )
 
 

@@ -162,7 +162,7 @@ class SectionBuilder:
             )
             rows.append((titles.get(name, name.replace("_", " ")), fields))
         caption = (
-            "What the kernel counted meanwhile (medians)"
+            "Kernel counters during the run (medians)"
             if titles
             else "All other figures of the tool (medians)"
         )
