@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 HAS_NO = " has no "
 # What a word in the table means: the first thing that is missing.
 MEANING = {
-    "machine": "this machine cannot be used here",
-    "kernel": "not in this machine's kernel",
+    "machine": "the guest cannot start here",
+    "kernel": "the kernel does not have it",
     "tool": "a program is not installed",
     "root": "needs root",
     "not built": "fslab cannot make it",
