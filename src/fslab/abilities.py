@@ -48,7 +48,5 @@ class Limits:
                 return f"it needs {ability}{f': {reason}' if reason else ''}"
         if self.largest_file_bytes is not None and needs.largest_file_bytes > self.largest_file_bytes:
             bound = format_size(self.largest_file_bytes + 1)
-            return (
-                f"it needs a file of {format_size(needs.largest_file_bytes)}, and a file stays below {bound}"
-            )
+            return f"it needs a file of {format_size(needs.largest_file_bytes)}, but files must be smaller than {bound}"
         return None

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 SECONDS_PER = {"us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE_GRAMMAR = "write a number with k, m, g or t, such as 4k or 1g"
+_SIZE_GRAMMAR = "write a number with k, m, g or t (powers of 1024), such as 4k"
 _PLAIN_SIZE = re.compile(r"\d+[kmgt]?", re.IGNORECASE | re.ASCII)
 _SIZE = re.compile(r" *(\d+(?:\.\d+)?) *(?:([kmgt])i?)?b? *", re.IGNORECASE | re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|[smhd]?)", re.IGNORECASE | re.ASCII)
@@ -53,7 +53,7 @@ def parse_size(text: str | int) -> int:
         raise ValueError(f"'{text}' is not a size: {_SIZE_GRAMMAR}")
     size = float(match[1]) * SIZE_SUFFIXES[(match[2] or "").lower()]
     if size > LARGEST_BYTES:
-        raise ValueError(f"'{str(text)[:40]}' is more than any file or device can have (8 EiB)")
+        raise ValueError(f"'{str(text)[:40]}' is larger than a file or device can be (8 EiB)")
     if size != int(size):
         raise ValueError(f"'{text}' is not a whole number of bytes")
     return int(size)
@@ -115,7 +115,7 @@ def parse_duration(text: str | float) -> float:
         raise ValueError(f"'{text}' is not a duration: write 30s, 10m, 1h30m or 700ms")
     seconds = sum(float(number) * SECONDS_PER[unit.lower()] for number, unit in parts)
     if seconds > LONGEST_S:
-        raise ValueError(f"'{rest[:40]}' is more than a hundred years")
+        raise ValueError(f"'{rest[:40]}' is longer than a hundred years")
     return seconds
 
 

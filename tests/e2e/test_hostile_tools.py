@@ -36,7 +36,7 @@ SAID = {
     "2m": "cannot be read",
     "3m": "no JSON document",
     "4m": "printed more than 64 MiB",
-    "5m": "not what it promises",
+    "5m": "not as documented",
     "6m": "more than 64 MiB",
     "7m": "no JSON document",
     "8m": "cannot be read",

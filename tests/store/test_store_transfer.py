@@ -102,7 +102,7 @@ def test_the_commands(file: Store, url: str) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0}]
     done = CliRunner().invoke(app, ["store", "check", "--store", url], catch_exceptions=False)
-    assert done.stdout == "1 campaign with 6 trials: no fault\n"
+    assert done.stdout == "1 campaign with 6 trials: no faults\n"
     with pytest.raises(UsageError, match="the same store"):
         CliRunner().invoke(app, ["store", "copy", url, url], catch_exceptions=False)
 
@@ -146,4 +146,4 @@ def test_damage_of_the_file_is_found(file: Store) -> None:
         assert database_faults(opened) == []
     sql(f"sqlite:///{file.path}", "INSERT INTO metrics VALUES (99, 'iops', 0, 1.0, '1/s')")
     with Store.open(file.path) as opened:
-        assert database_faults(opened) == ["row 19 of metrics belongs to no row of trials"]
+        assert database_faults(opened) == ["row 19 of table metrics refers to a missing row of trials"]

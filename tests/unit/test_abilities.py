@@ -27,8 +27,8 @@ def test_the_reason_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "size_bytes", "says"),
     [
-        ("vfat", 4 * GIB - 1, None), ("vfat", 4 * GIB, "stays below 4 GiB"), ("exfat", 4 * GIB, None),
-        ("ext3", 2048 * GIB, "stays below 2 TiB"), ("ext4", 2048 * GIB, None), ("xfs", 1 << 60, None),
+        ("vfat", 4 * GIB - 1, None), ("vfat", 4 * GIB, "smaller than 4 GiB"), ("exfat", 4 * GIB, None),
+        ("ext3", 2048 * GIB, "smaller than 2 TiB"), ("ext4", 2048 * GIB, None), ("xfs", 1 << 60, None),
     ],
 )  # fmt: skip
 def test_files_beyond_the_largest_are_refused(name: str, size_bytes: int, says: str | None) -> None:

@@ -150,7 +150,7 @@ def test_rows_and_marks_of_no_log(tmp_path: Path) -> None:
     shapes: list[Any] = [[], {"phases": 1, "marks": []}, {"phases": [], "marks": [5]}, {"phases": []}]
     for names in shapes:
         Path(f"{log.log}.json").write_text(json.dumps(names))
-        with pytest.raises(ToolOutputError, match="names of this log"):
+        with pytest.raises(ToolOutputError, match="names in this log"):
             log.table()
     for name in ("x:y:z", "1:2", "0:9:begins", "7:0:begins", "9" * 5000 + ":1:begins"):
         Path(f"{log.log}.json").write_text(json.dumps({"phases": [], "marks": [name]}))

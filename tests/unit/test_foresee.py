@@ -63,4 +63,4 @@ def test_where_nothing_is_possible_a_run_is_refused(tmp_path: Path) -> None:
 def test_root_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     _, refused = feasibility.foresee(cells("64m"), tmp_path)
-    assert "root is needed: run it with sudo" in refused
+    assert "this study needs root: run it with sudo" in refused

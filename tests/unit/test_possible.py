@@ -28,7 +28,7 @@ def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> C
         ("ext3", "fio", {"rw": "write", "size": "1m", "fallocate": "native"}, None),
         ("vfat", "fio", {"rw": "write", "size": "4g"}, "a file of 4 GiB"),
         ("vfat", "fio", {"rw": "write", "size": "4g", "nrfiles": 2}, None),
-        ("vfat", "dd", {"op": "write", "bs": "1m", "count": 4096}, "a file stays below 4 GiB"),
+        ("vfat", "dd", {"op": "write", "bs": "1m", "count": 4096}, "files must be smaller than 4 GiB"),
         ("nilfs2", "dd", {"op": "write", "count": 1, "oflag": "direct,dsync"}, "direct writes"),
         ("vfat", "sysbench", {"file-test-mode": "seqrd", "file-total-size": "8G", "file-num": 1}, "a file of 8 GiB"),
         ("vfat", "sysbench", {"file-test-mode": "seqrd", "file-total-size": "8G"}, None),

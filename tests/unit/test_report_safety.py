@@ -39,7 +39,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Report:
 def test_the_quickest_is_not_named_without_what_it_breaks(found: Report) -> None:
     first = conclude(found).warnings[0]
     assert first.what == (
-        "ext4 has the best median in rand-write-4k, and power cuts broke 40 promises on it (power-cuts)"
+        "ext4 has the best median in rand-write-4k, but broke 40 promises after power cuts (power-cuts)"
     )
     assert first.hint == "use it only for data that may be lost"
 

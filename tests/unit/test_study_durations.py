@@ -49,7 +49,7 @@ def test_what_takes_days_has_to_be_allowed_them(keys: str) -> None:
 
 
 def test_a_run_time_beyond_all_bounds_is_a_mistake_at_its_line() -> None:
-    with pytest.raises(StudyError, match=r"t\.yaml:4: workloads\.w\.runtime: .* more than a hundred years"):
+    with pytest.raises(StudyError, match=r"t\.yaml:4: workloads\.w\.runtime: .* longer than a hundred years"):
         load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, runtime: 99999d"), "t.yaml")
 
 

@@ -118,7 +118,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ntrials: 0"), "2: trials: must be at least 1, not 0"),
         (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
         (("title: t", "title: t\npublished: {memory: lots}"),
-         "2: published.memory: 'lots' is not a size: write a number with k, m, g or t, such as 4k or 1g"),
+         "2: published.memory: 'lots' is not a size: write a number with k, m, g or t (powers of 1024), such as 4k"),
         (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' must be greater than zero"),
         (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
          f"2: tuning.kernel.panic: cannot be set by a study: {nearest('kernel.panic', tunables.NAMES)}"),
@@ -368,4 +368,4 @@ def test_what_a_terminal_obeys_is_in_no_study(text: str) -> None:
 @pytest.mark.parametrize("kind", ["directory", "loop", "device"])
 def test_a_path_that_linux_does_not_take(kind: str, path: str) -> None:
     (found, *_) = mistakes(GOOD.replace("{type: ram, size: 1g}", f"{{type: {kind}, path: {path}}}"))
-    assert "longer than a path may be" in found
+    assert "too long for a path" in found

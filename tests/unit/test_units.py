@@ -164,8 +164,8 @@ def test_a_name_that_only_shares_letters_is_not_suggested() -> None:
     "text", ["9" * 400, "9" * 30, "1" + "0" * 400 + "k", "16777216t", "1e400", "inf", "nan"]
 )
 def test_what_no_machine_has_is_no_size_and_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is more than|is not a size"):
+    with pytest.raises(ValueError, match=r"is larger than|is not a size"):
         parse_size(text)
     if text[-1] != "k" and text[-1] != "t":
-        with pytest.raises(ValueError, match=r"is more than|is not a duration"):
+        with pytest.raises(ValueError, match=r"is longer than|is not a duration"):
             parse_duration(text)

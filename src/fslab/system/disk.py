@@ -45,7 +45,9 @@ def check_supported() -> None:
     tools.require(TOOL)
     if not FUSE.exists():
         raise UnsupportedError(
-            "this kernel has no FUSE", where=str(FUSE), hint="load it (modprobe fuse), or use another medium"
+            "this kernel has no FUSE",
+            where=str(FUSE),
+            hint="load it (modprobe fuse), or use a medium other than 'virtual'",
         )
 
 

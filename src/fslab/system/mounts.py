@@ -78,7 +78,7 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
         if time.monotonic() > ends:
             raise MountError(
                 f"cannot unmount: {done.stderr.strip()}", where=str(target),
-                hint=f"end what uses it (fuser -vm {target}), then: fslab clean",
+                hint=f"end the processes that use it (fuser -vm {target}), then: fslab clean",
             )  # fmt: skip
         time.sleep(0.1)
 

@@ -39,10 +39,10 @@ def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
         ),
         _tried(
             "debugfs", "pages that one file system dirtied", detached.debugfs,
-            "whether O_DIRECT was honoured, of one file system: then it is of the whole machine",
+            "pages dirtied by one file system, to check O_DIRECT: counted for the whole machine instead",
         ),
         _tried("kernel-log", "errors and warnings that the kernel logged", _kernel_log, "whether it logged an error"),
-        _tried("pressure", "for how much of the time tasks waited", _pressure, "waiting for CPU, memory and I/O"),
+        _tried("pressure", "share of the time in which tasks waited", _pressure, "waiting for CPU, memory and I/O"),
         _iostats(sys),
     ]  # fmt: skip
 
@@ -51,9 +51,9 @@ def _of_split(methods: list[TraceSource]) -> list[TraceSource]:
     """Each tells the same; the trace ring does so as well, only coarser."""
     told = next((method.name for method in methods if method.missing is None), None)
     costs = (
-        f"nothing, {told} tells it"
+        f"nothing: {told} is used instead"
         if told
-        else "the split of traffic into data and metadata, but by the ring"
+        else "the split of traffic into data and metadata, except for what the ring shows of it"
     )
     return [replace(method, costs=costs) for method in methods]
 

@@ -32,7 +32,7 @@ def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: 
         scale={"zero": True},
     )
     y = _axis.quantity(
-        "gone", f"{cuts}: gone after power cuts", scale={"zero": True}, axis={"tickMinStep": 1}
+        "gone", f"{cuts}: operations lost after power cuts", scale={"zero": True}, axis={"tickMinStep": 1}
     )
     present = looks.only([each.stack for each in points])
     spec = _axis.base(
@@ -44,9 +44,9 @@ def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: 
         id=key,
         title=f"Speed against safety: {row.workload} and {cuts}",
         spec=spec,
-        caption="Right is quicker, low is safer: operations that had returned and were gone after a power cut. "
-        "Filled: promises among them were broken.",
-        alt=f"{title} of {row.workload} against what {cuts} took, a point for each of {', '.join(present.labels)}; "
+        caption="Right: faster. Down: fewer operations that had returned were lost after a power cut. "
+        "Filled: some losses broke a promise.",
+        alt=f"{title} of {row.workload} against losses by {cuts}, a point for each of {', '.join(present.labels)}; "
         f"promises were broken on {', '.join(broken) or 'none'}.",
         marks={"stack": len(data), "interval": sum(each["low"] is not None for each in data)},
     )
@@ -67,7 +67,7 @@ def _layers(
     filled = {"condition": {"test": "datum.broken > 0", "value": 1}, "value": 0}
     told = [
         {"field": "stack"}, {"field": "speed", "title": title, "format": ".4~s"},
-        {"field": "broken", "title": "promises broken"}, {"field": "lost", "title": "lost, not promised"},
+        {"field": "broken", "title": "promises broken"}, {"field": "lost", "title": "lost without a promise"},
     ]  # fmt: skip
     point = {"type": "point", "size": 110, "strokeWidth": 2.5}
     return [

@@ -105,7 +105,7 @@ def _confidence(report: Report) -> str:
         return "No trial is stored yet."
     trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     share = f"{report.coverage * 100:g} %"
-    return f"{trials} trials of each cell, in random order. {share} of such intervals contain the true ratio."
+    return f"{trials} trials of each cell, in random order. {share} of such CIs contain the true value."
 
 
 def _too_many(report: Report) -> bool:
@@ -116,10 +116,10 @@ def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str
     """By heading, what stands there on a page of fewer trials."""
     trials, number = len(source.trials), len(report.rows)
     if trials > BRIEF_FROM and not source.statements:
-        told = f"fslab explain {report.campaign} tells them"
-        yield "Why", f"For {trials:,} trials causes are not worked out on a page: {told}."
+        told = f"fslab explain {report.campaign}"
+        yield "Why", f"Omitted, because the campaign has {trials:,} trials. To see mechanisms: {told}"
     if _too_many(report):
-        told = f"{number:,} figures are too many to draw over a parameter; the tables below have them."
+        told = f"Omitted, because there are {number:,} metrics; the tables below have them."
         yield "By threads, sizes and disks", told
 
 
