@@ -1,4 +1,4 @@
-"""What a disk in software counted: its times, how late its answers were, what an SSD made of what was written.
+"""What a virtual disk counted: its times, how late its answers were, what an SSD made of what was written.
 
 Asks the servers of virtual disks (``fslab-disk``) on their control sockets; takes some 0.3 ms per disk.
 """

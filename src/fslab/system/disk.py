@@ -1,4 +1,4 @@
-"""``fslab-disk``, which serves a disk in software (engine/disk/PROTOCOL.md): start, ask, end and clean up.
+"""``fslab-disk``, which serves a virtual disk (engine/disk/PROTOCOL.md): start, ask, end and clean up.
 
 A server ends with whoever started it: it holds the other end of a pipe.
 """

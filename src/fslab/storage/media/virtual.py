@@ -1,4 +1,4 @@
-"""A disk in software (docs/disk.md): every request takes the time of a model of a hard disk or an SSD."""
+"""A virtual disk (docs/disk.md): every request takes the time of a model of a hard disk or an SSD."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from fslab.units import parse_size
 class Virtual(media.Medium[VirtualOptions]):
     """One server for each disk, as long as the campaign; its state is renewed whenever a file system is made."""
 
-    summary = "disk in software: hard disks and SSDs by their mechanics, with caches and faults"
+    summary = "virtual disk: a model of a hard disk or an SSD, with caches and faults"
     image = True
     tools = (disk.TOOL,)
     profiles = _profiles.PROFILES
