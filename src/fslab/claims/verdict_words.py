@@ -41,7 +41,7 @@ def summaries(verdicts: Verdicts) -> list[str]:
 
 
 def summary(verdicts: Verdicts) -> str:
-    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), the published tables contradict 6, open 2 (…).``"""
+    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), the published tables contradict 6, open 2.``"""
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
     told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
