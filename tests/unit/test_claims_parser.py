@@ -100,7 +100,11 @@ def test_a_name_that_is_a_word_of_the_language_is_quoted() -> None:
         ("xfs >", 6, "expected a stack, not the end"),
         ("xfs is best", 8, "expected 'first' or 'last', not 'best'"),
         ("xfs £ 3", 5, "'£' is not allowed here"),
-        ("xfs < ext4", 7, "expected a figure (in an order, write the better stack first: xfs > ext4), not 'ext4'"),
+        (
+            "xfs < ext4",
+            7,
+            "expected a figure (in an order, write the better stack first: xfs > ext4), not 'ext4'",
+        ),
         ("xfs / ext4", 11, "expected a statement"),
         ("xfs / ext4 >= two", 15, "expected a figure such as 2, 10% or 4us, not 'two'"),
         ("ext4 ~ xfs", 11, "expected 'within', not the end"),

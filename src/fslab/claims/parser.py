@@ -57,7 +57,9 @@ class _Parser:
         form = self.form()
         region, free = self.region() if self.took("for") else ((), ())
         if free and isinstance(form, Varies | Monotone):
-            raise Misread("'for any' is not allowed with 'varies', 'depends', 'rises' and 'falls'", len(self.text))
+            raise Misread(
+                "'for any' is not allowed with 'varies', 'depends', 'rises' and 'falls'", len(self.text)
+            )
         if self.here is not None:
             raise self.wrong("the end, or 'for' with a condition")
         return Statement(
@@ -228,9 +230,7 @@ class _Parser:
                 end = self.figure()
                 strict = len(sign) == 1
                 return Range(low=end, strict=strict) if sign[0] == ">" else Range(high=end, strict=strict)
-        raise self.wrong(
-            "a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'"
-        )
+        raise self.wrong("a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'")
 
     def figure(self) -> str:
         if not self.number_here():

@@ -117,7 +117,9 @@ def read_figures(text: str, name: str, published: Published, scope: Scope) -> Pu
     reader = csv.DictReader(StringIO(text))
     if reader.fieldnames != COLUMNS:
         raise StudyError(
-            "wrong columns for published figures", where=name, hint=f"the first line must be: {','.join(COLUMNS)}"
+            "wrong columns for published figures",
+            where=name,
+            hint=f"the first line must be: {','.join(COLUMNS)}",
         )
     found = []
     for number, row in enumerate(reader, start=2):

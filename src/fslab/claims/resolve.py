@@ -243,7 +243,9 @@ class Resolver:
             found = list(self.scope.align(groups, self.statement.free))
             if not found and len(self.missing) == before:
                 what = " and ".join(str(term) for term, _ in terms)
-                self.missing.append(f"{what} are never measured with all else alike: write more conditions in brackets")
+                self.missing.append(
+                    f"{what} are never measured with all else alike: write more conditions in brackets"
+                )
             for cells in found:
                 yield [str(term) for term, _ in terms], cells
 
