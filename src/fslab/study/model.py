@@ -242,8 +242,8 @@ class StudyFile(Written):
     )
     known_limits: Names = Field(
         {},
-        description="kinds of warnings that are inherent in what the study measures, such as `fits_in_memory`, each with "
-        "the reason; they are notes in its trials, and are listed once with the claims",
+        description="kinds of warnings that are inherent in what the study measures, such as `fits_in_memory`, with "
+        "the reasons; they are notes in its trials, and are listed once with the claims",
     )
     claims: tuple[Claim, ...] = Field(
         (),
