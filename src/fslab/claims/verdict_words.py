@@ -41,7 +41,7 @@ def summaries(verdicts: Verdicts) -> list[str]:
 
 
 def summary(verdicts: Verdicts) -> str:
-    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), the published tables contradict 6, open 2.``"""
+    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), published tables contradict 6, open 2 (…).``"""
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
     told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
@@ -52,7 +52,7 @@ def summary(verdicts: Verdicts) -> str:
         told.append(f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})")
     against = sum(_against(claim) for claim in verdicts.claims)
     if against:
-        told.append(f"the published tables contradict {against}")
+        told.append(f"published tables contradict {against}")
     if count[ClaimVerdict.OPEN]:
         told.append(f"open {count[ClaimVerdict.OPEN]} ({_reasons(answers)})")
     if count[ClaimVerdict.UNKNOWN]:
