@@ -52,7 +52,7 @@ def main() -> NoReturn:
         ):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"fslab: the output cannot be written: {error.strerror}", file=sys.stderr)
+        print(f"fslab: cannot write standard output: {error.strerror}", file=sys.stderr)
         code = NoSpaceError.exit_code
     sys.exit(code)
 

@@ -189,7 +189,7 @@ class InterruptedBySignal(FslabError):  # noqa: N818 - it is an interruption, no
     """A signal that ends the program: unwind, undo, and leave with 128 + signal."""
 
     def __init__(self, signum: int) -> None:
-        super().__init__("interrupted", hint="finish it with: fslab run --resume")
+        super().__init__("interrupted", hint="finish a campaign with: fslab run --resume")
         self.exit_code = 128 + signum
 
 

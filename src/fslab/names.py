@@ -25,7 +25,9 @@ def is_word(name: str) -> bool:
 def word(name: str) -> str:
     """The name; ValueError if it may not stand in a path."""
     if not is_word(name):
-        raise ValueError(f"{name[:200]!r} is no name: 1 to 128 letters, digits, '.', '_', '+' and '-'")
+        raise ValueError(
+            f"{name[:200]!r} is not a valid name: use 1 to 128 letters, digits, '.', '_', '+' and '-'"
+        )
     return name
 
 
@@ -57,7 +59,7 @@ def local_path(path: str) -> str:
     """The path; ValueError if it is longer than Linux takes (path_resolution(7)): 4095 bytes, 255 each component."""
     encoded = path.encode("utf-8", "surrogatepass")
     if len(encoded) > 4095 or max(map(len, encoded.split(b"/"))) > 255:
-        raise ValueError("is longer than a path may be: 4095 bytes, and 255 between two '/'")
+        raise ValueError("is too long for a path: at most 4095 bytes, and 255 bytes per component")
     return path
 
 

@@ -87,10 +87,14 @@ def _check_files(module: str) -> None:
     spec = find_spec(module.partition(".")[0])
     for path in _files_of(spec) if spec is not None else ():
         if why := _unsafe(path, inner=True):
-            raise PluginError(f"plug-in not loaded: {why}", where=str(path), hint=f"chmod go-w {path}")
+            raise PluginError(f"plug-in not loaded: {why}", where=str(path), hint=_made_safe(path))
         for above in path.resolve().parents:
             if why := _unsafe(above, inner=False):
-                raise PluginError(f"plug-in not loaded: {why}", where=str(above), hint=f"chmod go-w {above}")
+                raise PluginError(f"plug-in not loaded: {why}", where=str(above), hint=_made_safe(above))
+
+
+def _made_safe(path: Path) -> str:
+    return f"chmod go-w {path}; it must belong to root or to you: chown"
 
 
 def _files_of(spec: ModuleSpec) -> list[Path]:

@@ -68,11 +68,13 @@ class Registry(Generic[T]):
         for plugin in found:
             rivals = [str(each) for each in found if each.name == plugin.name and each is not plugin]
             if not _NAME.fullmatch(plugin.name):
-                refused.append(plugin.error("needs a name of small letters, digits and '-'"))
+                refused.append(plugin.error("needs a name of lower-case letters, digits and '-'"))
             elif plugin.name in self._modules:
-                refused.append(plugin.error(f"has the name of a built-in {self.kind}: not used"))
+                refused.append(plugin.error(f"is not used: a built-in {self.kind} has the same name"))
             elif rivals:
-                refused.append(plugin.error(f"has the name of one of {', '.join(rivals)}: neither is used"))
+                refused.append(
+                    plugin.error(f"is not used, nor is that of {', '.join(rivals)}, which has the same name")
+                )
             else:
                 usable[plugin.name] = plugin
         return usable, tuple(refused)
@@ -132,7 +134,7 @@ class Registry(Generic[T]):
             try:
                 entry = (self._class_in(found) if isinstance(found, ModuleType) else self._checked(found))()
             except Exception as error:
-                raise plugin.error(f"is no {self.kind}: {error}") from error
+                raise plugin.error(f"is not a {self.kind}: {error}") from error
         entry.name = name
         return entry
 

@@ -140,7 +140,7 @@ def test_switches(html: str, opened: Opener) -> None:
 
 def test_raw_output_is_one_click_away(html: str, opened: Opener) -> None:
     shown = opened(html).page
-    activate(shown.locator("details", has_text="The exact commands").first.locator("> summary"))
+    activate(shown.locator("details", has_text="Exact commands").first.locator("> summary"))
     raw = shown.locator("details.raw").first
     activate(raw.locator("summary"))
     raw.locator("pre", has_text="fio version").wait_for()

@@ -62,7 +62,7 @@ def test_the_example_runs_and_its_results_can_be_read(fslab: Fslab) -> None:
 
         more = api.resume(store, results.id, trials=4)
         assert len(more.trials) >= len(results.trials) + 4
-        with pytest.raises(UsageError, match="trials of each cell already"):
+        with pytest.raises(UsageError, match="already has up to"):
             api.resume(store, results.id, trials=4)
         assert more.compare(results, force=True).lines
     document = json.loads(fslab("results", "--store", fslab.cwd / "results.sqlite", "--json").stdout)
@@ -83,7 +83,7 @@ def test_a_study_with_commands_is_refused_and_others_are_observed(tmp_path: Path
             seen.append(record)
 
     with api.open_store(tmp_path / "store.sqlite") as store:
-        with pytest.raises(UsageError, match="runs commands of its own"):
+        with pytest.raises(UsageError, match="runs its own commands"):
             api.run(study, store)
         assert not store.campaigns(), "nothing was stored"
         results = api.run(study, store, allow_commands=True, observer=Seen(), name="mine")

@@ -134,7 +134,7 @@ def test_clean_undoes_what_a_kill_left(fslab: Fslab, held: Path, hold: Hold, own
     assert "mount" in said
     assert "image" in said
     assert not ours(own_directories)
-    assert "nothing to undo" in fslab("clean").stdout
+    assert "nothing to remove" in fslab("clean").stdout
 
 
 def is_mounted(own: Path) -> bool:
@@ -150,7 +150,7 @@ def test_clean_leaves_a_running_campaign_alone(
 ) -> None:
     process = fslab.start("run", held, "--allow-commands")
     hold.reached(process)
-    assert "nothing to undo" in fslab("clean").stdout
+    assert "nothing to remove" in fslab("clean").stdout
     assert is_mounted(own_directories)
     hold.release_all()
     _, said = process.communicate(timeout=LIMIT_S)

@@ -42,7 +42,7 @@ def test_its_tables_are_shown_as_ratios(fslab: Fslab) -> None:
 
 def test_without_a_campaign_it_says_what_to_do(fslab: Fslab) -> None:
     said = fslab("claims", "ext-generations", code=7).stderr
-    assert "there is no store" in said
+    assert "the store does not exist" in said
 
 
 def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     page = (tmp_path / "pages" / "larger.md").read_text()
     assert "| 2 | Larger writes move less |" in page
     again = fslab(*command, code=6)
-    assert "measured already: campaign " in again.stderr
+    assert "finished already: campaign " in again.stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page
     # Another question than the default's is no answer to it.
     fslab("run", "larger.yaml", "--trials", "1")
-    assert "measured already: campaign " in fslab(*command, code=6).stderr
+    assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

@@ -174,7 +174,7 @@ def test_a_json_run_prints_one_document(fslab: Fslab, here: Path) -> None:
 def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
     missing = tmp_path / "not" / "there.sqlite"
     for argv in (("results",), ("results", "--list"), ("export",), ("run", "--resume")):
-        assert "there is no store" in fslab(*argv, "--store", missing, code=7).stderr
+        assert "the store does not exist" in fslab(*argv, "--store", missing, code=7).stderr
     assert not missing.parent.exists()
 
 
@@ -183,9 +183,9 @@ def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
     [
         (("run", "here", "--budget", "0"), "must be greater than zero"),
         (("run", "here", "--budget", "soon"), "not a duration"),
-        (("run", "--resume", "--set", "trials=3"), "stays as it is"),
+        (("run", "--resume", "--set", "trials=3"), "cannot be changed"),
         (("run", "--resume", "--dry-run"), "--dry-run"),
-        (("run",), "which study"),
+        (("run",), "no study given"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(fslab: Fslab, argv: tuple[str, ...], says: str) -> None:

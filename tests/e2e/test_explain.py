@@ -69,7 +69,7 @@ def test_what_cannot_be_asked(campaign: Fslab) -> None:
     assert "did you mean 'direct'" in campaign("explain", "last", "dirct", code=2).stderr
     assert "no stack 'zfs'" in campaign("explain", "last", "direct", "zfs", code=2).stderr
     assert (
-        "one workload on two stacks"
+        "one workload and two stacks"
         in campaign("explain", "last", "direct", "data=journal", "data=journal", "--ablate", code=2).stderr
     )
     wrong = campaign("explain", *PAIR, "--ablate", "--only", "magic", code=2)

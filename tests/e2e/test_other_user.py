@@ -66,7 +66,7 @@ def test_the_directory_is_measured(home: Path) -> None:
     done = as_nobody(home, "run", "here", *(word for each in changes for word in ("--set", each)))
     assert done.returncode == 0, done.stderr
     assert "random-write" in done.stdout
-    assert "With root" in done.stdout
+    assert "Without root" in done.stdout
     left = {path.name for path in home.iterdir()}
     assert left == {".local", ".cache"}, "only the store, and what the page's charts are drawn with"
 

@@ -40,5 +40,5 @@ def test_two_campaigns_are_compared(measured: Fslab) -> None:
 
 def test_what_cannot_be_done_is_said(measured: Fslab) -> None:
     assert "cannot be" in measured("report", "-o", "/proc/no/report.html", code=2).stderr
-    assert "one campaign is named twice" in measured("report", "last", "last", code=2).stderr
+    assert "a campaign is named twice" in measured("report", "last", "last", code=2).stderr
     assert "no campaign" in measured("report", "nothing", code=7).stderr

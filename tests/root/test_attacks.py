@@ -209,7 +209,7 @@ class TestJournals:
         victim = tmp_path / "precious"
         victim.write_text("data") if kind == "image" else victim.mkdir()
         path = self.plant(victim, kind=kind)
-        assert "not of this campaign" in str(cleanup.clean_all()[1][0])
+        assert "does not belong to this campaign" in str(cleanup.clean_all()[1][0])
         assert victim.exists()
         path.unlink()
 

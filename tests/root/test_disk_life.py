@@ -40,13 +40,14 @@ def test_a_dead_server_does_not_hang_the_machine(
         if how is not None:
             server.process.send_signal(how)
             assert server.process.wait(60) in (0, -signal.SIGKILL)
+            assert target in [mount.target for mount in mounts.on_dead_disks()]
         server.clean()
         assert writer.wait(60) is not None
     finally:
         writer.kill()
         writer.communicate()
     server.process.wait(60)
-    assert not [mount for mount in mounts.mounted() if Path(mount.target) == target]
+    assert target not in [mount.target for mount in (*mounts.mounted(), *mounts.on_dead_disks())]
     assert not loops.attached_to(server.disk)
 
 

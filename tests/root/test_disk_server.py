@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.disk_server import BINARY, MIB, SIZE
 
-from fslab.system import proc
+from fslab.system import block_log, proc
 
 
 def test_a_file_system_lives_on_it(serve: Any, tmp_path: Path) -> None:
@@ -161,6 +161,23 @@ def test_the_log_has_every_request(serve: Any, tmp_path: Path) -> None:
     assert exported[1024:1029] == b"first"
     assert exported[6 * 512 : 6 * 512 + 6] == b"second"
     assert " D   W 8 + 1 " in (tmp_path / "blkparse").read_text()
+
+
+def test_a_flush_covers_what_was_answered_before(serve: Any, tmp_path: Path) -> None:
+    """Answers are sent early by what their way takes, so that a flush can come before its writes are done."""
+    log = tmp_path / "log"
+    server = serve("--profile", "ssd-sata", "--log", str(log), "--log-data")
+    with server.disk.open("r+b", buffering=0) as disk:
+        for number in range(60):
+            os.pwrite(disk.fileno(), b"x" * 4096, number * 4096)
+            os.fsync(disk.fileno())
+    server.ask("sync")
+    rows = block_log.read(log)
+    done = dict(zip(rows["id"], rows["done_ns"], strict=True))
+    flushes = rows.filter(rows["op"] == "flush")
+    assert len(flushes) == 60
+    for identity, arrived in zip(flushes["id"], flushes["arrived_ns"], strict=True):
+        assert arrived >= done[identity - 1], "the write that was waited for"
 
 
 def test_a_snapshot_is_the_disk(serve: Any, tmp_path: Path) -> None:

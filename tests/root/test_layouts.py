@@ -231,7 +231,7 @@ def test_only_what_carries_the_campaign_s_name_is_undone() -> None:
         journal = CampaignJournal("test-joined-10")
         for kind in ("volume-group", "md-array"):
             journal.will_create(kind, target)
-        with pytest.raises(UnsafeError, match="not of this campaign"):
+        with pytest.raises(UnsafeError, match="does not belong to this campaign"):
             undoing.undo_pending(journal)
         for entry in journal.pending():
             journal.undone(entry.id)

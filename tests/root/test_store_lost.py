@@ -82,7 +82,7 @@ def test_a_server_that_comes_back_costs_nothing(cluster: Cluster, tmp_path: Path
         status = campaigns.run_campaign(campaign, store, observer, budget_s=None)
         assert status is CampaignStatus.FINISHED
         assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
-    assert len([text for text in observer.notes if "not available" in text]) == 1
+    assert len([text for text in observer.notes if "unavailable" in text]) == 1
 
 
 @pytest.mark.usefixtures("hasty")
@@ -121,7 +121,7 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
 
     with Store.open(str(small_disk / "store.sqlite")) as store:
         campaign = created(store, tmp_path)
-        with pytest.raises(StoreLostError, match=f"make room .* then .*fslab run --resume {campaign.id}"):
+        with pytest.raises(StoreLostError, match=f"free space .* then .*fslab run --resume {campaign.id}"):
             campaigns.run_campaign(campaign, store, Noting(at_trial=fill), budget_s=None)
         ballast.unlink()
         again = store.campaign(campaign.id)
@@ -168,7 +168,7 @@ def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_p
         place.write_text(content)
         observer = Noting(at_trial=lambda _: None)
         assert campaigns.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
-        assert any("left where it is" in text for text in observer.notes)
+        assert any("was not stored" in text for text in observer.notes)
         assert place.read_text() == content
         place.unlink()
         assert len(store.trials(campaign.id)) == 3

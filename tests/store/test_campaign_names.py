@@ -56,12 +56,12 @@ def test_a_name_stands_for_the_id(filled: Store) -> None:
 
 @pytest.mark.parametrize("name", ["last", "last~1", "2026", "a b", "-x", "../x", "a" * 129, ""])
 def test_what_could_be_taken_for_something_else_is_no_name(filled: Store, name: str) -> None:
-    with pytest.raises(StoreError, match="is not a name"):
+    with pytest.raises(StoreError, match="invalid name"):
         filled.name_campaign("c2", name)
 
 
 def test_a_name_is_taken_once(filled: Store) -> None:
-    with pytest.raises(StoreError, match="'c1' is called 'before' already"):
+    with pytest.raises(StoreError, match="'c1' has the name 'before' already"):
         filled.name_campaign("c2", "before")
     with pytest.raises(StoreError, match="already"):
         filled.create_campaign(called("c3", "before"))

@@ -161,7 +161,7 @@ def test_standard_output_is_the_default(filled: Store, capsysbinary: pytest.Capt
 
 def test_parquet_is_not_written_to_a_terminal(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    with pytest.raises(UsageError, match="not for terminals"):
+    with pytest.raises(UsageError, match="cannot be written to a terminal"):
         export(filled, "c1", Format.PARQUET, None)
 
 
@@ -181,11 +181,11 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[]", "no trial"),
-        ("{", "no JSON"),
-        ("{}", "no list"),
+        ("{", "not JSON"),
+        ("{}", "not a list"),
         ('[{"version": 99}]', "newer"),
         ('[{"version": 1}]', "spec"),
-        ('[{"version": 1, "spec": {}, "status": "ok"}]', "no exported trial"),
+        ('[{"version": 1, "spec": {}, "status": "ok"}]', "not an exported trial"),
     ],
 )
 def test_what_is_no_export_is_said(text: str, said: str, tmp_path: Path) -> None:

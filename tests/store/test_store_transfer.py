@@ -86,7 +86,7 @@ def test_an_interrupted_copy_is_finished(file: Store, store: Store, monkeypatch:
 def test_a_trial_that_differs_is_not_passed_over(file: Store, store: Store) -> None:
     store.create_campaign(file.campaign("c1"))
     store.add_trial(trial(0, CELLS[0], raw={"stdout": "another measurement"}))
-    with pytest.raises(StoreError, match=r"trial 0 of cell .* is another one"):
+    with pytest.raises(StoreError, match=r"trial 0 of cell .* differs from the one to copy"):
         copy_campaign(file, store, file.campaign("c1"))
     assert store.count("c1") == 1, "the piece is kept whole or not at all"
 
@@ -102,7 +102,7 @@ def test_the_commands(file: Store, url: str) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0}]
     done = CliRunner().invoke(app, ["store", "check", "--store", url], catch_exceptions=False)
-    assert done.stdout == "1 campaign with 6 trials: no fault\n"
+    assert done.stdout == "1 campaign with 6 trials: no faults\n"
     with pytest.raises(UsageError, match="the same store"):
         CliRunner().invoke(app, ["store", "copy", url, url], catch_exceptions=False)
 
@@ -146,4 +146,4 @@ def test_damage_of_the_file_is_found(file: Store) -> None:
         assert database_faults(opened) == []
     sql(f"sqlite:///{file.path}", "INSERT INTO metrics VALUES (99, 'iops', 0, 1.0, '1/s')")
     with Store.open(file.path) as opened:
-        assert database_faults(opened) == ["row 19 of metrics belongs to no row of trials"]
+        assert database_faults(opened) == ["row 19 of table metrics refers to a missing row of trials"]

@@ -96,7 +96,7 @@ def test_more_trials_are_stored_only_with_consent(altered: Altered, tmp_path: Pa
 
 def test_a_cell_that_does_not_fit_its_id_is_not_measured(altered: Altered) -> None:
     altered.execute("UPDATE cells SET id = 'another'")
-    assert "a cell that was altered" in altered.refused()
+    assert "was altered in the store" in altered.refused()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_options_that_no_study_may_have_are_not_taken_from_a_store(
     part: str, changes: dict[str, Any], altered: Altered
 ) -> None:
     altered.cell(lambda cell: cell[part].update(changes))
-    assert "holds what fslab does not write" in altered.refused()
+    assert "contains data that fslab did not write" in altered.refused()
 
 
 def test_more_trials_are_stored_only_where_they_can_run(altered: Altered) -> None:
@@ -124,7 +124,7 @@ def test_more_trials_are_stored_only_where_they_can_run(altered: Altered) -> Non
 
 def test_more_trials_are_stored_only_on_the_machine_they_belong_to(altered: Altered) -> None:
     altered.campaign("machine", lambda machine: machine.update(kernel="9.9.9-other"))
-    assert "this machine is not the one" in altered.refused()
+    assert "started on another machine" in altered.refused()
 
 
 def test_a_kernel_of_the_store_s_own_is_a_program_to_be_asked_about(altered: Altered, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_where_a_stored_campaign_makes_files_is_said(altered: Altered, tmp_path:
     other.mkdir()
     altered.cell(command("true"))
     altered.cell(lambda cell: cell["stack"]["medium"]["options"].update(path=str(other)))
-    assert f"makes files in {other}" in altered.refused()
+    assert f"writes files in {other}" in altered.refused()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_settings_that_fslab_does_not_write_are_refused(altered: Altered, settin
     altered.campaign("settings", lambda known: known.update(settings))
     with (
         Store.open(str(altered.store), create=False) as store,
-        pytest.raises(StoreError, match="holds what fslab does not write"),
+        pytest.raises(StoreError, match="contains data that fslab did not write"),
     ):
         store.campaign("last")
 
@@ -174,7 +174,7 @@ def test_a_json_column_of_another_kind_is_refused(altered: Altered, value: objec
     altered.execute("UPDATE campaigns SET machine = ?", value)
     with (
         Store.open(str(altered.store), create=False) as store,
-        pytest.raises(StoreError, match="holds what fslab does not write"),
+        pytest.raises(StoreError, match="contains data that fslab did not write"),
     ):
         store.campaign("last")
 

@@ -57,7 +57,7 @@ def test_nor_is_one_that_others_can_write_to(directory: Path, monkeypatch: pytes
     link.symlink_to(directory)
     search_path.trusted.cache_clear()
     assert not found(monkeypatch, link)
-    with pytest.raises(ToolMissingError, match="is not used: others can write there"):
+    with pytest.raises(ToolMissingError, match="is not used: other users can write to that directory"):
         tools.require(Tool(program=NAME, package=None))
 
 

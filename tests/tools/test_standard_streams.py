@@ -71,7 +71,7 @@ def test_output_that_does_not_fit_is_an_error(unbuffered: str, tmp_path: Path) -
     assert file.stat().st_size == 65536
     assert (done.returncode, done.stderr) == (
         NoSpaceError.exit_code,
-        "fslab: the output cannot be written: File too large\n",
+        "fslab: cannot write standard output: File too large\n",
     )
 
 

@@ -163,7 +163,7 @@ def test_units_are_those_of_the_metric() -> None:
         ("workload,value\n", "columns"),
         (HEAD + "I,w,ext4,defaults,iops,1/s,many\n", "x.csv:2: cannot be read"),
         (HEAD + "I,w,ext4,defaults,iops,furlongs,1\n", "no unit 'furlongs'"),
-        (HEAD + "I,w,ext4,defaults,iops,1/s,0\n", "'0' is not more than 0"),
+        (HEAD + "I,w,ext4,defaults,iops,1/s,0\n", "'0' must be greater than 0"),
     ],
 )
 def test_a_file_of_figures_that_cannot_be_read_is_refused_with_its_line(text: str, said: str) -> None:

@@ -138,7 +138,7 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
         "barriers of ext4 defaults.",
     )
     lines = list(replication.lines(page(reasons=(reason,))))
-    assert "Where it differs, what the kernel counted:" in lines
+    assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)
     assert "barriers of ext4" in render.replication(
         page(reasons=(reason,)), replication.COLUMNS, replication.SIGNS

@@ -158,4 +158,4 @@ def test_progress_tells_what_is_open() -> None:
     lines = list(look_lines(look))
     assert lines[0] == "claims: 0 of 1 decided, 1 open"
     assert lines[1].startswith("    open: claim 1 (w), xfs ")
-    assert "ext4, to be > 1" in lines[1]
+    assert "ext4, claimed: > 1" in lines[1]

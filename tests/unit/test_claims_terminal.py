@@ -57,7 +57,7 @@ def test_each_claim_has_both_answers() -> None:
 
 def test_two_sentences_come_before_the_claims() -> None:
     printed = "Of 3 claims, by the published figures: 1 holds, 2 are contradicted (1, 2)."
-    here = "Replicated 1 of 3, their own tables contradict 2, open 1 (1 at the limit), not testable here 1."
+    here = "Replicated 1 of 3, published tables contradict 2, open 1 (1 at the limit), not testable here 1."
     assert summaries(made()) == [printed, here]
     assert printed in shown(120).splitlines()
     alone = made().model_copy(

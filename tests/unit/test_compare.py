@@ -118,12 +118,13 @@ A  A · a · 2026-11-20 21:49 UTC · kernel 6.1.0-25 · 10 trials: 10 usable
 B  B · b · 2026-11-20 21:49 UTC · kernel 6.1.0-26 · 10 trials: 10 usable
 differs: kernel: 6.1.0-25 → 6.1.0-26
 
-                    A                 B      B ÷ A (95 %)  B is
+                    A                 B   B ÷ A (95 % CI)  B is
 rand-4k, write iops
   ext4  1k IOPS ± 2 %    880 IOPS ± 2 %  0.88 (0.85–0.91)  12 % slower
   xfs   1k IOPS ± 2 %  1.20k IOPS ± 2 %  1.20 (1.16–1.24)  20 % faster
 
-medians of the usable trials (± half their range, where there is room)"""
+medians of the usable trials (± half their range, if the terminal is wide
+   enough)"""
     )
 
 
@@ -136,10 +137,7 @@ def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
     assert line.ratio == pytest.approx(1.76, abs=0.01)
     assert line.of_medians == pytest.approx(2.19)
     told = " ".join(shown(found).split())
-    assert (
-        "ratios are averages over single blocks: the quotient of the medians alone is 2.19 (rand-4k on ext4"
-        in told
-    )
+    assert "ratios are computed block by block: the quotient of the medians is 2.19 (rand-4k on ext4" in told
     near = compared(trials(one, around(100)), trials(one, around(200), "b"))
     assert "quotient of the medians" not in shown(near)
 
@@ -151,7 +149,7 @@ def test_what_holds_only_for_independent_trials_is_told() -> None:
     assert line.rests_on_independence
     told = " ".join(shown(found).split())
     assert (
-        "the only difference holds only if trials are independent, which takes 20 trials of each to know"
+        "the only difference holds only if trials are independent, which needs 20 trials of each to check"
         in told
     )
     assert "rand-4k on ext4, write iops" in told

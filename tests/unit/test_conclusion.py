@@ -93,7 +93,7 @@ def test_a_winner_is_told_with_how_much_and_how_sure() -> None:
     assert "★ xfs" in text
     assert "2.0" in text
     assert "× ext4 (" in text
-    assert "to decide more" not in text
+    assert "to decide the inconclusive ones" not in text
 
 
 def test_lower_is_better_is_said_as_multiples_of_time() -> None:
@@ -118,7 +118,7 @@ def test_a_wide_tie_is_inconclusive_and_says_what_to_do() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 1.0}, noise=0.3))
     assert conclude(found).standings[0].certainty is StandingCertainty.INCONCLUSIVE
-    assert "to decide more: fslab run --resume 20261120-k3f --trials 10" in told(found)
+    assert "to decide the inconclusive ones: fslab run --resume 20261120-k3f --trials 10" in told(found)
 
 
 def test_one_trial_ranks_nothing_and_says_how_many_are_needed() -> None:
@@ -201,7 +201,7 @@ def test_more_trials_for_a_known_result_are_said() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     trials = measured(planned, {"ext4": 1.0, "xfs": 2.0})
     settings = {"stopping": {"trials": 5}, "extended_from": [3]}
-    assert "first 3 each" in conclude(report(planned, trials, settings=settings)).warnings[0].what
+    assert "planned: 3 each" in conclude(report(planned, trials, settings=settings)).warnings[0].what
 
 
 def test_mount_variants_count_as_their_file_system() -> None:

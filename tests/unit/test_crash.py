@@ -13,19 +13,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import contents, operations, oracle, perform, sequences, sources
+from fslab.crash import bounded, contents, oracle, perform, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, Place
 from fslab.crash.findings import Kind
 from fslab.crash.minimise import fewest_lost
-from fslab.crash.operations import Sequence
 from fslab.crash.oracle import History, Seen
 from fslab.crash.positions import Positions
 from fslab.crash.states import State, chosen
+from fslab.crash.steps import Sequence
 from fslab.errors import UsageError
 from fslab.storage.filesystems import REGISTRY
 from fslab.storage.promises import Promises
 
-SHORT = tuple(operations.exhaustive(1))
+SHORT = tuple(bounded.exhaustive(1))
 
 
 def promises(filesystem: str = "ext4", *options: str, journal: bool = True) -> Promises:
@@ -37,7 +37,7 @@ def promises(filesystem: str = "ext4", *options: str, journal: bool = True) -> P
 
 
 def history(*steps: str, done: int, begun: int | None = None, given: Promises | None = None) -> History:
-    sequence = operations.parse(list(steps))
+    sequence = bounded.parse(list(steps))
     return History(
         number=0, steps=sequence, done=done, begun=done if begun is None else begun, promises=given or promises()
     )  # fmt: skip
@@ -67,7 +67,7 @@ def judged(past: History, **changed: Seen | None) -> list[tuple[Kind, bool]]:
 
 @pytest.mark.parametrize("number", range(0, 2580, 29))
 def test_the_model_is_what_a_real_directory_has(number: int, tmp_path: Path) -> None:
-    every = [*SHORT, *operations.exhaustive(2)]
+    every = [*SHORT, *bounded.exhaustive(2)]
     steps = every[number % len(every)]
     if any("O_DIRECT" in str(step) for step in steps):
         needs_direct(tmp_path / "try")
@@ -82,13 +82,13 @@ def test_the_model_is_what_a_real_directory_has(number: int, tmp_path: Path) -> 
 
 
 def test_a_sequence_is_its_text() -> None:
-    every = [*SHORT, *operations.exhaustive(2)]
+    every = [*SHORT, *bounded.exhaustive(2)]
     assert len(every) > 1000
     for steps in every:
-        assert operations.parse(list(map(str, steps))) == steps
+        assert bounded.parse(list(map(str, steps))) == steps
     assert len({tuple(map(str, steps)) for steps in every}) == len(every)
     with pytest.raises(ValueError, match="not possible"):
-        operations.parse(["rename n over a"])
+        bounded.parse(["rename n over a"])
 
 
 def test_a_name_is_promised_by_fsync_and_not_before() -> None:
@@ -165,7 +165,7 @@ def test_msync_promises_what_was_stored() -> None:
 
 def test_an_empty_file_cannot_be_mapped() -> None:
     with pytest.raises(ValueError, match="store to a with mmap"):
-        operations.parse(["create n", "rename n over a", "store to a with mmap"])
+        bounded.parse(["create n", "rename n over a", "store to a with mmap"])
 
 
 def test_bytes_of_others_are_exposed() -> None:
@@ -294,7 +294,7 @@ def test_a_stamp_says_what_it_is() -> None:
 
 
 def test_sequences_are_sampled_from_the_shortest_on() -> None:
-    found: list[Sequence] = operations.sampled(2, len(SHORT) + 5, Random(1))
+    found: list[Sequence] = bounded.sampled(2, len(SHORT) + 5, Random(1))
     assert tuple(found[: len(SHORT)]) == SHORT
     assert len(found) == len(SHORT) + 5
-    assert found == operations.sampled(2, len(SHORT) + 5, Random(1))
+    assert found == bounded.sampled(2, len(SHORT) + 5, Random(1))

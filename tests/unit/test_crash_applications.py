@@ -178,8 +178,8 @@ def test_contents_differ() -> None:
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        (Wish(settings="journal_mode=wal"), "--settings: settings of which application?"),
-        (Wish(application="sqlite", given=("creat A",)), "--sequence: not together with --application"),
+        (Wish(settings="journal_mode=wal"), "--settings: needs --application"),
+        (Wish(application="sqlite", given=("creat A",)), "--sequence: cannot be combined with --application"),
         (Wish(sector=1000), "--sector: 1000 is not a multiple of 512"),
         (Wish(given=("write n; wright a",)), "--sequence: invalid step 'wright a'"),
     ],

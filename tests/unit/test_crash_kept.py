@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fslab.api import crash
-from fslab.crash import examine, kept, operations
+from fslab.crash import bounded, examine, kept
 from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sequences import Sequences
@@ -22,7 +22,7 @@ from fslab.storage.filesystems import REGISTRY
 from fslab.system import block_log
 
 HEADER = struct.pack("<8sIIQQ32x", block_log.MAGIC, 1, 64, 1 << 20, 0)
-SEQUENCES = Sequences(chosen=(operations.parse(["write n", "fsync n"]),))
+SEQUENCES = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),))
 
 
 def mark(number: int, operation: int = 4) -> bytes:
@@ -150,7 +150,7 @@ def test_rows_and_marks_of_no_log(tmp_path: Path) -> None:
     shapes: list[Any] = [[], {"phases": 1, "marks": []}, {"phases": [], "marks": [5]}, {"phases": []}]
     for names in shapes:
         Path(f"{log.log}.json").write_text(json.dumps(names))
-        with pytest.raises(ToolOutputError, match="names of this log"):
+        with pytest.raises(ToolOutputError, match="names in this log"):
             log.table()
     for name in ("x:y:z", "1:2", "0:9:begins", "7:0:begins", "9" * 5000 + ":1:begins"):
         Path(f"{log.log}.json").write_text(json.dumps({"phases": [], "marks": [name]}))

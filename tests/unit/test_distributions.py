@@ -50,7 +50,7 @@ def test_a_tool_says_how_to_get_it_here(ids: str, monkeypatch: pytest.MonkeyPatc
         "debian": "apt-get install --no-install-recommends nilfs-tools",
         "fedora": "dnf install --setopt=install_weak_deps=False nilfs-utils",
         "arch": "pacman -S --needed nilfs-utils",
-        "slackware": "install the package that has mkfs.nilfs2 (Debian's nilfs-tools)",
+        "slackware": "install the package that contains mkfs.nilfs2 (in Debian: nilfs-tools)",
     }
     (nilfs,) = FILESYSTEMS.get("nilfs2").tools
     assert nilfs.remedy == remedies[ids]
@@ -64,4 +64,4 @@ def test_what_is_in_another_component_is_not_installed_unasked(monkeypatch: pyte
     monkeypatch.setattr(distributions, "here", lambda: debian)
     tool = Tool(program="iozone", package="iozone3", component="non-free")
     assert not tool.installable
-    assert tool.remedy.endswith("iozone3 (from the non-free component: enable it first)")
+    assert tool.remedy.endswith("iozone3 (from the component 'non-free', which must be enabled first)")

@@ -91,12 +91,12 @@ def test_writes_of_btrfs_with_fsync() -> None:
         "btrfs_metadata_copies": 2.0, "file_extents_before": 2.0, "file_extents": 2050.0,
     }  # fmt: skip
     found = by_mechanism(seen(cell(), figures))
-    assert found["barriers"] == "Each fsync cost 2.00 cache flushes of the device."
+    assert found["barriers"] == "Each fsync caused 2.00 cache flushes of the device on average."
     assert (
         "stored 2 times (DUP or RAID1); the device received 34 bytes"
         in found["metadata_duplication".replace("_", "-")]
     )
-    assert "2050 extents (it had 2)" in found["copy-on-write"]
+    assert "2050 extents (before: 2)" in found["copy-on-write"]
 
 
 def test_direct_writes_that_were_not() -> None:
@@ -146,7 +146,10 @@ def test_more_commits_than_the_interval_asks_for(
         assert text is None
     else:
         assert text is not None
-        assert f"{commits} commits in {window_s:.1f} s; an interval of {interval_s} s alone makes" in text
+        assert (
+            f"{commits} commits in {window_s:.1f} s; the commit interval of {interval_s} s alone makes"
+            in text
+        )
 
 
 def test_a_withdrawn_trace_says_nothing() -> None:
@@ -202,7 +205,7 @@ def test_commits_coincide_with_slow_operations_beyond_chance(
     assert [each.certainty for each in found if each.mechanism == "commit-stalls"] == [
         Certainty.COINCIDES
     ] * stated
-    assert all("by chance 15 %" in each.text for each in found if each.mechanism == "commit-stalls")
+    assert all("By chance 15 %" in each.text for each in found if each.mechanism == "commit-stalls")
 
 
 def test_traced_trials_are_evidence_and_no_trials() -> None:
@@ -251,9 +254,12 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
     words = ablation.in_words(plan, found)
-    assert words[0].startswith("w: xfs is 8 (8–8) × btrfs")
+    assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
     assert words[1] == "btrfs is slower because of copy-on-write."
-    assert any("Switching copy-on-write off (mount -o nodatacow) closes 4" in line for line in words)
+    assert any(
+        "Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4" in line
+        for line in words
+    )
     assert any(line.startswith("  data checksums: not the cause") for line in words)
     assert "remains unexplained" in words[-1]
 
@@ -267,7 +273,7 @@ def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
     values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
-    assert "cannot be determined yet" in ablation.in_words(plan, found)[1]
+    assert "inconclusive" in ablation.in_words(plan, found)[1]
 
 
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:

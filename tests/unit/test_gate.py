@@ -143,7 +143,7 @@ class TestCommand:
         with pytest.raises(RegressionError, match="1 of 1 comparisons differ"):
             self.run(store, "20261120", "20261121", different=True)
         self.run(store, "last~1", "last", different=True, force=True)
-        with pytest.raises(UsageError, match="unsure about what"):
+        with pytest.raises(UsageError, match="needs --fail-if-slower"):
             self.run(store, unsure=True)
         assert (NotComparableError.exit_code, RegressionError.exit_code, InconclusiveError.exit_code) == (
             9,
@@ -162,11 +162,11 @@ class TestCommand:
 
     def test_what_does_not_fit_together(self, store: str) -> None:
         for a, b, more, said in (
-            ("last", "last", {}, "one and the same"),
+            ("last", "last", {}, "the same campaign"),
             ("last", None, {"stack": ["ext4", "ext4"]}, "with itself"),
             ("last", None, {"kernel": ["6"]}, "twice"),
             ("last", None, {"kernel": ["5", "6"]}, "6.1.0-26"),
-            ("last~1", "last", {"stack": ["a", "b", "c"]}, "two at most"),
+            ("last~1", "last", {"stack": ["a", "b", "c"]}, "at most twice"),
             ("20261120", "20261121", {"metric": ["write_iosp"]}, "did you mean 'write_iops'"),
             ("20261120", "20261121", {"differing": ["kernl"]}, "did you mean 'kernel'"),
         ):
@@ -182,7 +182,7 @@ class TestCommand:
                     created=BEGUN, machine=FACTS,
                 )
             )  # fmt: skip
-        with pytest.raises(StoreError, match=r"the store has 1\n.*run a study twice, or .*--stack"):
+        with pytest.raises(StoreError, match=r"the store has 1 campaign\n.*run a study twice, or .*--stack"):
             self.run(path)
         with pytest.raises(StoreError, match="fslab results --list"):
             self.run(path, "last~1", "last")

@@ -87,13 +87,13 @@ def test_a_change_of_level_is_found_measured_and_named_with_what_changed_there()
     assert [(step.before, step.after) for step in found.steps] == [("20261106-a", "20261107-a")]
     said = " ".join(shown(found).split())
     assert "since 20261107-a: 12 % slower (1" in said
-    assert "kernel: 6.1.0-25 → 6.1.0-26 changed between them" in said
+    assert "changed at the same time: kernel: 6.1.0-25 → 6.1.0-26" in said
     assert "no change" not in said
 
 
 def test_without_a_change_of_facts_it_says_so() -> None:
     said = " ".join(shown(told([night(number, value) for number, value in enumerate(LEVELS)])).split())
-    assert "no known fact changed with it" in said
+    assert "no known fact of the machine changed" in said
 
 
 def test_noise_and_one_odd_night_are_no_change() -> None:
@@ -101,14 +101,14 @@ def test_noise_and_one_odd_night_are_no_change() -> None:
     assert quiet.series[0].changes == ()
     odd = told([night(number, 50 if number == 8 else 100 * off) for number, off in enumerate(OFF * 2)])
     assert odd.series[0].changes == ()
-    assert "12 campaigns: no change of level seen" in shown(quiet)
+    assert "12 campaigns: no change of level detected" in shown(quiet)
 
 
 def test_few_campaigns_say_that_they_are_few() -> None:
     found = told([night(number, value) for number, value in enumerate(LEVELS[4:8])])
     assert found.series[0].changes == ()
     assert "from 10 campaigns on" in " ".join(shown(found).split())
-    assert "4 campaigns: too few to see a change of level" in shown(found)
+    assert "4 campaigns: too few to detect a change of level" in shown(found)
     alone = shown(told([night(0, 100)]))
     assert "1 campaign," in alone
     assert "no change" not in alone

@@ -97,7 +97,7 @@ def test_who_waits_is_told_again_and_again_for_whom(directory: Path, workspace: 
             assert len(told.whom) >= 2
             for whom in told.whom[:2]:
                 assert whom.startswith(f"campaign {OTHER} of ")
-                assert f"(process {process.pid}), which has had the turn since " in whom
+                assert f"(process {process.pid}), which has run a trial since " in whom
         finally:
             process.kill()
 

@@ -30,13 +30,13 @@ HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_that_leads_elsewhere_is_none(name: str, tmp_path: Path) -> None:
     assert not is_word(name)
-    with pytest.raises(ValidationError, match="is no name"):
+    with pytest.raises(ValidationError, match="is not a valid name"):
         campaign(name)
-    with pytest.raises(ValidationError, match="is no name"):
+    with pytest.raises(ValidationError, match="is not a valid name"):
         TrialKey(campaign=name, block=0, seed=1)
-    with pytest.raises(ValidationError, match="is no name"):
+    with pytest.raises(ValidationError, match="is not a valid name"):
         MediumSpec(name=name, type="ram")
-    with pytest.raises(FslabError, match="no name"):
+    with pytest.raises(FslabError, match="not a valid campaign id"):
         CampaignJournal(name, tmp_path / "journal")
     assert not is_running(name, tmp_path)
 
@@ -61,7 +61,7 @@ def test_a_hostile_store_is_an_error_and_not_a_path(tmp_path: Path, column: str)
             connection.execute("UPDATE campaigns SET machine = ?", ["[" * 200_000])
     with Store.open(str(path)) as store:
         for read in (store.campaign, store.campaigns):
-            with pytest.raises(StoreError, match="holds what fslab does not write"):
+            with pytest.raises(StoreError, match="contains data that fslab did not write"):
                 read()
 
 
@@ -79,14 +79,14 @@ def test_a_hostile_export(tmp_path: Path, change: dict[str, object]) -> None:
     (trial,) = json.loads(render([record], Format.JSON))
     file = tmp_path / "trials.json"
     file.write_text(json.dumps([{**trial, **change}]))
-    with pytest.raises(StoreError, match="is no exported trial"):
+    with pytest.raises(StoreError, match="is not an exported trial"):
         exported.read(file)
 
 
 def test_an_export_nested_without_end(tmp_path: Path) -> None:
     file = tmp_path / "trials.json"
     file.write_text("[" * 200_000)
-    with pytest.raises(StoreError, match="is no JSON"):
+    with pytest.raises(StoreError, match="is not JSON"):
         exported.read(file)
 
 

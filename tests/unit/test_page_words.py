@@ -274,11 +274,14 @@ def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) ->
 
     assert "no room" not in page()
     monkeypatch.setattr(packing, "ALL_BYTES", 10)
-    assert page().count("5 more texts of its tools found no room on this page") == 2
+    assert page().count("5 more tool outputs are omitted on this page") == 2
     monkeypatch.setattr(assemble, "BRIEF_FROM", 9)
     brief = page()
     assert brief.count(sections.LEFT_OUT) == 1
-    assert f"For 10 trials causes are not worked out on a page: fslab explain {campaign.id} tells" in brief
-    assert "too many to draw over a parameter" not in brief
+    assert (
+        f"Omitted, because the campaign has 10 trials. To see mechanisms: fslab explain {campaign.id}"
+        in brief
+    )
+    assert "Omitted, because there are" not in brief
     monkeypatch.setattr(assemble, "BRIEF_FROM", 0)
-    assert "1 figures are too many" in page()
+    assert "Omitted, because there are 1 metrics" in page()

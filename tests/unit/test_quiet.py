@@ -19,8 +19,8 @@ def beside(rate: float) -> TrialRecord:
 
 def test_what_the_noise_costs_is_told_in_trials_and_in_time() -> None:
     assert "varies by 16 % here" in quiet.words(0.16)
-    assert quiet.words(0.16).endswith("10 % takes about 45 trials of each")
-    assert quiet.words(0.16, block_s=40).endswith("45 trials of each, together 30 min 00 s")
+    assert quiet.words(0.16).endswith("10 % takes about 45 trials of each cell")
+    assert quiet.words(0.16, block_s=40).endswith("45 trials of each cell, 30 min 00 s in total")
 
 
 def test_the_trials_of_a_campaign_tell_it_from_five_on_and_look_back_on_thirty() -> None:

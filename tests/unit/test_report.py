@@ -147,7 +147,7 @@ def test_a_campaign_that_repeats_until_it_is_sure_tells_the_least_and_the_most()
     # two cells with 5 to 40 trials each, and one that is stored once
     assert (found.counts.planned, found.counts.planned_most, found.counts.stored) == (11, 81, 11)
     assert (
-        "budget spent: 11 trials are stored, of 11 to 81 (as many as it takes); finish it with: "
+        "budget spent: 11 trials are stored, of 11 to 81 (as many as needed); finish it with: "
         "fslab run --resume 20261120-k3f"
     ) in shown(found, 140)
 
@@ -308,7 +308,7 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
         ("invalid", "cpu_saturated", "busy"),
         ("invalid", "invalid", "clock went back"),
         ("unsupported", "unsupported", "no xfs here"),
-        ("unknown", "unknown", "the tool did not tell write_iops"),
+        ("unknown", "unknown", "the tool did not report write_iops"),
         ("note", "cpu_saturated", "the CPUs were 97 % busy"),
     ]
     assert summary.notes == (1, 2, 3, 4, 5)
@@ -385,12 +385,12 @@ def test_workload_of_another_version_still_has_a_row(workload: WorkloadSpec) -> 
 
 def test_what_is_not_possible_here_is_no_failure_and_the_scale_is_said() -> None:
     planned = cells((EXT4, XFS), RANDOM)
-    reason = "xfs on host: Linux 6.18 has no xfs\n  → it is possible with --on uml"
+    reason = "xfs on host: Linux 6.18 has no xfs\n  → possible with: --on uml"
     trials = five(planned[0], {IOPS: 61700})
     trials += five(planned[1], {}, status=Status.UNSUPPORTED, failure="unsupported", error=reason)[:1]
     text = shown(report(planned, trials, settings={"scale": 0.05}), notes=True)
     assert "not possible here" in text
-    assert "it is possible with --on uml" in text
+    assert "possible with: --on uml" in text
     assert "xfs: not possible here" in text
     assert "5 usable, 1 not possible here" in " ".join(text.split())
     assert "failed" not in text

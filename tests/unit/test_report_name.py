@@ -26,7 +26,7 @@ def test_fitting_names(name: str, form: FigureFormat) -> None:
 
 
 def test_other_names_are_refused_with_what_to_do() -> None:
-    with pytest.raises(UsageError, match=r"html is not written to a '.txt' file") as plain:
+    with pytest.raises(UsageError, match=r"format html does not match the ending '.txt'") as plain:
         check_name(Path("y.txt"))
     assert "name it y.html" in str(plain.value)
     with pytest.raises(UsageError) as other:

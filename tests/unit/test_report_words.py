@@ -64,9 +64,7 @@ def test_a_ratio_that_is_far_from_that_of_the_medians_is_explained() -> None:
     found = outcome(HIGHER, xfs=(120.0, 130.0, 219.0, 222.0, 225.0), ext4=FLAT)
     said = words(found, HIGHER)
     assert said.startswith("xfs 1.76 × ext4 (1.19–2.61); ")
-    assert said.endswith(
-        "; ratios are averages over single blocks: the quotient of the medians alone is 2.19 (ext4)"
-    )
+    assert said.endswith("; ratios are computed block by block: the quotient of the medians is 2.19 (ext4)")
     near = outcome(HIGHER, xfs=(205.0, 208.0, 219.0, 222.0, 225.0), ext4=FLAT)
     assert "medians" not in words(near, HIGHER)
 
@@ -117,8 +115,8 @@ def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() ->
     # 1.03 × 1.02⁻¹ … 1.02: an interval √3 times as wide holds 1
     found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT)
     assert words(found, HIGHER) == (
-        "xfs 1.03 × ext4 (1.01–1.05); this difference holds only if trials are independent, which takes 20 "
-        "blocks to know"
+        "xfs 1.03 × ext4 (1.01–1.05); this difference holds only if trials are independent, which needs 20 "
+        "blocks to check"
     )
     found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT, btrfs=times(0.5))
     assert "the difference from ext4 holds only if trials are independent" in words(found, HIGHER)
@@ -198,7 +196,7 @@ def test_holm_is_told_where_it_changes_something() -> None:
         ComparisonVerdict.DIFFERS,
     ]
     assert not any(item.holds_together for item in found.comparisons)
-    assert words(found, HIGHER).endswith("not significant after Holm correction; more trials can decide")
+    assert words(found, HIGHER).endswith("not significant after Holm correction: run more trials")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_change_from_nothing_has_no_ratio() -> None:
 
 @pytest.mark.parametrize("wrong", [{"least": 0}, {"alpha": 0.0}])
 def test_nonsense_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="change points"):
+    with pytest.raises(ValueError, match="invalid parameters"):
         change_points([1.0] * 10, **wrong)  # type: ignore[arg-type]
 
 

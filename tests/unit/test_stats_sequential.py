@@ -38,7 +38,7 @@ def test_the_schedule_grows_by_a_quarter_with_looks_at_twenty_and_at_the_end() -
     "wrong", [{"first": 0}, {"most": 0}, {"growth": 1.0}, {"coverage": 1.0}, {"coverage": 0.0}]
 )
 def test_what_is_no_schedule_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="no looks"):
+    with pytest.raises(ValueError, match="invalid looks"):
         Looks(**wrong)  # type: ignore[arg-type]
 
 

@@ -88,12 +88,12 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
         ("medium: disks, layout: md-raid0, filesystem: ext4, geometry: alinged",
          "stacks.s.geometry: 'alinged' is not one of default, aligned, none — did you mean 'aligned'?"),
         ("medium: disks, layout: md-raid0, filesystem: btrfs, geometry: [default, none]",
-         "stacks.s.geometry: mkfs of btrfs is told of no stripes: these would be one stack"),
+         "stacks.s.geometry: mkfs of btrfs has no stripe options: these stacks would be identical"),
         ("medium: disks, layout: md-raid0, filesystem: ext4, geometry: none, mkfs_options: -E stride=16",
          ("stacks.s.geometry: geometry 'none': the mkfs options '-E stride=16' set 'stride' too; remove "
          "one of the two")),
         ("medium: two, layout: md-raid5, filesystem: ext4",
-         "stacks.s.layout: needs 3 disks, and medium 'two' names 2: name more in its 'path', with blanks between"),
+         "stacks.s.layout: needs 3 disks, and medium 'two' names 2: name more in its 'path', separated by blanks"),
     ],
 )  # fmt: skip
 def test_each_mistake_has_its_message(stack: str, expected: str) -> None:

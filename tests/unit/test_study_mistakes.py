@@ -118,7 +118,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ntrials: 0"), "2: trials: must be at least 1, not 0"),
         (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
         (("title: t", "title: t\npublished: {memory: lots}"),
-         "2: published.memory: 'lots' is not a size: write a number with k, m, g or t, such as 4k or 1g"),
+         "2: published.memory: 'lots' is not a size: write a number with k, m, g or t (powers of 1024), such as 4k"),
         (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' must be greater than zero"),
         (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
          f"2: tuning.kernel.panic: cannot be set by a study: {nearest('kernel.panic', tunables.NAMES)}"),
@@ -138,7 +138,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("size: 1g", "size: {a: 1}"), "3: media.fast.size: is a mapping, but takes a value or a list of values"),
         (("size: 1g", "size: [1g, 1g]"), "3: media.fast.size.2: '1g' means the same as '1g'"),
         (("bs: [4k, 64k]", "bs: [4k, 64k, 4096]"), "12: workloads.rw.bs.3: '4096' means the same as '4k'"),
-        (("  fs:\n", "  f s:\n"), "5: stacks.f s: 'f s' is no name: letters, digits, '_', '+' and '-'"),
+        (("  fs:\n", "  f s:\n"), "5: stacks.f s: 'f s' is not a name: use letters, digits, '_', '+' and '-'"),
         (("medium: fast", "medium: 5"), "6: stacks.fs.medium: is neither the name of a medium nor a mapping"),
         (("medium: fast", "medium: fast\n    layout: singel"),
          "7: stacks.fs.layout: no layout 'singel' — did you mean 'single'?"),
@@ -153,7 +153,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("{type: ram, size: 1g}", "{type: directory, path: /tmp}"),
          "7: stacks.fs.filesystem: has no effect: a 'directory' medium is never formatted or mounted; leave it out"),
         (("tool: fio", "tool: fia"), "10: workloads.rw.tool: no workload 'fia' — did you mean 'fio'?"),
-        (("    tool: fio\n", ""), "9: workloads.rw: 'tool' is missing (tool that makes the load)"),
+        (("    tool: fio\n", ""), "9: workloads.rw: 'tool' is missing (tool that generates the load)"),
         (("bs: [4k, 64k]", "bs: [4k, [64k]]"), "12: workloads.rw.bs.2: is not a single value"),
         (("size: 64m", "size: 3g"),
          "9: workloads.rw: 'rw[bs=4k]' needs 3 GiB, and medium 'fast' of stack 'fs' has 1 GiB"),
@@ -219,14 +219,14 @@ def test_lists_cannot_make_millions_of_cells() -> None:
     axes = "".join(
         f"    {key}: [{', '.join(map(str, range(1, 40)))}]\n" for key in ("iodepth", "numjobs", "rwmixread")
     )
-    assert any("of which 10000 are allowed" in message for message in mistakes(GOOD + axes))
+    assert any("at most 10000 are allowed" in message for message in mistakes(GOOD + axes))
 
 
 @pytest.mark.parametrize("fresh", ["cell", "campaign"])
 def test_a_device_is_not_shared_by_file_systems_that_are_to_last(fresh: str) -> None:
     text = changed(("{type: ram, size: 1g}", "{type: device, path: /dev/disk/by-id/x}")) + f"fresh: {fresh}\n"
     (message,) = mistakes(text)
-    assert message.startswith("6: stacks.fs.medium: '/dev/disk/by-id/x' would be made anew by other cells")
+    assert message.startswith("6: stacks.fs.medium: '/dev/disk/by-id/x' would be formatted by other cells")
 
 
 def test_a_device_may_keep_the_only_file_system_that_is_made_on_it() -> None:
@@ -368,4 +368,4 @@ def test_what_a_terminal_obeys_is_in_no_study(text: str) -> None:
 @pytest.mark.parametrize("kind", ["directory", "loop", "device"])
 def test_a_path_that_linux_does_not_take(kind: str, path: str) -> None:
     (found, *_) = mistakes(GOOD.replace("{type: ram, size: 1g}", f"{{type: {kind}, path: {path}}}"))
-    assert "longer than a path may be" in found
+    assert "too long for a path" in found

@@ -92,8 +92,8 @@ def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
     plan = make_plan(study(), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
     assert plan.scale == 0.05
     said = "\n".join(plan.costs)
-    assert "below 30 s, where commits and writeback fall into some trials only: timed" in said
-    assert "files below the memory (1 GiB)" in said
+    assert "shorter than 30 s, so that commits and writeback occur in some trials only: timed" in said
+    assert "files smaller than memory (1 GiB)" in said
     assert "sweep[size=1m,record=64k]" in said
     assert "minimum size reached" in said
     whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)

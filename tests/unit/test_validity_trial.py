@@ -118,7 +118,7 @@ def test_what_the_tool_did_wrong_or_warns_of() -> None:
     assert (failed.severity, failed.data) == (INVALID, {"errors": {"read": 3}})
     wrong = only("wrong_answer", facts(WorkFacts(wrong={"files": (199, 200)})))
     assert (wrong.severity, wrong.data) == (INVALID, {"answers": {"files": {"found": 199, "truth": 200}}})
-    assert "files: found 199, true is 200" in wrong.message
+    assert "files: found 199, correct is 200" in wrong.message
     assert verdict(facts(WorkFacts(messages=("a", "b")))) == [("tool_warning", DOUBT)] * 2
 
 
@@ -267,7 +267,9 @@ def test_what_the_trial_says_of_itself() -> None:
     assert verdict(facts(caches_dropped=False, cold=False)) == []
     assert verdict(facts(medium_buffered=True)) == [("loop_buffered", DOUBT)]
     small = facts(filesystem="btrfs", volume_bytes=2 * GIB, fair_volume_bytes=16 * GIB)
-    assert only("volume_small", small).message.startswith("btrfs works on 2 GiB")
+    assert only("volume_small", small).message.startswith(
+        "the volume has 2 GiB; btrfs is slower below 16 GiB"
+    )
     assert judge(facts(filesystem="btrfs", volume_bytes=16 * GIB, fair_volume_bytes=16 * GIB)) == ()
     failure = ProbeFailure(probe="vmstat", moment="end", error="gone")
     assert only("probe_failed", facts(probe_failures=(failure,))).data == {"probe": "vmstat", "moment": "end"}

@@ -106,7 +106,7 @@ def test_mistakes(raw: dict[str, Any], what: str) -> None:
 
 
 def test_a_list_of_whole_commands_is_not_taken_for_words() -> None:
-    with pytest.raises(StudyError, match="'mkdir a' is no program"):
+    with pytest.raises(StudyError, match="'mkdir a' is not a program"):
         written("run: x, prepare: [mkdir a, mkdir b]")
 
 

@@ -269,4 +269,4 @@ def test_the_shipped_study_needs_no_package_of_non_free() -> None:
 
 def test_it_is_not_in_debians_main() -> None:
     (tool,) = IOZONE.tools_of(IOZONE.parse_parameters({"size": "1m"}))
-    assert tool.remedy.endswith("iozone3 (from the non-free component: enable it first)")
+    assert tool.remedy.endswith("iozone3 (from the component 'non-free', which must be enabled first)")

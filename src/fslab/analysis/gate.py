@@ -122,7 +122,7 @@ def unsure_words(verdict: GateVerdict, limit: float | None) -> str:
     what = "a difference" if limit is None else f"a slowdown of {percent(limit)}"
     some = ", ".join(f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure[:4])
     more = f" and {len(verdict.unsure) - 4} more" if len(verdict.unsure) > 4 else ""
-    return f"not sure about {some}{more}: {what} is neither shown nor ruled out"
+    return f"inconclusive for {some}{more}: {what} is neither shown nor ruled out"
 
 
 def _told(line: ComparisonLine) -> str:

@@ -82,11 +82,11 @@ def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
     found = found or [cell for cell in cells if cell.stack.filesystem == name]
     if not found:
         known = ", ".join(f"'{each}'" for each in dict.fromkeys(cell.stack.name for cell in cells))
-        raise UsageError(f"no stack is called '{name}'", where="--stack", hint=f"there are: {known}")
+        raise UsageError(f"no stack '{name}'", where="--stack", hint=f"known: {known}")
     stacks = list(dict.fromkeys(cell.stack.name for cell in found))
     if len(stacks) > 1:
         raise UsageError(
-            f"'{name}' could be {len(stacks)} stacks",
+            f"'{name}' matches {len(stacks)} stacks",
             where="--stack",
             hint=f"name one of: {', '.join(stacks)}",
         )

@@ -38,7 +38,7 @@ def places(cells: Iterable[Cell]) -> list[str]:
         for device in planned.wipes:
             found[f"overwrites {names.shown(device)}"] = None
         if not stack.medium.formatted:
-            found[f"makes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
+            found[f"writes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
     return list(found)
 
 

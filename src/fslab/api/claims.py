@@ -36,9 +36,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
         with Store.open(url, create=False) as opened:
             campaigns = [one for one in opened.campaigns() if one.study_id == study.id]
             if not campaigns:
-                hint = (
-                    f"run it: fslab run {target}; what it printed itself: fslab claims {target} --published"
-                )
+                hint = f"run it: fslab run {target}; or check only published figures: fslab claims {target} --published"
                 raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)
             return _judge(study, target, campaigns[-1], opened)
     with Store.open(url, create=False) as opened:
@@ -114,8 +112,8 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
     ours = name in shipped.ids() or not beside.is_file()
     text = shipped.figures(file) if ours else _printed(beside)
     if text is None:
-        hint = "'figures' of 'published' names a file beside the study"
-        raise UsageError("there is no such file of published figures", where=str(beside), hint=hint)
+        hint = "'figures' of 'published' must name a file in the study's directory"
+        raise UsageError("the file of published figures does not exist", where=str(beside), hint=hint)
     return read_figures(text, file, study.published, scope)
 
 

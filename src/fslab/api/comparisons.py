@@ -37,8 +37,8 @@ def compare(
     same = left is right
     if same and not within:
         raise UsageError(
-            f"'{names[0]}' and '{names[1]}' are one and the same",
-            hint="name another, or two stacks of it: --stack",
+            f"'{names[0]}' and '{names[1]}' are the same campaign",
+            hint="name another one, or compare two of its stacks: --stack A --stack B",
         )
     left, right = _narrowed(left, stacks[:1]), _narrowed(right, stacks[-1:])
     left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
@@ -56,7 +56,7 @@ def compare(
     if not found.lines:
         raise UsageError(
             "no matching results", where="fslab compare",
-            hint=f"A has {_some(found.only_a)}; B has {_some(found.only_b)}",
+            hint=f"only in A: {_some(found.only_a)}; only in B: {_some(found.only_b)}",
         )  # fmt: skip
     return found
 
@@ -64,11 +64,13 @@ def compare(
 def _check(b: str | None, stacks: Sequence[str], kernels: Sequence[str]) -> None:
     for option, values in (("--stack", stacks), ("--kernel", kernels)):
         if len(values) > 2:
-            raise UsageError("two at most are compared", where=option)
+            raise UsageError("can be given at most twice", where=option)
         if len(set(values)) < len(values) and b is None:
             raise UsageError(f"'{values[0]}' is compared with itself", where=option)
     if len(kernels) == 1:
-        raise UsageError("one kernel is compared with which?", where="--kernel", hint="give it twice")
+        raise UsageError(
+            "needs two kernels", where="--kernel", hint="give it twice: --kernel 6.1 --kernel 6.12"
+        )
 
 
 def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
@@ -83,7 +85,7 @@ def _results(name: str, store: str | None) -> Results:
     if "," in name:
         parts = {part: _results(part, store) for part in filter(None, name.split(","))}
         if len({part.name for part in parts.values()}) < name.count(",") + 1:
-            raise UsageError("one campaign is named twice, or not at all", where=name, hint="write a,b,c")
+            raise UsageError("a campaign is named twice, or a name is empty", where=name, hint="write a,b,c")
         return Results.of_several(name, list(parts.values()))
     if name.endswith(".json") or "/" in name:
         return Results.of_trials(name, exported.read(Path(name)))
@@ -112,7 +114,7 @@ def _of_kernel(results: Results, kernels: Sequence[str]) -> Results:
         raise UsageError(
             f"no trial ran on a kernel '{kernels[0]}'",
             where="--kernel",
-            hint=f"there are: {', '.join(known)}",
+            hint=f"kernels with trials: {', '.join(known)}",
         )
     return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
 
@@ -121,8 +123,8 @@ def _check_metrics(metrics: Sequence[str], *sides: Results) -> None:
     known = {name for side in sides for trial in side.trials for name in (*trial.metrics, *trial.probes)}
     for name in metrics:
         if name not in known:
-            raise UsageError(f"no figure is called '{name}'", where="--metric", hint=nearest(name, known))
+            raise UsageError(f"no metric '{name}'", where="--metric", hint=nearest(name, known))
 
 
 def _some(cells: tuple[str, ...]) -> str:
-    return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing else"
+    return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing"

@@ -8,11 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fslab import applications
-from fslab.crash import examine, kept, operations, recording, recovery, report, states, trial
-from fslab.crash.operations import OPERATIONS, Sequence
+from fslab.crash import bounded, examine, kept, recording, recovery, report, states, trial
+from fslab.crash.operations import OPERATIONS
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
+from fslab.crash.steps import Sequence
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import ground
@@ -51,7 +52,9 @@ def crash_test(
     virtual disk with a log of its data.
     """
     if wish.sector % 512:
-        raise UsageError(f"{wish.sector} is not a multiple of 512", where="--sector")
+        raise UsageError(
+            f"{wish.sector} is not a multiple of 512", where="--sector", hint="write 4096, or omit it"
+        )
     source = _source(wish)
     recording.server_of(directory)
     _make_empty(directory)
@@ -124,7 +127,7 @@ def _make_empty(directory: Path) -> None:
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(directory)) from error
     if any(directory.iterdir()):
-        raise UsageError("the directory is not empty", where=str(directory), hint="name a new one")
+        raise UsageError("the directory is not empty", where=str(directory), hint="name a new or empty one")
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
     state = states.State.parse(text)
     found = kept.load(identity, paths.recordings())
     if os.path.lexists(image):
-        raise UsageError("the image exists", where=str(image), hint="name another one: --output FILE")
+        raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
     with (
         TemporaryDirectory(prefix="fslab-crash-") as place,
         # Before the builder, which is to see the same mounts.
@@ -168,13 +171,15 @@ def _source(wish: Wish) -> Source[Any]:
     if wish.application is None:
         if wish.settings:
             raise UsageError(
-                "settings of which application?", where="--settings", hint="add --application NAME"
+                "needs --application", where="--settings", hint="add --application NAME, or omit --settings"
             )
         random = Random(wish.seed)  # noqa: S311 - to be repeated
-        chosen = _given(wish.given) or tuple(operations.sampled(wish.length, wish.sequences, random))
+        chosen = _given(wish.given) or tuple(bounded.sampled(wish.length, wish.sequences, random))
         return Sequences(chosen=chosen)
     if wish.given:
-        raise UsageError("not together with --application", where="--sequence", hint="leave one of them out")
+        raise UsageError(
+            "cannot be combined with --application", where="--sequence", hint="give only one of them"
+        )
     application = applications.REGISTRY.get(wish.application)
     settings = applications.parse_settings(application, wish.settings)
     if application.tool is not None:
@@ -187,7 +192,7 @@ def _source(wish: Wish) -> Source[Any]:
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:
     try:
-        return tuple(operations.parse([step.strip() for step in text.split(";")]) for text in texts)
+        return tuple(bounded.parse([step.strip() for step in text.split(";")]) for text in texts)
     except ValueError as error:
         known = ", ".join(operation.name for operation in OPERATIONS)
         raise UsageError(

@@ -45,8 +45,8 @@ def _stack(everything: list[Evidence], wanted: str) -> Evidence:
     own = [seen for seen in everything if wanted == seen.filesystem or wanted in seen.stack.split()]
     found = exact or own
     if len(found) != 1:
-        what = f"{len(found)} stacks are called '{wanted}'" if found else f"no stack '{wanted}'"
-        raise UsageError(what, hint=f"the stacks are: {', '.join(seen.stack for seen in everything)}")
+        what = f"'{wanted}' matches {len(found)} stacks" if found else f"no stack '{wanted}'"
+        raise UsageError(what, hint=f"known: {', '.join(seen.stack for seen in everything)}")
     return found[0]
 
 

@@ -24,15 +24,21 @@ def of_study(
     """
     everything = store.campaigns()
     if not everything:
-        raise StoreError("no campaigns", where=store.path, hint="run a study, or: fslab store copy FROM TO")
+        raise StoreError(
+            "no campaigns",
+            where=store.path,
+            hint="run a study, or copy campaigns into this store: fslab store copy FROM TO",
+        )
     wanted = Path(study).stem if study else everything[-1].study_id
     chosen = [campaign for campaign in everything if campaign.study_id == wanted]
     if not chosen:
         known = {campaign.study_id for campaign in everything}
-        raise StoreError(f"no campaign of a study '{wanted}'", where=store.path, hint=nearest(wanted, known))
+        raise StoreError(f"no campaign of study '{wanted}'", where=store.path, hint=nearest(wanted, known))
     measured = [(campaign, store.trials(campaign.id)) for campaign in chosen]
     if not any(trials for _, trials in measured):
-        raise StoreError(f"no trial of the study '{wanted}'", where=store.path)
+        raise StoreError(
+            f"no trial of study '{wanted}'", where=store.path, hint=f"run it: fslab run {wanted}"
+        )
     cells = chosen[-1].cells
     _check(
         "--against", filter(None, [against]),
@@ -43,11 +49,11 @@ def of_study(
     _check("--metric", metrics, figures)
     found = fleet.fleet(measured, against=against, workloads=workloads, metrics=metrics)
     if not found.rows and not found.partial:
-        raise UsageError("there is nothing to compare", where=wanted, hint="a study with two stacks or more")
+        raise UsageError("nothing to compare", where=wanted, hint="choose a study with two stacks or more")
     return found
 
 
 def _check(option: str, wanted: Iterable[str], known: set[str]) -> None:
     for name in wanted:
         if name not in known:
-            raise UsageError(f"there is no '{name}'", where=option, hint=nearest(name, known))
+            raise UsageError(f"unknown name '{name}'", where=option, hint=nearest(name, known))

@@ -23,7 +23,7 @@ def of_study(
     chosen = [campaign for campaign in everything if campaign.study_id == wanted]
     if not chosen:
         known = {campaign.study_id for campaign in everything}
-        raise StoreError(f"no campaign of a study '{wanted}'", where=store.path, hint=nearest(wanted, known))
+        raise StoreError(f"no campaign of study '{wanted}'", where=store.path, hint=nearest(wanted, known))
     past = [(campaign, store.trials(campaign.id)) for campaign in chosen]
     cells = chosen[-1].cells
     _check(
@@ -40,4 +40,4 @@ def of_study(
 def _check(option: str, wanted: Sequence[str], known: set[str]) -> None:
     for name in wanted:
         if name not in known:
-            raise UsageError(f"there is no '{name}'", where=option, hint=nearest(name, known))
+            raise UsageError(f"unknown name '{name}'", where=option, hint=nearest(name, known))

@@ -15,10 +15,10 @@ def words(spread: float, block_s: float | None = None) -> str:
     """``block_s``: what a trial of each cell takes together, where there is a study."""
     trials = reference.trials_for(DIFFERENCE, spread)
     told = (
-        f"a fixed loop in memory varies by {spread * 100:.0f} % here: where a trial varies alike, a difference of "
-        f"{DIFFERENCE * 100:.0f} % takes about {trials} trials of each"
+        f"the speed of a fixed loop varies by {spread * 100:.0f} % here: if trials vary as much, detecting a "
+        f"difference of {DIFFERENCE * 100:.0f} % takes about {trials} trials of each cell"
     )
-    return told if block_s is None else f"{told}, together {format_duration(trials * block_s)}"
+    return told if block_s is None else f"{told}, {format_duration(trials * block_s)} in total"
 
 
 def now() -> float | None:

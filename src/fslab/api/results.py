@@ -92,8 +92,8 @@ class CampaignResults:
         if unlike := campaign_comparison.refused(found):
             groups = sorted({each.group for each in unlike})
             raise NotComparableError(
-                f"measured under unlike conditions: {', '.join(groups)}", where=f"{self.id} and {other.id}",
-                hint=f"if that is what you compare: differing={groups}",
+                f"not compared, because conditions differ: {', '.join(groups)}", where=f"{self.id} and {other.id}",
+                hint=f"to compare them nevertheless: differing={groups}",
             )  # fmt: skip
         return found
 

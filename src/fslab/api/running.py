@@ -74,8 +74,8 @@ def _terms(wipe: Collection[str], *, allow_commands: bool) -> launch.Terms:
     def refuse(cells: Sequence[Cell]) -> None:
         if lines := own_commands(cells):
             raise UsageError(
-                f"the study runs commands of its own: {'; '.join(lines[:3])}", where="tool: command",
-                hint="read them; to run them: allow_commands=True",
+                f"the study runs its own commands: {'; '.join(lines[:3])}", where="tool: command",
+                hint="read them; if you trust them: allow_commands=True",
             )  # fmt: skip
 
     agree: Callable[[Sequence[Cell]], object] = (lambda _: None) if allow_commands else refuse

@@ -61,7 +61,7 @@ def _campaign(name: str, store: Store, terms: launch.Terms, watched: Watched) ->
     study = load.load(name)
     known = [one for one in store.campaigns() if _is_default(one, study)]
     if known and liveness.as_it_is(known[-1], store).status in _OVER:
-        terms.tell(f"measured already: campaign {known[-1].id}; to measure it again: fslab run {name}")
+        terms.tell(f"finished already: campaign {known[-1].id}; to run it again: fslab run {name}")
         return known[-1]
     if known:
         campaign = known[-1]

@@ -219,7 +219,7 @@ class _CampaignRun:
         self.observer.trial_ended(record)
         if self.history.given_up(cell):
             self.observer.note(
-                f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: given up"
+                f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: not tried again"
             )
 
 
@@ -228,8 +228,8 @@ def check_same_machine(campaign: Campaign) -> None:
     differing = facts.identity_changes(facts.gather(), campaign.machine)
     if differing:
         raise UsageError(
-            f"this machine is not the one that the campaign began on ({'; '.join(differing)})", where=campaign.id,
-            hint="start a new campaign, and compare the two",
+            f"the campaign was started on another machine ({'; '.join(differing)})", where=campaign.id,
+            hint="start a new campaign, and compare the two: fslab compare",
         )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def too_small(about: Sequence[Cell], budget_s: float | None) -> str | None:
         return None
     needed_s = BLOCKS_LEAST * block_s(about)
     return (
-        f"the budget of {format_duration(budget_s)} pays for {blocks_of(about, budget_s):.1f} trials of each of "
-        f"the {len(about)} cells that claims are about; {BLOCKS_LEAST} are the fewest that decide anything: "
-        f"at least --budget {round(needed_s / 60) + 1}m"
+        f"the budget of {format_duration(budget_s)} is enough for {blocks_of(about, budget_s):.1f} trials of each of "
+        f"the {len(about)} cells that claims are about; deciding any claim takes at least {BLOCKS_LEAST}: "
+        f"--budget {round(needed_s / 60) + 1}m"
     )

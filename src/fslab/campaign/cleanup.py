@@ -37,7 +37,7 @@ def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
         try:
             done.extend((campaign, entry) for entry in clean(campaign))
         except BusyError:
-            log.info("campaign %s is running: left alone", campaign)
+            log.info("campaign %s is running: not cleaned", campaign)
         except InterruptedBySignal:
             raise
         except FslabError as error:
@@ -59,8 +59,8 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     for entry in reversed(journal.pending()):
         if entry.kind not in UNDO:
             raise FslabError(
-                f"do not know how to undo '{entry.kind}' of {entry.target}", where=str(journal.path),
-                hint="a newer fslab wrote this journal: clean with that one",
+                f"unknown kind of entry '{entry.kind}' ({entry.target})", where=str(journal.path),
+                hint="a newer fslab wrote this journal: run its fslab clean",
             )  # fmt: skip
         try:
             _check_ours(journal.campaign, entry)
@@ -105,7 +105,9 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
             part == campaign or part.startswith(f"fslab-{campaign}-") for part in parts
         )
     if not ours:
-        raise UnsafeError(f"a {entry.kind} that is not of this campaign: not undone", where=entry.target)
+        raise UnsafeError(
+            f"{entry.kind} does not belong to this campaign and was not removed", where=entry.target
+        )
 
 
 def end_marked(campaign: str) -> None:

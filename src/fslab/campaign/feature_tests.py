@@ -206,7 +206,7 @@ class _Made:
         """What the feature sees of it."""
         device, driver, target = self.up.device, self.up.driver, self.up.target
         if device is None or driver is None or target is None:
-            raise TypeError("features are tried on file systems that were made for it")
+            raise TypeError("features are tested only on file systems made for the test")
         path = str(device.path)
         return TestPlace(
             directory=directory,

@@ -108,7 +108,7 @@ def _call(request: Mapping[str, Any]) -> Any:
     """
     module, _, name = request["function"].partition(":")
     if module.partition(".")[0] not in {"fslab", "tests"}:
-        raise GuestError("is no function of ours", where=request["function"])
+        raise GuestError("is not a function of fslab", where=request["function"])
     function = getattr(import_module(module), name)
     workspace = {"workspace": _workspace(request)} if request.get("workspace") else {}
     return function(**request["arguments"], **workspace)
@@ -146,7 +146,7 @@ def _disk(disk: Mapping[str, Any]) -> StackDevice:
     geometry = sysfs.geometry(path)
     size = geometry["size_bytes"]
     if not size:
-        raise GuestError("the disk came without a size", where=str(path))
+        raise GuestError("the disk has no size", where=str(path))
     # Never discarded: what backs it is an image that was written once, fully.
     return StackDevice(path=path, size_bytes=size, discard=False, facts={**geometry, **disk["facts"]})
 

@@ -133,7 +133,7 @@ class Guests:
         if self._unbootable.get(spec, 0) >= BOOT_TRIES:
             raise GuestError(
                 f"the guest did not boot {BOOT_TRIES} times in a row: not tried again", where=f"--on {spec.type}",
-                hint="see the first trials that failed, and: fslab doctor",
+                hint="see why the first trials failed (fslab results --notes), and: fslab doctor",
             )  # fmt: skip
         if spec not in self._running:
             if self._watchdog is None:
@@ -199,9 +199,9 @@ def _believed(guest: Guest, value: Any, cell: Cell, key: TrialKey) -> _Reply:
     else:
         if (reply.record.key, reply.record.cell) == (key, cell):
             return reply
-        why = "it is of another trial"
+        why = "it belongs to another trial"
     guest.broken = True
-    raise GuestError(f"the guest's record is not to be believed: {why}")
+    raise GuestError(f"invalid record from the guest: {why}")
 
 
 def _value(reply: Mapping[str, Any]) -> Any:

@@ -39,7 +39,7 @@ class CampaignJournal:
 
     def __init__(self, campaign: str, directory: Path | None = None) -> None:
         if not is_word(campaign):
-            raise UnsafeError("is no name of a campaign", where=repr(campaign))
+            raise UnsafeError("is not a valid campaign id", where=repr(campaign))
         self.campaign = campaign
         self.path = (directory or default_directory()) / f"{campaign}.jsonl"
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -166,7 +166,7 @@ def _locked(path: Path) -> int:
     except BlockingIOError as error:
         raise BusyError(
             f"campaign {path.stem} is running in another process", where=str(path),
-            hint="wait for it, or end it",
+            hint="wait until it ends, or stop it with Ctrl-C",
         ) from error  # fmt: skip
     finally:
         if descriptor >= 0:
@@ -176,8 +176,8 @@ def _locked(path: Path) -> int:
 
 def _not_ours(path: Path) -> UnsafeError:
     return UnsafeError(
-        "this journal belongs to another user or can be written by one: not believed", where=str(path),
-        hint="let its owner run fslab clean; or remove it",
+        "not used: this journal belongs to another user, or other users can write to it", where=str(path),
+        hint="let its owner run fslab clean, or remove the file",
     )  # fmt: skip
 
 

@@ -110,7 +110,9 @@ def more_of(
     try:
         return campaign.extended(trials=trials, max_trials=max_trials)
     except ValueError as error:
-        raise UsageError(str(error), where=campaign.id, hint="name a larger number") from error
+        raise UsageError(
+            str(error), where=campaign.id, hint="fslab run --resume CAMPAIGN --trials N, with a larger N"
+        ) from error
 
 
 def check_stored(campaign: Campaign, store: Store) -> Campaign:

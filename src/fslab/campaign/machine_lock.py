@@ -46,7 +46,7 @@ class Holder(Frozen):
 
     def __str__(self) -> str:
         return (
-            f"campaign {self.campaign} of {self.user} (process {self.pid}), which has had the turn since "
+            f"campaign {self.campaign} of {self.user} (process {self.pid}), which has run a trial since "
             f"{self.since:%H:%M:%S} UTC"
         )
 

@@ -36,8 +36,8 @@ def report(name: str, scratch: int, *, limit_bytes: int | None = None) -> str | 
         return None
     except OSError as error:
         why = {
-            errno.ELOOP: "the tool made a symbolic link of its report file: not followed",
-            errno.EFBIG: f"the tool's report file has more than {format_size(limit)}",
+            errno.ELOOP: "the tool replaced its report file with a symbolic link, which is not followed",
+            errno.EFBIG: f"the tool's report file is larger than {format_size(limit)}",
         }
         what = why.get(error.errno or 0, f"the tool's report file cannot be read: {error.strerror or error}")
         raise ToolOutputError(what, where=name) from error
@@ -61,5 +61,7 @@ def _read(workload: ParsedWorkload[Any], output: ToolOutput) -> Reading:
         return workload.read(output)
     except NONSENSE as error:
         log.debug("%s", workload.tool.name, exc_info=True)
-        what = f"{workload.tool.name}'s output is not what it promises ({type(error).__name__}: {str(error)[:200]})"
+        what = (
+            f"{workload.tool.name}'s output is not as documented ({type(error).__name__}: {str(error)[:200]})"
+        )
         raise ToolOutputError(what) from error

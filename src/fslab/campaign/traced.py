@@ -38,8 +38,8 @@ def trace(
     for cell in cells:
         if cell.stack.machine.type != "host":
             raise UnsupportedError(
-                f"{cell.stack.name} is measured in a guest, whose kernel is not traced", where=campaign.id,
-                hint="leave it out, or run the study on the host",
+                f"{cell.stack.name} is measured in a guest, whose kernel cannot be traced", where=campaign.id,
+                hint="name stacks on the host, or run the study on the host",
             )  # fmt: skip
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
     feasibility.check_named(cells, wipe)
@@ -60,9 +60,9 @@ def _check_tracing() -> None:
     except OSError as error:
         if os.geteuid():
             raise NeedsRootError(
-                "tracing the kernel needs root", hint="explain without --trace, from the counters there are"
+                "tracing the kernel needs root", hint="run it with sudo, or omit --trace"
             ) from error
         raise UnsupportedError(
             f"this kernel cannot be traced: {error.strerror or error}",
-            hint="explain without --trace, from the counters there are; fslab doctor lists what is missing",
+            hint="omit --trace; fslab doctor lists what is missing",
         ) from error

@@ -165,7 +165,7 @@ def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
     """Names come from stored cells: none may lead elsewhere."""
     for name, text in texts.items():
         if {"", ".", ".."} & set(name.split("/")):
-            raise UnsafeError(f"the file '{name}' of the workload leads out of its directory")
+            raise UnsafeError(f"the workload's file '{name}' is outside its directory")
         (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         untrusted_files.write_new(scratch / name, text.encode())
 

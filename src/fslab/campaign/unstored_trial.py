@@ -32,7 +32,7 @@ def keep(record: TrialRecord, error: StoreLostError) -> StoreLostError:
         untrusted_files.write_new(path, record.model_dump_json().encode())
     except (OSError, ValueError):  # a text that JSON cannot hold
         return error
-    hint = f"{error.hint}; that takes up the trial measured last, which is kept in {path}"
+    hint = f"{error.hint}; this also stores the last trial, which is kept in {path}"
     return StoreLostError(error.what, where=error.where, hint=hint)
 
 
@@ -45,12 +45,12 @@ def store_kept(campaign: Campaign, store: Store, note: Callable[[str], object]) 
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        note(f"the trial kept in {path} cannot be read, and is left where it is: {str(error)[:200]}")
+        note(f"the trial kept in {path} cannot be read and was not stored: {str(error)[:200]}")
         return
     if record.key.campaign != campaign.id or record.cell not in campaign.cells:
-        note(f"{path} is of another campaign, and is left where it is")
+        note(f"{path} belongs to another campaign and was not stored")
         return
     if (record.cell.id, record.key.block) not in store.finished(campaign.id):
         store.add_trial(record)
-        note(f"stored now: the trial that was kept in {path}")
+        note(f"stored the trial that was kept in {path}")
     path.unlink()

@@ -98,4 +98,4 @@ class Watch:
                 trace.ring.commits_s, [*slow_operations.logged(text.splitlines())]
             )
         except ValueError as error:
-            raise ToolOutputError("is no log of operations", where=self.log) from error
+            raise ToolOutputError("is not a log of operations", where=self.log) from error

@@ -48,7 +48,7 @@ def _of_statement(text: str, claim: Claim, scope: Scope) -> Iterator[str]:
         return
     # Of `each`, a stack may lack what another has.
     if not parts or (meaning.missing and not any(term.name == EACH for term in names_in(statement))):
-        said = meaning.missing[0] if meaning.missing else "there is nothing to compare here"
+        said = meaning.missing[0] if meaning.missing else "no two cells of the study can be compared"
         yield f'"{statement.text}": {said}'
 
 
@@ -84,7 +84,7 @@ def _condition(condition: Condition, words: set[str], scope: Scope) -> Iterator[
         values = {scope.of(cell).get(condition.key) for cell in scope.cells}
         ordered = condition.op.value in {"<", "<=", ">", ">="}
         if ordered and condition.value != MEMORY and measure(condition.value) is None:
-            yield f"{at}'{condition.value}' is no number that '{condition.key}' can be compared with"
+            yield f"{at}'{condition.value}' is not a number; '{condition.key}' is compared with a number here"
         elif not ordered and not any(scope.meets(cell, condition) for cell in scope.cells):
             known = {str(value) for value in values if value is not None}
             yield at + _unknown(f"value of '{condition.key}'", condition.value, known)

@@ -143,7 +143,7 @@ class Evaluator:
                 return why
         machines = {figure.cell.stack.machine.type for figure in part.figures}
         if len(machines) > 1:
-            return f"measured on unlike machines ({', '.join(sorted(machines))}), not compared"
+            return f"measured on different machines ({', '.join(sorted(machines))}), not compared"
         return None
 
     def _common(self, part: Part) -> int:
@@ -156,7 +156,7 @@ class Evaluator:
             if invalid_samples([*self.trials.values(figure).values()], [1.0]) is not None:
                 name, stack = figure.cell.workload.name, figure.cell.stack.name
                 return f"{figure.metric.name} of {name} on {stack} is not above 0 in some trials: no ratio"
-        return "not all its values are positive"
+        return "some values are not above 0: no ratio"
 
     def _quotient(self, weights: Weights, coverage: float) -> RatioEstimate:
         key = (tuple((figure.key, weight) for figure, weight in weights), coverage)

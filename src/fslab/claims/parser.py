@@ -57,9 +57,11 @@ class _Parser:
         form = self.form()
         region, free = self.region() if self.took("for") else ((), ())
         if free and isinstance(form, Varies | Monotone):
-            raise Misread("'any' does not fit: this form says itself what varies", len(self.text))
+            raise Misread(
+                "'for any' is not allowed with 'varies', 'depends', 'rises' and 'falls'", len(self.text)
+            )
         if self.here is not None:
-            raise self.wrong("the end, or 'for' with what it is about")
+            raise self.wrong("the end, or 'for' with a condition")
         return Statement(
             text=" ".join(self.text.split()), form=form, region=region, overall=overall, free=free
         )
@@ -199,7 +201,7 @@ class _Parser:
         within = next((n for n in range(begin, self.at) if self.tokens[n].text == "within"), self.at)
         for token in self.tokens[begin:within]:
             if _NUMBER.fullmatch(token.text) and not token.text.replace(".", "", 1).isdecimal():
-                raise Misread(f"'{token.text}' is no ratio: write a number without a unit", token.column)
+                raise Misread(f"'{token.text}' is not a ratio: write a number without a unit", token.column)
         return found
 
     def range(self) -> Range:
@@ -209,7 +211,7 @@ class _Parser:
             high = self.figure()
             least, most = _parted(low), _parted(high)
             if least[1] == most[1] and least[0] >= most[0]:
-                raise Misread(f"nothing lies in {low}..{high}: the smaller one is first", column)
+                raise Misread(f"{low}..{high} is empty: write the smaller value first", column)
             return Range(low=low, high=high)
         if self.took("~"):
             middle = self.figure()
@@ -224,13 +226,11 @@ class _Parser:
         for sign in (">=", "<=", ">", "<"):
             if self.took(sign):
                 if not self.number_here() and sign in {"<", "<="}:
-                    raise self.wrong("a figure (an order has the better one first: xfs > ext4)")
+                    raise self.wrong("a figure (in an order, write the better stack first: xfs > ext4)")
                 end = self.figure()
                 strict = len(sign) == 1
                 return Range(low=end, strict=strict) if sign[0] == ">" else Range(high=end, strict=strict)
-        raise self.wrong(
-            "what is said of it: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'"
-        )
+        raise self.wrong("a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'")
 
     def figure(self) -> str:
         if not self.number_here():

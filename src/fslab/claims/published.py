@@ -117,7 +117,9 @@ def read_figures(text: str, name: str, published: Published, scope: Scope) -> Pu
     reader = csv.DictReader(StringIO(text))
     if reader.fieldnames != COLUMNS:
         raise StudyError(
-            "has not the columns of published figures", where=name, hint=f"they are: {','.join(COLUMNS)}"
+            "wrong columns for published figures",
+            where=name,
+            hint=f"the first line must be: {','.join(COLUMNS)}",
         )
     found = []
     for number, row in enumerate(reader, start=2):
@@ -141,7 +143,7 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Publish
     known = [(cell, metric) for cell in cells if (metric := figures.metric(cell.workload, asked)) is not None]
     value = figures.printed(float(row["value"]), row["unit"])
     if not value > 0:
-        raise ValueError(f"'{row['value']}' is not more than 0")
+        raise ValueError(f"'{row['value']}' must be greater than 0")
     return PublishedFigure(
         table=row["table"], workload=row["workload"], filesystem=row["filesystem"], variant=row["variant"],
         label=row["metric"], value=value, cells=tuple(cell for cell, _ in known),

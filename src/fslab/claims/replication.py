@@ -189,7 +189,7 @@ def _conditions(conditions: Sequence[Condition]) -> Iterator[str]:
 
 def _reasons(page: ReplicationPage) -> Iterator[str]:
     if page.reasons:
-        yield from ("Where it differs, what the kernel counted:", "")
+        yield from ("What the kernel counted where results differ:", "")
         for one in page.reasons:
             told = f"{one.claim}, {one.where}: {one.text} ({one.certainty}; falsified if: {one.refuted_by})"
             yield f"- {_escaped(told)}"

@@ -243,14 +243,16 @@ class Resolver:
             found = list(self.scope.align(groups, self.statement.free))
             if not found and len(self.missing) == before:
                 what = " and ".join(str(term) for term, _ in terms)
-                self.missing.append(f"{what} are never measured alike in all else: say more in brackets")
+                self.missing.append(
+                    f"{what} are never measured with all else alike: write more conditions in brackets"
+                )
             for cells in found:
                 yield [str(term) for term, _ in terms], cells
 
     def _series(self, term: Term, keys: Sequence[str]) -> list[list[Cell]]:
         found = list(self.scope.series(self._matching(term), keys).values())
         if not found:
-            self.missing.append(f"{term.name} has no two values of {' and '.join(keys)} here")
+            self.missing.append(f"{term.name} has fewer than two values of {' and '.join(keys)} here")
         return found
 
     def _each(self, term: Term) -> list[Term]:
@@ -265,7 +267,7 @@ class Resolver:
         for cell in cells:
             metric = figures.metric(cell.workload, self.claim.metric)
             if metric is None:
-                self.missing.append(f"{cell.workload.name} yields no '{self.claim.metric}'")
+                self.missing.append(f"{cell.workload.name} has no metric '{self.claim.metric}'")
                 return None
             found.append(CellFigure(cell=cell, metric=metric))
         return found

@@ -49,22 +49,22 @@ class Claim(Frozen):
         None, description="its number in the publication; default: its place in the list"
     )
     on: Several = Field(
-        (), description="workloads it is about, `*` for any letters; it must hold on each; default: all"
+        (), description="workloads it is about, `*` for any characters; it must hold on each; default: all"
     )
     metric: str | None = Field(
         None,
-        description="the figure it is about, or the end of its name (`iops` is `write_iops`); default: the first that "
-        "a table shows of the workload",
+        description="the metric it is about, or the end of its name (`iops` is `write_iops`); default: the workload's "
+        "first metric in tables",
     )
     tables: Several = Field(
         (),
-        description="tables of the publication to judge it by; default: each that has all figures it needs",
+        description="tables of the publication by which it is judged; default: each that has all figures it needs",
     )
     margin: Share | None = Field(
-        None, description="overrides the study's `margin`: the smallest difference that is of interest here"
+        None, description="smallest difference that matters for this claim; default: the study's `margin`"
     )
     note: str | None = Field(
-        None, description="how the sentence was read, where it can be read in several ways"
+        None, description="which reading of the sentence `that` tests, where there are several"
     )
 
 
@@ -75,8 +75,8 @@ class Published(Frozen):
 
     figures: str | None = Field(
         None,
-        description="CSV file beside the study with the columns table, workload, filesystem, variant, metric, unit, "
-        "value; variant: mount options; left out where nothing is printed",
+        description="CSV file beside the study with the columns table, workload, filesystem, variant (mount options), "
+        "metric, unit, value; default: the publication prints no figures",
     )
     workloads: Names = Field({}, description="the publication's name of a workload: its name in this study")
     metrics: Names = Field(
@@ -87,9 +87,9 @@ class Published(Frozen):
     )
     conditions: Names = Field(
         {},
-        description="what it was measured on, to stand beside this machine: kernel, processors, memory, medium, "
-        "machine, amounts",
+        description="conditions of the publication's measurement, shown beside those of this machine: kernel, "
+        "processors, memory, medium, machine, amounts",
     )
     memory: Size | None = Field(
-        None, description="memory of the machine that it was measured on, for claims `for size < memory`"
+        None, description="memory of the publication's machine, for claims with `for size < memory`"
     )

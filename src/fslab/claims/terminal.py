@@ -67,7 +67,7 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
     for claim in shown:
         _claim(claim, console, width)
     if not shown:
-        console.print("\nno claim is open" if verdicts.claims else "\nthis study claims nothing")
+        console.print("\nno claim is open" if verdicts.claims else "\nthis study has no claims")
     if verdicts.claims:
         _legend(verdicts, console, width)
 

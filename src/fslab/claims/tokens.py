@@ -34,7 +34,7 @@ def tokens_of(text: str) -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             column = position + len(text[position:]) - len(text[position:].lstrip()) + 1
-            raise Misread(f"'{text[column - 1]}' is no part of the language", column)
+            raise Misread(f"'{text[column - 1]}' is not allowed here", column)
         quoted = match["quoted"]
         word = quoted[1:-1] if quoted else match["word"] or match["sign"]
         start = match.start("quoted" if quoted else "word" if match["word"] else "sign")

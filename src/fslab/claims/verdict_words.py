@@ -41,7 +41,7 @@ def summaries(verdicts: Verdicts) -> list[str]:
 
 
 def summary(verdicts: Verdicts) -> str:
-    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), their own tables contradict 6, open 2 (…).``"""
+    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), published tables contradict 6, open 2 (…).``"""
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
     told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
@@ -52,7 +52,7 @@ def summary(verdicts: Verdicts) -> str:
         told.append(f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})")
     against = sum(_against(claim) for claim in verdicts.claims)
     if against:
-        told.append(f"their own tables contradict {against}")
+        told.append(f"published tables contradict {against}")
     if count[ClaimVerdict.OPEN]:
         told.append(f"open {count[ClaimVerdict.OPEN]} ({_reasons(answers)})")
     if count[ClaimVerdict.UNKNOWN]:
@@ -71,7 +71,7 @@ def _printed(claims: Sequence[EvaluatedClaim]) -> str:
     words = (
         (ClaimVerdict.HOLDS, "holds", "hold"), (ClaimVerdict.IN_PART, "holds in part", "hold in part"),
         (ClaimVerdict.CONTRADICTED, "is contradicted", "are contradicted"),
-        (ClaimVerdict.UNKNOWN, "is unknown", "are unknown"),
+        (ClaimVerdict.UNKNOWN, "is not printed", "are not printed"),
     )  # fmt: skip
     told = [
         f"{len(by[verdict])} {one if len(by[verdict]) == 1 else many}"
@@ -92,7 +92,7 @@ def level_words(verdicts: Verdicts) -> str:
         " to ".join(dict.fromkeys((_percent(margins[0]), _percent(margins[-1])))) if margins else "the margin"
     )
     return (
-        f"smallest difference of interest: {between}; at most 5 % of the study's verdicts are false "
+        f"smallest difference of interest: {between}; at most 5 % of the study's verdicts are expected to be false "
         "(Benjamini–Hochberg over claims, Holm within a claim)"
     )
 

@@ -29,7 +29,7 @@ def answer_words(
             lacks = _lacking(unknown, missing)
             return f"as far as known, {_closest(known)}" + (f"; {absent}: {lacks}" if lacks else "")
         case ClaimVerdict.UNKNOWN:
-            return f"{absent}: {_lacking(unknown, missing) or 'nothing of it'}"
+            return f"{absent}: {_lacking(unknown, missing) or 'all parts'}"
         case ClaimVerdict.OPEN | ClaimVerdict.CONTRADICTED:
             return _against([finding for finding in findings if finding.verdict is verdict], findings)
         case ClaimVerdict.TIE | ClaimVerdict.DIFFERS | ClaimVerdict.REVERSED:

@@ -35,48 +35,48 @@ from fslab.cli import (
 
 app = typer.Typer(
     name="fslab",
-    help="Which Linux file system, with which options, for my work, on my machine: with what confidence, and why.",
-    epilog="Start with: fslab doctor, then: fslab run quick. As another user than root: fslab run here.",
+    help="Which Linux file system, with which options, suits your work and machine: with what confidence, and why.",
+    epilog="Start with: fslab doctor. Then, as root: fslab run quick; without root: fslab run here.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("doctor", short_help="What can be measured here, and what is missing.")(doctor.doctor)
-app.command("list", short_help="Studies, file systems, media, workloads, probes.")(listing.listing)
-app.command("plan", short_help="What a study would do; touches nothing.")(plan.plan)
+app.command("doctor", short_help="Show what can be measured here, and what is missing.")(doctor.doctor)
+app.command("list", short_help="List studies, file systems, media, workloads and others.")(listing.listing)
+app.command("plan", short_help="Show what a study would do; changes nothing.")(plan.plan)
 app.command("run", short_help="Run a study, or finish an interrupted one.")(run.run)
 app.command("results", short_help="Show a campaign's results.")(results.results)
-app.command("report", short_help="One HTML file; tables and figures for a paper.", epilog=report.EPILOG)(
+app.command("report", short_help="Write an HTML report, or tables for a paper.", epilog=report.EPILOG)(
     report.report
 )
-app.command("serve", short_help="The reports of the store in a browser, live.", epilog=serve.EPILOG)(
+app.command("serve", short_help="Serve the reports of the store to a browser, live.", epilog=serve.EPILOG)(
     serve.serve
 )
-app.command("compare", short_help="Two campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
+app.command("compare", short_help="Compare campaigns, kernels, machines or stacks.", epilog=compare.EPILOG)(
     compare.compare
 )
 app.command(
-    "explain", short_help="Why: what the kernel counted, and what a switch changes.", epilog=explain.EPILOG
+    "explain", short_help="Show why stacks differ: kernel counters, ablation.", epilog=explain.EPILOG
 )(explain.explain)
-app.command("history", short_help="A study over time: levels and their changes.", epilog=history.EPILOG)(
-    history.history
-)
-app.add_typer(fleet.app, name="fleet", short_help="One study on many machines.")
+app.command(
+    "history", short_help="Show a study over time, with its changes of level.", epilog=history.EPILOG
+)(history.history)
+app.add_typer(fleet.app, name="fleet", short_help="Combine a study's results from many machines.")
 app.command("claims", short_help="Check claims against published and measured data.", epilog=claims.EPILOG)(
     claims.claims
 )
 app.command(
-    "replicate", short_help="A publication's claims and what they are here: a page.", epilog=replicate.EPILOG
+    "replicate", short_help="Write the replication page of a published study.", epilog=replicate.EPILOG
 )(replicate.replicate)
-app.command("export", short_help="Trials as JSON, CSV or Parquet.")(export.export)
-app.command("clean", short_help="Undo what a killed run left behind.")(clean.clean)
-app.command("features", short_help="What file systems can do, tried on scratch volumes.")(features.features)
-app.add_typer(crash.app, name="crash", short_help="Crash states: make, judge and replay them.")
+app.command("export", short_help="Export trials as JSON, CSV or Parquet.")(export.export)
+app.command("clean", short_help="Remove what a killed run left behind.")(clean.clean)
+app.command("features", short_help="Test what file systems support, on scratch volumes.")(features.features)
+app.add_typer(crash.app, name="crash", short_help="Make, check and replay crash states.")
 app.command("name", short_help="Give a campaign a name.")(campaigns.name)
-app.command("note", short_help="Keep a note with a campaign.")(campaigns.note)
+app.command("note", short_help="Store a note with a campaign, or show it.")(campaigns.note)
 app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)
 app.add_typer(stores.app, name="store", short_help="Copy campaigns between stores; check a store.")
-app.command("schema", short_help="The study language, for editors and people.")(schema.schema)
+app.command("schema", short_help="Print the JSON Schema of study files.")(schema.schema)
 
 
 def _print_version(wanted: bool) -> None:
@@ -96,7 +96,12 @@ class _Shown(logging.Formatter):
 def main(
     verbose: Annotated[
         int,
-        typer.Option("--verbose", "-v", count=True, help="Show each command as it is run; -vv: everything."),
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Print each command to standard error as it is run; -vv: debug messages too.",
+        ),
     ] = 0,
     version: Annotated[
         bool,

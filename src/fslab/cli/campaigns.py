@@ -10,11 +10,14 @@ from fslab.errors import BusyError, UsageError
 
 
 def name(
-    campaign: Annotated[str, typer.Argument(help="Id of a campaign, the beginning of one, or 'last'.")],
-    name: Annotated[str, typer.Argument(help="Its name from now on; '' removes the name.")],
+    campaign: Annotated[
+        str,
+        typer.Argument(help="A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'."),
+    ],
+    name: Annotated[str, typer.Argument(help="The new name; '' removes the name.")],
     store: StoreOption = None,
 ) -> None:
-    """Give a campaign a name. Every verb takes it instead of the id."""
+    """Give a campaign a name. Every command takes it instead of the id."""
     from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
@@ -25,11 +28,11 @@ def name(
 def note(
     campaign: CampaignArgument = "last",
     text: Annotated[
-        str | None, typer.Argument(help="The note from now on; '' removes it; default: show it.")
+        str | None, typer.Argument(help="The new note; '' removes the note; default: show the note.")
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Keep a note with a campaign, or show it."""
+    """Store a note with a campaign, or show it."""
     from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
@@ -40,11 +43,13 @@ def note(
 
 
 def delete(
-    campaigns: Annotated[list[str], typer.Argument(help="Ids or names; not 'last', and no beginnings.")],
+    campaigns: Annotated[
+        list[str], typer.Argument(help="Complete ids or names; not 'last', and no beginnings of ids.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     store: StoreOption = None,
 ) -> None:
-    """Delete campaigns with all their trials. This cannot be undone; 'fslab export' keeps a copy."""
+    """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab export."""
     from fslab.api.stores import Store
     from fslab.campaign.journal import is_running
 
@@ -52,14 +57,16 @@ def delete(
         found = [opened.campaign(wanted) for wanted in dict.fromkeys(campaigns)]
         for wanted, campaign in zip(dict.fromkeys(campaigns), found, strict=True):
             if wanted not in {campaign.id, campaign.name}:
-                raise UsageError(f"'{wanted}' is not a whole id or name", hint=f"fslab delete {campaign.id}")
+                raise UsageError(
+                    f"'{wanted}' is not a complete id or name", hint=f"fslab delete {campaign.id}"
+                )
             if is_running(campaign.id):
-                raise BusyError(f"campaign {campaign.id} is running", hint="end it first")
+                raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
         for campaign in found:
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
             say(f"{what}, {opened.count(campaign.id)} trials", err=True)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
-            raise UsageError("nothing was deleted", hint="--yes deletes without asking")
+            raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
         for campaign in found:
             opened.delete_campaign(campaign.id)
     say(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")

@@ -34,7 +34,7 @@ def show(everything: Sequence[Evidence]) -> None:
         for statement in found:
             _show(statement)
         for why in _withdrawn(seen):
-            screen.print(f"  the trace is not used: {why}", markup=False)
+            screen.print(f"  trace not used: {why}", markup=False)
 
 
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
@@ -51,7 +51,11 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     names = listed([each.mechanism for each in ranked[:first]])
     number = NUMBERS[first] if first < len(NUMBERS) else str(first)
     what = "mechanism has" if first == 1 else "mechanisms have"
-    text = f"{number} {what} most of the evidence: {names}." if first else "No mechanism stands out."
+    text = (
+        f"{number} {what} most of the evidence: {names}."
+        if first
+        else "No mechanism has most of the evidence."
+    )
     screen.print(text, markup=False, style="bold")
     for each in ranked[:SHOWN]:
         screen.print(f"{each.mechanism}: {each.summary}", markup=False, style="bold")
@@ -67,7 +71,7 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     screen.print(f"{rest}every cell and counter: fslab explain {campaign} --all", markup=False)
     if any(each.strongest.certainty != "caused" for each in ranked):
         screen.print(
-            "what was observed need not be a cause; to show causes: --ablate", markup=False, style="dim"
+            "an observed mechanism need not be a cause; to show causes: --ablate", markup=False, style="dim"
         )
 
 

@@ -18,7 +18,7 @@ Examples:
 Exit codes:
    0  shown, whatever the verdicts are
    2  no such study, or a mistake in it
-   7  no campaign to judge by
+   7  no campaign of the study
 """
 
 
@@ -32,24 +32,29 @@ def claims(
         ),
     ] = "last",
     published: Annotated[
-        bool, typer.Option("--published", help="Only what the published figures say; needs no campaign.")
+        bool, typer.Option("--published", help="Only against the published figures; needs no campaign.")
     ] = False,
-    undecided: Annotated[bool, typer.Option("--undecided", help="Only claims that are open here.")] = False,
+    undecided: Annotated[
+        bool, typer.Option("--undecided", help="Show only claims that are open here.")
+    ] = False,
     tables: Annotated[
         bool,
-        typer.Option("--tables", help="The publication's tables instead, printed and measured, as ratios."),
+        typer.Option("--tables", help="Show the publication's tables instead: printed and measured ratios."),
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge each claim of a study twice: by the figures that the publication printed, and by trials on this machine.
+    """Check each claim of a study twice: against the figures that the publication printed, and against trials on this
+    machine.
 
-    A printed figure is one number and judged as it stands. Trials give intervals: a claim is replicated, a tie here
-    (closer than the margin of interest), differs in size, is reversed, or is open, with the reason. `fslab run STUDY
-    --until-decided` spends trials where claims are open. The language is described in docs/claims.md.
+    A printed figure is one number and compared as it is. Trials give intervals: a claim is replicated, a tie here (the
+    stacks differ by less than the study's margin), different in size, reversed, or open, with the reason. `fslab run
+    STUDY --until-decided` runs more trials where claims are open. For the language of claims see docs/claims.md.
     """
     if published and undecided:
-        raise UsageError("printed figures leave nothing open", where="--undecided")
+        raise UsageError(
+            "cannot be combined with --published", where="--undecided", hint="give only one of them"
+        )
     from fslab.api import claims as api
 
     found = api.verdicts(target, store, published_only=published)

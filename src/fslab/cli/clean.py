@@ -4,10 +4,10 @@ from fslab.cli.common import JsonOption, print_json, say
 
 
 def clean(as_json: JsonOption = False) -> None:
-    """Undo what a killed campaign left behind: tools, mounts, loop devices, images, settings.
+    """Remove what a killed campaign left behind: tools, mounts, loop devices, images; and restore system settings.
 
-    Touches only what fslab's own journals name. Running campaigns are not touched. Results in the store stay; finish
-    the campaign with: fslab run --resume.
+    Only what fslab's own journals name is removed, and nothing of running campaigns. Results in the store are kept;
+    finish the campaign with: fslab run --resume.
     """
     from fslab.campaign import cleanup
 
@@ -25,6 +25,6 @@ def clean(as_json: JsonOption = False) -> None:
     else:
         for campaign, entry in done:
             say(f"{campaign}: {entry.kind} {entry.target}")
-        say(f"{len(done)} things undone" if done else "nothing to undo")
+        say(f"{len(done)} removed or restored" if done else "nothing to remove")
     if failures:
         raise failures[0]

@@ -20,8 +20,8 @@ StoreOption = Annotated[
         "--store",
         metavar="URL",
         envvar="FSLAB_STORE",
-        help="Where results are kept: a file, or a database URL such as postgresql+psycopg://host/name. "
-        "Default: fslab/store.sqlite in your data directory.",
+        help="Store of the results: a file, or a database URL such as postgresql+psycopg://host/name. "
+        "Default: $XDG_DATA_HOME/fslab/store.sqlite, usually below ~/.local/share.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -30,15 +30,15 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
+        help="Set one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
     ),
 ]
 ScaleOption = Annotated[
     float | None,
     typer.Option(
         metavar="FACTOR",
-        help="Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default: the "
-        "study's own. Values that --set gives are not scaled.",
+        help="Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default: "
+        "'scale' of the study, or 1. Values set by --set are not scaled.",
     ),
 ]
 OnOption = Annotated[
@@ -46,20 +46,29 @@ OnOption = Annotated[
     typer.Option(
         "--on",
         metavar="MACHINE",
-        help="Where trials run: 'host', 'uml' or 'qemu' (guests with a kernel of their own, for any user), or "
-        "'auto': the first of these that can build the stack. Default: as the study says, or the host.",
+        help="Where trials run: 'host'; 'uml' or 'qemu' (guests with their own kernel, no root needed); or 'auto': "
+        "the first of these that can build the stack. Default: 'on' of the study, or 'host'.",
     ),
 ]
 KernelOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The guest's kernel; default: an installed one.")
+    str | None, typer.Option(metavar="FILE", help="The guest's kernel image; default: an installed one.")
 ]
 ModulesOption = Annotated[
     str | None,
-    typer.Option(metavar="DIRECTORY", help="The modules of that kernel; default: found beside it."),
+    typer.Option(
+        metavar="DIRECTORY", help="The directory of that kernel's modules; default: found next to it."
+    ),
 ]
-MemoryOption = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a guest; default: 1g.")]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory of a guest. Default: 'guest_memory' of the study, or 1g."),
+]
 CampaignArgument = Annotated[
-    str, typer.Argument(metavar="[CAMPAIGN]", help="Id of a campaign, the beginning of one, or 'last'.")
+    str,
+    typer.Argument(
+        metavar="[CAMPAIGN]",
+        help="A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'.",
+    ),
 ]
 
 

@@ -23,14 +23,14 @@ Examples:
   fslab compare last~1 last --differing kernel   the same after a kernel update
   fslab compare base.json last --fail-if-slower 5%
   fslab compare here.json there.json --differing machine
-  fslab compare mon,wed,fri,sun tue,thu,sat,mo2  several with several, run by turns
+  fslab compare mon,wed,fri,sun tue,thu,sat,mo2  four campaigns with four, run alternately
   fslab compare last --stack ext4 --stack xfs    two stacks of one campaign
   fslab compare last --kernel 6.1 --kernel 6.12  two kernels of one campaign
 
 \b
 Exit codes:
    0  compared; no condition of --fail-if-… is met
-   2  the command line does not fit together, or the two have no cell in common
+   2  invalid options, or no matching results
    7  no such campaign, or no such export
    9  conditions differ that --differing does not allow: nothing was compared
   10  the condition of --fail-if-slower or --fail-if-different is met, or B fails where A did not
@@ -52,12 +52,11 @@ def compare(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two sets of results, workload by workload: the ratio of B to A, with its 95 % interval.
+    """Compare two sets of results, workload by workload: the ratio B ÷ A with its 95 % CI.
 
-    Cells belong together when stack, workload and cache are the same, whatever they are called, else by name.
-    "indistinguishable" is shown with the difference that would have been detected; a difference that is not
-    significant after Holm's correction is called "maybe". Geometric means are given per stack, direction and block
-    size.
+    Cells are matched if stack, workload and cache are the same, whatever their names; the others by name.
+    "indistinguishable" is shown with the detectable difference; "maybe" marks a difference that is not significant
+    after Holm correction. Geometric means are given per stack, direction (higher or lower is better) and block size.
 
     Results that were measured under unlike conditions are not compared, and each fact that differs is listed: allow
     facts to differ with --differing, or any with --force.
@@ -71,9 +70,9 @@ def compare(
     limit = None if slower is None else fraction(slower)
     if unsure and limit is None and not different:
         raise UsageError(
-            "unsure about what?",
+            "needs --fail-if-slower or --fail-if-different",
             where="--fail-if-unsure",
-            hint="give --fail-if-slower 5% or --fail-if-different",
+            hint="add --fail-if-slower 5% or --fail-if-different",
         )
     found = comparisons.compare(
         a,
@@ -107,7 +106,9 @@ def fraction(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 100:
-        raise UsageError(f"'{text}' is no percentage", where="--fail-if-slower", hint="write 5%")
+        raise UsageError(
+            f"'{text}' is not a percentage above 0 and below 100", where="--fail-if-slower", hint="write 5%"
+        )
     return value / 100
 
 
@@ -119,8 +120,8 @@ def _refuse(found: CampaignComparison) -> None:
         groups = dict.fromkeys(each.group for each in unlike)
         allow = " ".join(f"--differing {group}" for group in groups)
         raise NotComparableError(
-            "measured under unlike conditions, not compared\n  " + "\n  ".join(difference_lines(unlike)),
-            where=f"{found.a.name} and {found.b.name}", hint=f"if that is what you compare: {allow}; or --force",
+            "not compared, because conditions differ\n  " + "\n  ".join(difference_lines(unlike)),
+            where=f"{found.a.name} and {found.b.name}", hint=f"to compare them nevertheless: {allow}, or --force",
         )  # fmt: skip
 
 
@@ -129,9 +130,9 @@ def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
     from fslab.analysis import gate
 
     hint = (
-        f"{judged.needed} {judged.unsure[0].sampled} of each could show it"
+        f"{judged.needed} {judged.unsure[0].sampled} of each could decide it"
         if judged.needed
-        else "more trials narrow it down"
+        else "more trials narrow the intervals"
     )
     words = gate.unsure_words(judged, limit) if judged.unsure else ""
     if judged.fails:

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 SIDE = (
-    "A campaign (id, the beginning of one, 'last', 'last~1'), a JSON file of fslab export, or several with commas: "
-    "then each counts once, by its median."
+    "A campaign (id, its beginning, name, 'last', 'last~1'), or a JSON file of fslab export; or several, separated by "
+    "commas: then each campaign is one value, its median."
 )
 FirstArgument = Annotated[
     str | None,
@@ -14,21 +14,22 @@ FirstArgument = Annotated[
 ]
 SecondArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[B]", help="The same; it is given relative to A. Default: 'last'."),
+    typer.Argument(metavar="[B]", help="The same; ratios are B ÷ A. Default: 'last'."),
 ]
 StackOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Only this stack, by its name or its file system. Given twice: the first of A against the "
-        "second of B, or of A if no B is named.",
+        help="Only this stack (its name or file system). Given twice: compare the first one in A with the second one "
+        "in B; in A if B is not given.",
     ),
 ]
 KernelOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="RELEASE",
-        help="Given twice: trials on kernels whose releases begin with these, against each other.",
+        help="To be given twice: compare the trials on kernels whose releases begin with the first RELEASE and with "
+        "the second.",
     ),
 ]
 MetricOption = Annotated[
@@ -54,16 +55,17 @@ SlowerOption = Annotated[
     typer.Option(
         "--fail-if-slower",
         metavar="PERCENT",
-        help="Exit with 10 if a figure of B is shown to be worse, and measured to be so by at least this much.",
+        help="Exit with 10 if a figure of B is significantly worse, and measured to be worse by PERCENT or more.",
     ),
 ]
 DifferentOption = Annotated[
-    bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure is shown to differ.")
+    bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure differs significantly.")
 ]
 UnsureOption = Annotated[
     bool,
     typer.Option(
         "--fail-if-unsure",
-        help="Exit with 11 if trials are too few or too noisy to rule out what the two options above test.",
+        help="Exit with 11 if trials are too few or too noisy to rule out what --fail-if-slower or "
+        "--fail-if-different tests.",
     ),
 ]

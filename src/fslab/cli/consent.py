@@ -33,8 +33,8 @@ WipeOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="DEVICE",
-        help="Allow overwriting DEVICE, one of the study's, although it contains data, or is too large to be read "
-        "whole within a minute and so not known to be blank. A stored campaign overwrites no other ones. Repeatable.",
+        help="Allow overwriting DEVICE, which the study must name, although it contains data or is too large to be "
+        "read completely within a minute. A stored campaign overwrites only devices given here. Repeatable.",
     ),
 ]
 
@@ -52,9 +52,9 @@ def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) 
     lines = [line for line in own_commands(cells) if line not in {shlex.quote(each) for each in typed}]
     if not lines:
         return
-    user = "root, not confined" if os.geteuid() == 0 else "this user, not confined"
+    user = "root, unconfined" if os.geteuid() == 0 else "this user, unconfined"
     screen = console(stderr=True)
-    screen.print(f"The study runs commands of its own, as {user}:")
+    screen.print(f"The study runs these commands as {user}:")
     for line in lines:
         screen.print(f"  {names.shown(line)}", markup=False, highlight=False, soft_wrap=True)
     if allowed:
@@ -62,6 +62,6 @@ def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) 
     if sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Run them?", err=True):
         return
     raise UsageError(
-        "the study's own commands were not allowed", where="tool: command",
-        hint="read them above; to run them without being asked: --allow-commands",
+        "the commands in the study were not allowed", where="tool: command",
+        hint="read them above; if you trust them: --allow-commands",
     )  # fmt: skip

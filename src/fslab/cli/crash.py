@@ -9,44 +9,57 @@ import typer
 from fslab.cli.common import JsonOption, console, print_json
 from fslab.errors import NeedsRootError
 
-app = typer.Typer(no_args_is_help=True, help="Crash states: make them, judge them, make one again.")
+app = typer.Typer(
+    no_args_is_help=True, help="Make, check and replay crash states: disk contents after a power cut."
+)
 
 
-@app.command("test", short_help="Operations and crash states on a directory of a virtual disk.")
+@app.command("test", short_help="Test crash consistency in a directory on a virtual disk.")
 def try_states(
     directory: Annotated[
-        Path, typer.Argument(help="A directory, new or empty, on a virtual disk with log: data.")
+        Path, typer.Argument(help="A new or empty directory on a virtual disk with log: data.")
     ],
-    length: Annotated[int, typer.Option(min=1, max=3, help="Most operations of a sequence.")] = 1,
-    sequences: Annotated[int, typer.Option(min=1, max=5000, help="How many sequences, or runs.")] = 100,
+    length: Annotated[int, typer.Option(min=1, max=3, help="Maximum number of operations per sequence.")] = 1,
+    sequences: Annotated[
+        int, typer.Option(min=1, max=5000, help="Number of sequences; with --application, of runs.")
+    ] = 100,
     sequence: Annotated[
         list[str] | None,
-        typer.Option(metavar="STEP;…", help="Only this one, such as 'write n; fsync n'; can be given again."),
+        typer.Option(
+            metavar="STEP;…", help="Test only this sequence, such as 'write n; fsync n'. Repeatable."
+        ),
     ] = None,
-    states: Annotated[int, typer.Option(min=1, max=100_000, help="How many crash states.")] = 200,
+    states: Annotated[int, typer.Option(min=1, max=100_000, help="Number of crash states to check.")] = 200,
     sector: Annotated[
-        int, typer.Option(min=512, max=1 << 20, help="Bytes that the disk writes whole.")
+        int,
+        typer.Option(min=512, max=1 << 20, help="Atomic write unit of the disk in bytes, a multiple of 512."),
     ] = 4096,
     application: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Runs of this application instead: fslab list applications."),
+        typer.Option(metavar="NAME", help="Test runs of this application instead (fslab list applications)."),
     ] = None,
     settings: Annotated[
-        str, typer.Option(metavar="NAME=VALUE,…", help="Of the application, such as journal_mode=wal.")
+        str,
+        typer.Option(metavar="NAME=VALUE,…", help="Settings of the application, such as journal_mode=wal."),
     ] = "",
     transactions: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Transactions of each run of the application.")
+        int, typer.Option(min=1, max=10_000, help="Number of transactions per run of the application.")
     ] = 20,
-    seed: Annotated[int, typer.Option(help="Which sequences and states.")] = 0,
-    scratch: Annotated[Path | None, typer.Option(help="Directory for the disk's first image.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed that chooses sequences and states.")] = 0,
+    scratch: Annotated[
+        Path | None, typer.Option(help="Directory for temporary images; default: $TMPDIR.")
+    ] = None,
     recordings: Annotated[
         Path | None,
-        typer.Option(help="Where recordings of broken promises are kept; default: where 'replay' looks."),
+        typer.Option(
+            help="Directory for recordings of broken promises; default: that of fslab crash replay."
+        ),
     ] = None,
 ) -> None:
-    """Run short sequences of operations, cut power after them in many ways, and judge what is left; prints JSON.
+    """Run short sequences of operations, make states that a power cut could leave, and check each; prints JSON.
 
-    Recordings of broken promises are kept for: fslab crash replay.
+    A broken promise is a loss that POSIX or the file system's documentation rules out. Its recording is kept for:
+    fslab crash replay. Needs root.
     """
     from fslab.api import crash
 
@@ -65,22 +78,23 @@ def try_states(
     print_json(crash.crash_test(directory, wish, scratch, recordings))
 
 
-@app.command("recover", short_help="Cut the power of a virtual disk, and time what comes back.")
+@app.command("recover", short_help="Time the recovery after a power cut of a virtual disk.")
 def recover(
-    directory: Annotated[Path, typer.Argument(help="A directory, new or empty, on a virtual disk.")],
+    directory: Annotated[Path, typer.Argument(help="A new or empty directory on a virtual disk.")],
     files: Annotated[
-        int, typer.Option(min=0, max=1_000_000, help="New files when power is cut; one more is synced.")
+        int, typer.Option(min=0, max=1_000_000, help="Number of new files that are not synced; one more is.")
     ] = 10_000,
-    size: Annotated[str, typer.Option(help="Of each, such as 4k.")] = "4k",
+    size: Annotated[str, typer.Option(help="Size of each, such as 4k.")] = "4k",
     unflushed: Annotated[
-        str, typer.Option(help="What becomes of writes in the disk's cache: random, lost or kept.")
+        str, typer.Option(help="Fate of the writes in the disk's volatile cache: random, lost or kept.")
     ] = "random",
-    check: Annotated[bool, typer.Option(help="Time a full check afterwards.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Which unflushed writes survive.")] = 0,
+    check: Annotated[bool, typer.Option(help="Also time a full check (fsck) afterwards.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Seed that chooses the writes that are kept.")] = 0,
 ) -> None:
     """Write files, sync the last, cut power, and time mount, the first read, the first write and a check; prints JSON.
 
-    The file system is unmounted first and meanwhile: where somebody else uses it, nothing is done.
+    The file system is unmounted and mounted again several times. If another process uses it, the command fails
+    before it writes a file. Needs root.
     """
     from fslab.api import crash
 
@@ -89,18 +103,17 @@ def recover(
     print_json(crash.crash_recovery(directory, load))
 
 
-@app.command("fault", short_help="Let a virtual disk fail, and see what its file system makes of it.")
+@app.command("fault", short_help="Test a file system on a virtual disk that fails.")
 def fault(
-    directory: Annotated[
-        Path, typer.Argument(help="A directory, new or empty, on a virtual disk with a log.")
-    ],
-    name: Annotated[str, typer.Argument(metavar="FAULT", help="What the disk does: fslab list faults.")],
-    seed: Annotated[int, typer.Option(min=0, help="Which places and bits.")] = 0,
+    directory: Annotated[Path, typer.Argument(help="A new or empty directory on a virtual disk with a log.")],
+    name: Annotated[str, typer.Argument(metavar="FAULT", help="How the disk fails (fslab list faults).")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed that chooses places and bits.")] = 0,
 ) -> None:
-    """Read or write eight files while the disk fails, mount again, and count what was reported, silent or right; prints
-    JSON.
+    """Read or write eight files while the disk fails, mount again, and count errors that were reported, data that was
+    silently wrong, and data that was right; prints JSON.
 
-    The file system is unmounted and mounted several times: where somebody else uses it, nothing is done.
+    The file system is unmounted and mounted again several times. If another process uses it, the command fails
+    before it writes a file. Needs root.
     """
     from fslab.api import crash
 
@@ -108,13 +121,15 @@ def fault(
     print_json(crash.fault_test(directory, name, seed))
 
 
-@app.command("replay", short_help="Make a crash state again, and leave its image.")
+@app.command("replay", short_help="Make the image of a crash state again.")
 def replay(
-    name: Annotated[str, typer.Argument(metavar="ID", help="As printed with a finding: RECORDING.STATE.")],
-    output: Annotated[Path | None, typer.Option(help="New file for the image; default: ID.img here.")] = None,
+    name: Annotated[str, typer.Argument(metavar="ID", help="RECORDING.STATE, as printed with a finding.")],
+    output: Annotated[
+        Path | None, typer.Option(help="New file for the image; default: ID.img in this directory.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the image of a crash state as it is before anybody mounts it, and say what is found in a copy."""
+    """Make the image of a crash state, as it is before the first mount, and check a copy of it. Needs root."""
     from fslab.api import crash
 
     _check_root()
@@ -127,9 +142,9 @@ def replay(
         _print(_paragraph(finding))
 
 
-@app.command("list", short_help="Recordings that are kept.")
+@app.command("list", short_help="List the stored recordings.")
 def listing() -> None:
-    """The recordings of broken promises that are kept."""
+    """List the stored recordings of broken promises."""
     from fslab.api import crash
 
     for each in crash.crash_recordings():
@@ -150,4 +165,4 @@ def _print(text: str) -> None:
 
 def _check_root() -> None:
     if os.geteuid() != 0:
-        raise NeedsRootError("crash states are mounted, which needs root", hint="sudo fslab crash …")
+        raise NeedsRootError("mounting crash states needs root", hint="run it with sudo")

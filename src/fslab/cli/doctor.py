@@ -21,13 +21,14 @@ def doctor(
         typer.Argument(help="Check only what this study needs: a file, or the id of a shipped study."),
     ] = None,
     packages_only: Annotated[
-        bool, typer.Option("--packages", help="Print only the names of missing packages, one a line.")
+        bool, typer.Option("--packages", help="Print only the names of missing packages, one per line.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what this machine can measure, what is missing, and the command that installs it.
 
-    Times a loop for 1.5 s; installs and changes nothing. The exit status is 0 even if something is missing.
+    Measures the speed of a fixed loop for 1.5 s. Installs and changes nothing. Exit status 0 even if something is
+    missing.
     """
     if study is not None:
         doctor_study.check(study, packages_only=packages_only, as_json=as_json)

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from fslab.feasibility import MatrixEntry
 
 HAS_NO = " has no "
+# What a word in the table means: the first thing that is missing.
+MEANING = {
+    "machine": "the guest cannot start here",
+    "kernel": "the kernel does not have it",
+    "tool": "a program is not installed",
+    "root": "needs root",
+    "not built": "fslab cannot make it",
+}
 
 
 def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Console) -> None:
@@ -34,6 +42,11 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
             words = (Text(of[machine].value, style=styles.get(of[machine], "red")) for machine in machines)
             table.add_row(Text(name, style="bold"), *words, Text(versions.get(name, ""), style="dim"))
         screen.print(table)
+    used = [
+        f"{lack}: {words}" for lack, words in MEANING.items() if any(entry.lack == lack for entry in entries)
+    ]
+    if used:
+        screen.print(" · ".join(used), style="dim", markup=False, soft_wrap=True)
     for line in lines(entries):
         screen.print(line, markup=False, soft_wrap=True)
 

@@ -33,24 +33,34 @@ def explain(
     workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None,
     a: Annotated[str | None, typer.Argument(metavar="[A]", help="A stack: its name or file system.")] = None,
     b: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="The other one; default: the best of the others.")
+        str | None,
+        typer.Argument(metavar="[B]", help="The stack to compare with; default: the best of the others."),
     ] = None,
     trace: Annotated[
         bool,
         typer.Option(
-            "--trace", help="Run these cells once more with tracing, which slows them down; needs root."
+            "--trace",
+            help="Run one more trial of each chosen cell with kernel tracing, which slows it down; needs root.",
         ),
     ] = False,
     ablate: Annotated[
         bool,
-        typer.Option("--ablate", help="Run the slower stack with its mechanisms off, interleaved with both."),
+        typer.Option(
+            "--ablate",
+            help="Run trials of the slower stack with its mechanisms off, interleaved with trials of both stacks. "
+            "Needs a workload; A and B name the two stacks.",
+        ),
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="MECHANISM", help="With --ablate: only these. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="MECHANISM",
+            help="With --ablate: only this mechanism (fslab list mechanisms). Repeatable.",
+        ),
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(metavar="N", help="With --ablate: trials of each cell, instead of the study's rule."),
+        typer.Option(metavar="N", help="With --ablate: trials of each cell; default: as the study says."),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show every cell with every explanation and its counters.")
@@ -63,9 +73,9 @@ def explain(
     """Show why stacks differ: the mechanisms with the strongest evidence first; with --all or a workload, cell by
     cell.
 
-    Observed and coinciding mechanisms need not be causes. --ablate shows causes: it repeats the trials with each
-    mechanism switched off, and divides the ratio of the two stacks among the mechanisms; the unexplained rest is
-    shown.
+    A mechanism that was observed, or that coincides with a difference, need not be its cause. --ablate shows causes:
+    it runs trials with each mechanism switched off, and divides the ratio of the two stacks among the mechanisms. What
+    they do not explain is shown too.
     """
     from fslab.api import explanations
     from fslab.api.stores import Store
@@ -112,7 +122,8 @@ def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: f
         campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, note=shown.note
     ):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
-        screen.print(f"traced {what}" if record.error is None else f"{what}: {record.error}", markup=False)
+        told = f"traced: {what}" if record.error is None else f"tracing failed: {what}: {record.error}"
+        screen.print(told, markup=False)
 
 
 def _ablate(
@@ -159,5 +170,5 @@ def _print(ablation: Ablation, found: Attribution | None, *, as_json: bool) -> N
         print_json(document)
         return
     screen = console()
-    for line in in_words(ablation, found) if found else ["too few usable trials to attribute anything"]:
+    for line in in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]:
         screen.print(line, markup=False)

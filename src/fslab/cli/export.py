@@ -22,11 +22,18 @@ def export(
     form: Annotated[
         ExportFormat | None,
         typer.Option(
-            "--format", "-f", help="csv and parquet: one row per figure. Default: as --output ends, or json."
+            "--format",
+            "-f",
+            help="csv, parquet: one row per figure. Default: by the ending of --output, else json.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: stdout. Parquet needs one.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write to this file, replacing it; default: standard output. Parquet needs a file.",
+        ),
     ] = None,
     store: StoreOption = None,
 ) -> None:
@@ -38,7 +45,7 @@ def export(
     form = form or _format_of(output)
     if form is ExportFormat.PARQUET and output is None:
         raise UsageError(
-            "Parquet needs --output FILE", where="fslab export", hint="name a file: --output trials.parquet"
+            "Parquet needs a file", where="--format parquet", hint="name one: --output trials.parquet"
         )
     with Store.open(store, create=False) as opened:
         exporting.export(opened, opened.campaign(campaign).id, form.value, output)

@@ -34,28 +34,31 @@ def features(
         str,
         typer.Option(
             metavar="MACHINE",
-            help="Where to try them: host, uml, qemu, or auto: for each the first of these that has it.",
+            help="Where to test: host, uml, qemu, or auto: for each file system the first of these that has it.",
         ),
     ] = "auto",
     kernel: KernelOption = None,
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
     medium: Annotated[
-        str, typer.Option(metavar="loop|ram", help="On the host: images on a disk, or in memory.")
+        str,
+        typer.Option(
+            metavar="loop|ram", help="On the host: image files on a disk (loop), or in memory (ram)."
+        ),
     ] = "ram",
-    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the volumes.")] = DEFAULT_SIZE,
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of each scratch volume.")] = DEFAULT_SIZE,
     only: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Only these features (fslab list features).")
+        str | None, typer.Option(metavar="NAME,…", help="Test only these features (fslab list features).")
     ] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Say what was seen, feature by feature.")
+        bool, typer.Option("--details", help="Show what was observed, feature by feature.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Try what file systems can do, and print a table with the documented features beside it.
+    """Test what file systems support, and print a table with the documented features beside it.
 
-    Each feature is tried on a scratch file system, which is removed afterwards. A question mark means that the test
-    gave no answer; the reason is shown. Without root, the tests run in a guest with its own kernel.
+    Each feature is tested on a scratch file system, which is removed afterwards. A question mark means that the test
+    was inconclusive; the reason is shown. Without root, the tests run in a guest with its own kernel.
 
     Exit status 4 if none of the file systems can be made on any machine.
     """
@@ -73,7 +76,7 @@ def features(
         found = []
         for request in requests:
             if not as_json:
-                screen.print(f"trying {request.filesystem} …", style="dim")
+                screen.print(f"testing {request.filesystem} …", style="dim")
             found.append(_examined(_machines, request))
     if as_json:
         _print_json(found, facts.gather())
@@ -104,19 +107,20 @@ def _request(filesystem: str, medium: str, size: str, only: str | None) -> Reque
     from fslab.campaign.feature_tests import Request
     from fslab.features import REGISTRY as FEATURES
     from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-    from fslab.units import parse_size
+    from fslab.units import format_size, parse_size
 
     FILESYSTEMS.get(filesystem)
     wanted = tuple(FEATURES.get(name).name for name in (only or "").split(",") if name)
     if medium not in {"loop", "ram"}:
-        raise UsageError(f"no medium '{medium}' to try features on", where="--medium", hint="loop or ram")
+        raise UsageError(f"invalid medium '{medium}'", where="--medium", hint="use loop or ram")
     try:
         size_bytes = parse_size(size)
     except ValueError as error:
         raise UsageError(str(error), where="--size") from error
     smallest = FILESYSTEMS.get(filesystem).min_size_bytes
     if size_bytes < smallest:
-        raise UsageError(f"{filesystem} needs {smallest} bytes or more", where="--size", hint="leave it out")
+        hint = f"give a larger size, or omit --size: the default is {DEFAULT_SIZE}"
+        raise UsageError(f"{filesystem} needs {format_size(smallest)} or more", where="--size", hint=hint)
     return Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=wanted)
 
 

@@ -6,7 +6,7 @@ import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
 
-app = typer.Typer(no_args_is_help=True, help="One study on many machines: what they have in common.")
+app = typer.Typer(no_args_is_help=True, help="Combine a study's results from many machines.")
 
 RESULTS_EPILOG = """\b
 Examples:
@@ -17,7 +17,7 @@ Examples:
 
 \b
 Exit codes:
-   0  shown, whatever was found
+   0  shown
    2  no such workload, stack or metric, or nothing to compare
    7  the store has no campaign of that study
 """
@@ -25,7 +25,7 @@ Exit codes:
 
 @app.command(
     "results",
-    short_help="Ratios of stacks, combined over machines, and for another one.",
+    short_help="Show ratios of stacks, on average and for another machine.",
     epilog=RESULTS_EPILOG,
 )
 def results(
@@ -37,7 +37,10 @@ def results(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="STACK", help="What all others are compared with: a stack or file system."),
+        typer.Option(
+            metavar="STACK",
+            help="Compare all others with this stack or file system. Default: the first of the study.",
+        ),
     ] = None,
     workload: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this workload. Repeatable.")
@@ -50,16 +53,16 @@ def results(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a study says over several machines, and what to expect on another one.
+    """Combine a study's results from several machines, and predict those of another one.
 
-    Figures of unlike machines are never put together. On each machine two stacks are compared block by block; their
-    ratios are combined over machines by a random-effects model. Shown are the ratio on average with its 95 % interval,
-    the interval in which the ratio of another machine lies that is like these (prediction), and how much machines
-    differ. Fewer than five machines are listed, not combined.
+    Only ratios are combined, never figures of different machines. On each machine two stacks are compared block by
+    block; a random-effects model combines the ratios of the machines. Shown are the average ratio with its 95 % CI, the
+    95 % prediction interval for another machine like these, and how much machines differ. Fewer than five machines are
+    listed, not combined.
 
-    The campaigns of a study in one store are used, those of one machine together; fslab store copy brings them there.
-    If ratios on machines with one kernel, CPU or setting differ from those with another, that is said. It is a
-    coincidence that may have another cause.
+    All campaigns of the study in the store are used, those of one machine together; fslab store copy collects them in
+    one store. If ratios differ between machines with one kernel, CPU or setting and those with another, this is shown
+    as a coincidence: the cause may be something else.
     """
     from fslab.api import fleets
     from fslab.api.stores import Store

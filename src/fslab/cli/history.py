@@ -15,7 +15,7 @@ Examples:
 
 \b
 Exit codes:
-   0  shown, whether or not something changed
+   0  shown, with or without changes
    2  no such workload, stack or metric
    7  the store has no campaign of that study
 """
@@ -45,7 +45,7 @@ def history(
 
     A change of level can be detected from about ten campaigns on. Its size is shown, and which facts of the machine
     changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
-    Campaigns of other machines than the last one's are left out, and so are cells that are no longer in the study.
+    Campaigns of machines other than the last campaign's are left out, and so are cells that it no longer has.
     """
     from fslab.api import histories
     from fslab.api.stores import Store

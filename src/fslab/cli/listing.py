@@ -41,8 +41,8 @@ def listing(
 ) -> None:
     """List what studies can use, and the plug-ins that add to it.
 
-    `docs/study-file.md` (or: fslab schema --markdown) has every key. An entry of a plug-in is followed by the name
-    of its package. FSLAB_PLUGINS=off leaves plug-ins out.
+    For every key of a study see docs/study-file.md, or: fslab schema --markdown. An entry of a plug-in is followed by
+    the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
     """
     kinds = [kind] if kind else list(USED_BY_STUDIES)
     entries = {each.value: _entries(each) for each in kinds}

@@ -44,10 +44,10 @@ def plan(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a study would take: trials, time, room, the devices that it overwrites, and what cannot run here.
+    """Show what a study would need: trials, time, space, the devices that it overwrites, and what cannot run here.
 
-    With --commands also each cell with its exact commands. Touches nothing: starts no process, opens no device, writes
-    no file. Placeholders are in capitals: /dev/loopN, CAMPAIGN.
+    Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
+    shown as placeholders: /dev/loopN, CAMPAIGN.
     """
     from fslab import load
     from fslab.api import plans
@@ -72,17 +72,17 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
     from fslab.units import format_size
 
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
-    screen.print(f"{_trials(made)}, order drawn from seed {made.seed}", soft_wrap=True)
+    screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
     screen.print(_expected(made), soft_wrap=True)
     for line in plan_claims.lines(claims, made.budget_s) if claims else ():
         screen.print(line, soft_wrap=True, markup=False)
     for place, needed in made.space.items():
-        screen.print(f"room: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
+        screen.print(f"space: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
     if made.devices:
         screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)
     for device in made.wipes:
         screen.print(
-            f"[bold red]everything on {escape(device)} will be lost[/bold red] (if it contains data, only with --wipe)"
+            f"[bold red]everything on {escape(device)} will be lost[/bold red] (needs --wipe, unless it is blank)"
         )
     for text in made.refused:
         screen.print(f"[bold red]cannot run here[/bold red]: {escape(text)}", soft_wrap=True)
@@ -97,7 +97,7 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
         screen.print(
             f"exact commands of each cell: fslab plan {made.study} --commands", style="dim", markup=False
         )
-    screen.print("nothing was touched")
+    screen.print("nothing was changed")
 
 
 def _reasons(made: Plan) -> list[tuple[str, int]]:
@@ -153,7 +153,7 @@ def _show_scale(made: Plan, screen: Console) -> None:
     )
     for entry, group in groupby(made.scaled, key=lambda each: each.entry):
         changes = ", ".join(
-            f"{each.key} {each.written} → {each.used}{' (no less)' if each.floor else ''}" for each in group
+            f"{each.key} {each.written} → {each.used}{' (minimum)' if each.floor else ''}" for each in group
         )
         screen.print(f"  {escape(entry)}: {escape(changes)}".replace("  : ", "  "), soft_wrap=True)
     for cost in made.costs:

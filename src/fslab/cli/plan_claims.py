@@ -98,23 +98,23 @@ def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
     if found.too_small:
         yield f"claims: {found.too_small}"
     elif found.blocks is not None:
-        yield f"claims: the budget pays for about {found.blocks:.0f} trials of each of {found.cells} cells"
+        yield f"claims: the budget is enough for about {found.blocks:.0f} trials of each of {found.cells} cells"
     if found.reference_spread is not None:
         yield quiet.words(found.reference_spread, found.block_s)
     if found.campaign is None:
-        yield "claims: how many that decides is not known before a first campaign has shown the noise"
+        yield "claims: how many will be decided can be estimated after a first campaign, from its noise"
         return
     total = len(found.likely) + len(found.beyond) + len(found.at_limit) + len(found.untestable)
-    within = f"within {format_duration(limit_s)}" if limit_s else "in time"
-    yield f"claims: about {len(found.likely)} of {total} decided {within}, at the noise of campaign {found.campaign}"
+    within = f"within {format_duration(limit_s)}" if limit_s else "without a budget"
+    yield f"claims: about {len(found.likely)} of {total} decided {within}, with the noise of campaign {found.campaign}"
     if found.beyond:
         named = [
             name if more_s is None else f"{name} ({format_duration(more_s)} more)"
             for name, more_s in found.beyond.items()
         ]
-        yield f"  noise: {_few(named)}"
+        yield f"  too noisy for that: {_few(named)}"
     if found.at_limit:
-        yield f"  at the limit, whatever the time: {_few(found.at_limit)}"
+        yield f"  at the limit (more trials do not help): {_few(found.at_limit)}"
     if found.untestable:
         yield f"  not testable here: {_few(found.untestable)}"
 

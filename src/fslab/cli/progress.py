@@ -47,7 +47,7 @@ def look_lines(look: InterimResult) -> Iterator[str]:
         if ratio is not None and interval is not None:
             told = _figure(question.unit, ratio, interval.low, interval.high)
         more = f", about {question.further} more trials" if question.further else ""
-        wanted = f", to be {question.bound}" if question.bound else ""
+        wanted = f", claimed: {question.bound}" if question.bound else ""
         said = " ".join(part for part in (question.a, told, question.b) if part)
         yield f"    open: {question.workload}, {said}{wanted}{more}"
     if len(look.open) > OPEN_SHOWN:
@@ -57,9 +57,7 @@ def look_lines(look: InterimResult) -> Iterator[str]:
 def replaced_words(invalid: int, more: int) -> str:
     """What is said before invalid trials are replaced."""
     what = "1 trial is" if invalid == 1 else f"{invalid} trials are"
-    return (
-        f"{what} invalid: repeated with {more} more trial{'s' * (more != 1)} (each with the stacks beside it)"
-    )
+    return f"{what} invalid: running {more} more trial{'s' * (more != 1)} (a comparison needs the other stacks too)"
 
 
 def waiting(whom: str, waited_s: float) -> str:
@@ -79,7 +77,7 @@ def claims_line(claims: ClaimsProgress) -> str:
     """``claims: 12 of 28 decided, 9 open, 3 beyond the budget, 2 at the limit, 2 not testable; 14 min 20 s left``."""
     counts = (
         (len(claims.open), "open"),
-        (len(claims.given_up), "given up (more than the time left)"),
+        (len(claims.given_up), "given up (needs more than the time left)"),
         (len(claims.at_limit), "at the limit"),
         (claims.untestable, "not testable here"),
     )
@@ -88,7 +86,9 @@ def claims_line(claims: ClaimsProgress) -> str:
     told += [f"{count} {what}" for count, what in counts if count]
     line = ", ".join(told)
     if claims.firming:
-        line += f"; {len(claims.tentative)} of them only if trials are independent, which more trials show"
+        line += (
+            f"; {len(claims.tentative)} of them only if trials are independent, which more trials can check"
+        )
     return line + (f"; {format_duration(claims.left_s)} left" if claims.left_s is not None else "")
 
 

@@ -41,39 +41,43 @@ def replicate(
         list[str] | None,
         typer.Argument(
             metavar="[STUDY|CAMPAIGN]…",
-            help="Studies (their last campaigns), or campaigns; default: the last one.",
+            help="Studies (the last campaign of each), or campaigns; default: the last campaign.",
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All shipped studies with claims: those that were run, or --run.")
+        bool,
+        typer.Option("--all", help="All shipped studies with claims that have a campaign; with --run, all."),
     ] = False,
     run: Annotated[
         bool,
         typer.Option(
             "--run",
-            help="Run each study at its default first, one after the other, unless that is done; what was interrupted "
-            "goes on, and a study that fails leaves the others.",
+            help="First run each study without changed settings, one after another, unless it has such a campaign. "
+            "Interrupted campaigns are resumed. If a study fails, the next one runs.",
         ),
     ] = False,
     write: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write STUDY.md and STUDY.html there for each, and README.md with the table of all.",
+            help="Write STUDY.md and STUDY.html of each study to DIR, and README.md with a table of all. Existing "
+            "files are replaced.",
         ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the replication page of a study from its last campaign, or run it first.
+    """Print or write the replication page of a study from its last campaign; with --run, run the study first.
 
-    For each claim: what was printed, whether the publication's own table supports it, what was measured here with its
-    interval, and the verdict; then the conditions that differ, and all verdicts in a sentence.
+    For each claim the page has what was printed, whether the publication's own table supports it, what was measured
+    here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
     """
     from fslab.store.store import Store
 
     if every and studies:
-        raise UsageError("names all studies already", where="--all", hint="leave the others out")
+        raise UsageError(
+            "cannot be combined with names of studies", where="--all", hint="give only one of them"
+        )
     failed: list[str] = []
     with Store.open(store, create=run) as opened:
         if run:
@@ -103,7 +107,7 @@ def _names(studies: list[str] | None, *, every: bool) -> list[str]:
     if every:
         return [study for study in shipped.ids() if load.load(study).claims]
     if not studies:
-        raise UsageError("run which study?", where="--run", hint="name studies, or: --all")
+        raise UsageError("no study given", where="--run", hint="name studies, or: --all")
     return studies
 
 
@@ -143,7 +147,7 @@ def _of_all(store: Store) -> list[Campaign]:
     campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
     found = [campaigns[study] for study in shipped.ids() if study in campaigns and load.load(study).claims]
     if not found:
-        raise StoreError("no study with claims was run", where=store.path, hint="run them first: --run")
+        raise StoreError("no campaign of a study with claims", where=store.path, hint="run them first: --run")
     return found
 
 
@@ -162,7 +166,9 @@ def _made(campaign: Campaign, store: Store) -> Made:
 
     verdicts, study = judged_study(campaign, store)
     if not verdicts.claims:
-        raise UsageError(f"the study '{study.id}' claims nothing", where=campaign.id)
+        raise UsageError(
+            f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
+        )
     records = store.trials(campaign.id)
     result = replication.result_of(verdicts, records, cost_of(records))
     page = replication.ReplicationPage(
@@ -205,9 +211,11 @@ def _show(verdicts: Verdicts, page: ReplicationPage) -> None:
     screen = console()
     screen.print()
     for one in page.conditions:
-        screen.print(f"{one.name}: {one.theirs} there, {one.here} here", markup=False, soft_wrap=True)
+        screen.print(
+            f"{one.name}: {one.theirs} in the publication, {one.here} here", markup=False, soft_wrap=True
+        )
     for reason in page.reasons:
-        told = f"why, claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})"
+        told = f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})"
         screen.print(told, markup=False, soft_wrap=True)
     screen.print(f"{page.effort}\n{page.summary}", markup=False, soft_wrap=True)
 

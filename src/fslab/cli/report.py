@@ -28,7 +28,7 @@ Examples:
 \b
 Exit codes:
   0  written
-  2  the command line does not fit together, or a file cannot be written
+  2  invalid options, or a file cannot be written
   7  no such campaign
 """
 
@@ -46,7 +46,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[CAMPAIGN]…",
-            help="Ids of campaigns, beginnings of them, 'last' or 'last~1'. Several are compared with the first.",
+            help="Campaigns: ids, beginnings of ids, names, 'last' or 'last~1'. Several are compared (html).",
         ),
     ] = None,
     output: Annotated[
@@ -57,15 +57,15 @@ def report(
         ),
     ] = None,
     form: Annotated[
-        FigureFormat, typer.Option("--format", "-f", help="A page, or only the tables for a paper.")
+        FigureFormat, typer.Option("--format", "-f", help="html: a page; md, latex: only tables.")
     ] = FigureFormat.HTML,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIRECTORY", help="Write every figure there too, as SVG and PNG."),
+        typer.Option(metavar="DIRECTORY", help="Also write every figure to DIRECTORY, as SVG and PNG."),
     ] = None,
     store: StoreOption = None,
 ) -> None:  # fmt: skip
-    """Write what was found as one HTML file that needs no server and no network: open it, mail it, print it.
+    """Write the results as one HTML file that needs no server and no network. An existing file is replaced.
 
     The answer and its confidence come first. Below are each workload with every trial, latency and rate over time,
     the exact commands, the machine, and each excluded trial with the reason.
@@ -79,7 +79,7 @@ def report(
     with Store.open(store, create=False) as opened:
         chosen = [as_it_is(opened.campaign(name), opened) for name in names]
         if len({campaign.id for campaign in chosen}) < len(chosen):
-            raise UsageError("one campaign is named twice", where=" ".join(names))
+            raise UsageError("a campaign is named twice", where=" ".join(names), hint="name each once")
         if form is not FigureFormat.HTML:
             if figures is not None:
                 write_figures(page_of(chosen, opened), figures)
@@ -106,7 +106,7 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
     fitting = next((each for each, endings in _ENDINGS.items() if ending in endings), None)
     instead = f"fslab report --format {fitting.value} -o {file.name}, or " if fitting else ""
     raise UsageError(
-        f"a report in {form.value} is not written to a '{ending}' file", where=str(file),
+        f"format {form.value} does not match the ending '{ending}'", where=str(file),
         hint=f"{instead}name it {file.with_suffix(_ENDINGS[form][0]).name}",
     )  # fmt: skip
 
@@ -173,5 +173,5 @@ def write_file(text: str, path: Path) -> None:
         outputs.replace(path, text)
     except OSError as error:
         raise UsageError(
-            f"cannot be written: {error.strerror}", where=str(path), hint="give another: -o FILE"
+            f"cannot be written: {error.strerror}", where=str(path), hint="write to another file: -o FILE"
         ) from error

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def results(
     campaign: CampaignArgument = "last",
-    listing: Annotated[bool, typer.Option("--list", help="List all campaigns of the store instead.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Only list all campaigns of the store.")] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Print every figure of every stack, with its spread.")
     ] = False,
@@ -23,7 +23,7 @@ def results(
         str | None,
         typer.Option(
             metavar="STACK",
-            help="Compare each stack with this one (its name or file system) instead of with the best of each row.",
+            help="Compare each stack with STACK (a name or a file system) instead of with the best of each row.",
         ),
     ] = None,
     notes: Annotated[
@@ -33,19 +33,19 @@ def results(
         ),
     ] = False,
     why: Annotated[
-        bool, typer.Option("--why", help="Also show the causes that fslab explain finds.")
+        bool, typer.Option("--why", help="Also show the mechanisms that fslab explain finds, cell by cell.")
     ] = False,
     cost: Annotated[
         bool,
-        typer.Option("--cost", help="Instead, show how much time each stage of the trials took."),
+        typer.Option("--cost", help="Show only how much time each stage of the trials took."),
     ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a campaign's results: per workload the best or the tie, by how much, with what confidence.
+    """Show a campaign's results: for each workload the best stack or a tie, the ratio, and its confidence interval.
 
-    With --all the whole table: each figure is the median of the usable trials with half their range. --notes and
-    --baseline print it too.
+    --all prints the whole table: each figure is the median of the usable trials ± half their range. --notes and
+    --baseline print that table too.
     """
     from fslab.api import explanations
     from fslab.api.results import CampaignResults
@@ -112,7 +112,7 @@ def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     console().print(table)
     if found.measured is not None:
         console().print(
-            f"measured: {found.measured * 100:.0f} % of {format_duration(found.trials_s)} of trials"
+            f"measured: {found.measured * 100:.0f} % of the {format_duration(found.trials_s)} that the trials took"
         )
 
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 WITH_ROOT = f"""
-You are not root. With root, fslab also makes file systems afresh, compares ext4, XFS and btrfs side by side on
-the same image or disk (sudo {sys.argv[0]} run quick), and drops what is cached of them before each trial."""
+Without root, fslab measures directories and guests only. As root it also makes file systems on this machine itself,
+compares them on the same image or disk (sudo {sys.argv[0]} run quick), and drops their caches before each trial."""
 
 
 def run(
@@ -68,20 +68,21 @@ def run(
 ) -> None:
     """Run a study on this machine and print its results.
 
-    Each cell (stack × workload) is repeated as often as the study says; with --precision, as often as needed: the
-    remaining trials go to comparisons that are still open, and interim looks keep the 95 % of the intervals.
+    Each cell (stack × workload) is repeated as often as the study says. With --precision it is repeated as often as
+    needed: further trials go to the comparisons that are still open, and the 95 % CIs account for the interim analyses.
 
-    A study with claims spends its trials where claims are open, within its budget; see: fslab claims.
+    In a study with claims, further trials go to the claims that are still open, within the budget; see: fslab claims.
 
-    Trials are interleaved and each is stored at once, so Ctrl-C, a crash or a power cut loses at most the one in
-    flight: --resume finishes the rest. Invalid trials are replaced, at most as many as were asked for. What a trial
+    Trials are interleaved, and each is stored when it ends. Ctrl-C, a crash or a power cut loses at most the running
+    trial; --resume finishes the campaign. Invalid trials are repeated, at most as many as were planned. What a trial
     makes (images, loop devices, mounts) is removed afterwards; after a crash, by the next run or by: fslab clean.
 
-    No device is touched unless the study names it, and none that contains data unless --wipe names it too. A device
-    counts as blank only when every byte of it was read; one that cannot be read within a minute needs --wipe.
+    Only devices that the study names are overwritten, and those that are not blank only with --wipe. A device counts
+    as blank only if it can be read completely within a minute and each 16 KiB of it are all zeros, or all ones (ff).
 
-    Exit status 0 if at least one trial completed (the table shows whether they are valid), 6 if each failed, 128 + N
-    after signal N (130 after Ctrl-C).
+    Exit status: 0 if at least one trial completed (the table shows whether trials are valid), 6 if all failed, 128 + N
+    after signal N (130 after Ctrl-C), otherwise that of the error: 2 command line or study, 3 unsafe, 4 not possible
+    here, 5 no space, 7 store, 8 busy.
     """
     reports.check_name(report)
     limit_s = run_options.seconds(budget)
@@ -187,9 +188,9 @@ def undo_leftovers(*, quiet: bool) -> None:
 
     done, failures = cleanup.clean_all()
     for error in failures:
-        _tell(f"could not remove what an earlier run left behind: {error}")
+        _tell(f"cannot remove what an earlier run left behind: {error}")
     if done and not quiet:
-        _tell(f"removed what an earlier run left behind: {len(done)}")
+        _tell(f"removed what an earlier run left behind: {len(done)} object{'s' * (len(done) != 1)}")
 
 
 def _tell(text: str) -> None:

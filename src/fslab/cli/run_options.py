@@ -12,69 +12,77 @@ StudyArgument = Annotated[
     typer.Argument(
         metavar="[STUDY]",
         help="A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a study; "
-        "default: the last unfinished campaign.",
+        "default: the last unfinished campaign, or with --trials the last campaign.",
     ),
 ]
 BudgetOption = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Start no new trial after TIME, such as 10m.")
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study."
+    ),
 ]
 TrialsOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Trials of each cell; with --precision, the number to start with."),
+    typer.Option(
+        metavar="N",
+        help="Trials of each cell; with --precision, the number to start with. Default: 'trials' of the study, or 5.",
+    ),
 ]
 PrecisionOption = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="Repeat until the ranking of the stacks is clear, or they are known to differ by less than this, such as "
-        "5%. The study's own budget does not apply then; --budget does.",
+        help="Repeat until the ranking of the stacks is clear, or they are known to differ by less than SHARE, such as "
+        "5%. The study's own budget is then ignored; --budget is not.",
     ),
 ]
 UntilOption = Annotated[
     str | None,
     typer.Option(
         metavar="GOAL",
-        help="With --precision: 'decided' (the default, as above) or 'precise': repeat until each ratio is known to "
-        "within it.",
+        help="With --precision: 'decided' (the default): repeat as described there; or 'precise': repeat until each "
+        "ratio is known to within ± SHARE.",
     ),
 ]
 MaxTrialsOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="With --precision: at most N trials of each cell; what is open then stays undecided.",
+        help="With --precision or --until-decided: at most N trials of each cell, after which open comparisons stay "
+        "undecided. Default: 'max_trials' of the study, or 40.",
     ),
 ]
 UntilDecidedOption = Annotated[
     bool,
     typer.Option(
         "--until-decided",
-        help="Repeat until each claim of the study is decided, without the study's own budget; without claims, until "
-        "it is decided which stack is best for each workload, or that they tie. A study with claims does so anyway "
-        "within its budget, unless --trials says how many.",
+        help="Repeat until each claim of the study is decided; the study's own budget is ignored. In a study without "
+        "claims: until it is decided which stack is best for each workload, or that they tie. Without this option a "
+        "study with claims does the same within its budget, unless --trials is given.",
     ),
 ]
 ResumeOption = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Finish an interrupted campaign; what is measured is kept. With --trials N: give a campaign, also a "
-        "finished one, more trials.",
+        help="Finish an interrupted campaign; stored trials are kept. With --trials N: extend a campaign, also a "
+        "finished one, to N trials of each cell.",
     ),
 ]
 NameOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A name for the campaign, which can be used instead of its id."),
+    typer.Option(metavar="NAME", help="A name for the campaign; every command takes it instead of the id."),
 ]
-NoteOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A note to keep with the campaign.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan and touch nothing.")]
+NoteOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A note to store with the campaign.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live table.")
+    bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live display.")
 ]
 ReportOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Write the HTML report there; default: fslab/reports in your data directory."
+        metavar="FILE",
+        help="Write the HTML report to FILE, replacing it; default: $XDG_DATA_HOME/fslab/reports/CAMPAIGN.html.",
     ),
 ]
 
@@ -90,7 +98,9 @@ def repeats(
 def until_decided(until: str | None) -> list[str]:
     """What --until-decided means as settings of the study."""
     if until is not None:
-        raise UsageError("is what --until-decided decides", where="--until", hint="leave one of them out")
+        raise UsageError(
+            "cannot be combined with --until-decided", where="--until", hint="give only one of them"
+        )
     return ["until=claims"]
 
 
@@ -100,7 +110,8 @@ def named(study: str | None) -> str:
 
     if study is None:
         raise UsageError(
-            "which study?", hint=f"fslab run {shipped.ids()[0]}; there are: {', '.join(shipped.ids())}"
+            "no study given",
+            hint=f"name one, such as: fslab run {shipped.ids()[0]}; shipped: {', '.join(shipped.ids())}",
         )
     return study
 
@@ -117,7 +128,9 @@ def seconds(budget: str | None) -> float | None:
         raise UsageError(str(error), where="--budget") from error
     if found <= 0:
         raise UsageError(
-            f"'{budget}' must be greater than zero", where="--budget", hint="write 10m, or leave it out"
+            f"'{budget}' must be greater than zero",
+            where="--budget",
+            hint="write a time such as 10m, or omit it",
         )
     return found
 
@@ -130,15 +143,17 @@ def check_resume(
         return
     if name is not None or note is not None:
         raise UsageError(
-            "the campaign is there already", where="--name, --note", hint="fslab name, fslab note"
+            "cannot be combined with --resume", where="--name, --note", hint="use: fslab name, fslab note"
         )
     if dry_run:
         raise UsageError(
-            "--dry-run shows a study, and --resume names none", hint="fslab results tells what is left"
+            "cannot be combined with --resume",
+            where="--dry-run",
+            hint="fslab results shows how many trials are left",
         )
     if settings:
         raise UsageError(
-            "a campaign that is resumed stays as it is",
+            "a resumed campaign cannot be changed",
             where="--set, --precision",
-            hint="start a new one; only --trials (or --max-trials) can give it more trials",
+            hint="start a new one; --trials or --max-trials extends a campaign",
         )

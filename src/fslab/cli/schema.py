@@ -9,11 +9,13 @@ from fslab.cli.common import print_json
 
 
 def schema(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Documentation of every key instead.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a description of every key in Markdown instead.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of study files, for completion and checking in an editor.
 
-    For VS Code, save it as study.schema.json and begin a study with the line `# yaml-language-server:
+    For VS Code (YAML extension), save it as study.schema.json, and start a study with the line `# yaml-language-server:
     $schema=study.schema.json`.
     """
     from fslab.study import document

@@ -25,7 +25,8 @@ def serve(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Show the campaigns of the store in a browser: the same pages as fslab report, and a running campaign as it goes.
+    """Show the campaigns of the store in a browser: the same pages as fslab report, updated while
+    a campaign runs.
 
     The server is read-only. It listens on this machine only, unless --host gives another address: then the printed
     URL contains a token, and requests without it are rejected. Connections are not encrypted: use a proxy with TLS,
@@ -39,7 +40,7 @@ def serve(
 
     with Store.open(store, create=False) as opened:
         if not opened.campaigns():
-            say(f"{opened.path} has no campaign yet; it is shown as soon as there is one", err=True)
+            say(f"{opened.path} has no campaign yet; the first is shown when it starts", err=True)
     try:
         server.run(
             store,
@@ -53,9 +54,11 @@ def serve(
     except InterruptedBySignal:
         return  # the way to end it
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "that is not the name of a host"
+        why = error.strerror if isinstance(error, OSError) else "invalid host name"
         hint = "give an address of this machine, such as --host 127.0.0.1, and a free --port"
-        raise UsageError(f"cannot listen there: {why}", where=f"{host}:{port}", hint=hint) from error
+        raise UsageError(
+            f"cannot listen on this address: {why}", where=f"{host}:{port}", hint=hint
+        ) from error
 
 
 def _is_running(campaign_id: str) -> bool:

@@ -22,7 +22,9 @@ _PLACE = "a file, or a database URL such as postgresql+psycopg://host/name"
 @app.command("copy", short_help="Copy campaigns to another store.", epilog=COPY_EPILOG)
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help=f"The store to read: {_PLACE}.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The store to copy to; it is made if need be.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="The store to copy to; created if it does not exist.")
+    ],
     campaigns: Annotated[
         list[str] | None,
         typer.Argument(metavar="[CAMPAIGN]...", help="Ids or names; default: all campaigns of FROM."),
@@ -31,22 +33,24 @@ def copy(
 ) -> None:
     """Copy campaigns with all their trials, the tools' output, traced trials, names and notes.
 
-    Each trial is read back and compared with the one sent (SHA-256). What TO has already is compared and left as it
-    is, so that an interrupted copy is finished, and a campaign that has grown is brought up to date, by the same
-    command. FROM is never changed.
+    Each trial is read back and compared with the original (SHA-256). Trials that TO has already are compared and not
+    changed: run the same command again to finish an interrupted copy, or to add a campaign's new trials. FROM is never
+    changed.
     """
     from fslab.api.stores import Store, copy_campaign
 
     with Store.open(source, create=False) as reading, Store.open(target) as writing:
         if reading.path == writing.path:
-            raise UsageError("FROM and TO are the same store", where=reading.path, hint="name two stores")
+            raise UsageError(
+                "FROM and TO are the same store", where=reading.path, hint="name two different stores"
+            )
         wanted = [reading.campaign(each) for each in campaigns] if campaigns else reading.campaigns()
         done = []
         for campaign in wanted:
             copied = copy_campaign(reading, writing, campaign)
             done.append(copied)
             if not json:
-                say(f"{copied.id}: {copied.new} trials copied, {copied.present} were there already")
+                say(f"{copied.id}: {copied.new} trials copied, {copied.present} already there")
         if json:
             print_json(
                 {"from": reading.path, "to": writing.path, "campaigns": [asdict(each) for each in done]}
@@ -57,9 +61,9 @@ def copy(
 
 @app.command("check", short_help="Read a whole store and look for damage.")
 def check(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Read every campaign, trial and tool output of a store, and say what fslab cannot have written so.
+    """Read every campaign, trial and tool output of a store, and report what is damaged or was altered.
 
-    Changes nothing. Exit status 7 if anything is wrong. The file of an SQLite store is checked too.
+    The file of an SQLite store is checked too. Changes nothing. Exit status 7 if there is any fault.
     """
     from fslab.api.stores import Store, check_campaigns, database_faults
 
@@ -87,9 +91,9 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
 
 def _verdict(broken: int, faults: int) -> str:
     if not broken and not faults:
-        return "no fault"
-    found = f"{_campaigns(broken)} with faults, {faults} faults of the database"
-    return f"{found}; restore a backup, or copy whole campaigns to a new store: fslab store copy"
+        return "no faults"
+    found = f"{_campaigns(broken)} with faults, {faults} fault{'s' * (faults != 1)} of the database"
+    return f"{found}; restore a backup, or copy the undamaged campaigns to a new store: fslab store copy"
 
 
 def _campaigns(count: int) -> str:

@@ -1,84 +1,21 @@
-"""Operations on a sequence's directory: what each does to the tree, and how it is done for real. And the exhaustive
-short sequences of them, after Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing"
-(OSDI 2018).
-"""
+"""Operations on a sequence's directory: what each does to the tree, and how it is done for real."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import mmap
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
-from itertools import product
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
 
 from fslab.crash import contents
 from fslab.crash.contents import BLOCK_BYTES, Place
-from fslab.crash.tree import START, Inode, Tree
+from fslab.crash.steps import Operation
+from fslab.crash.tree import Inode, Tree
 
-
-class Sync(StrEnum):
-    """How an application asks for what it did to be durable."""
-
-    FSYNC = "fsync"
-    FDATASYNC = "fdatasync"
-    DIRECTORY = "fsync-directory"
-    SYNC = "sync"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Operation:
-    """``effect`` gives the tree after it, ``run`` does it in a directory; both get the generation to write.
-
-    ``needs`` are names that must exist, with ``least`` blocks where they are files, ``makes`` names that must not;
-    ``target`` is the name to call fsync on afterwards, if any. ``durable``: the name and the block that are durable
-    when it returns (O_SYNC, msync), and no other.
-    """
-
-    name: str
-    effect: Callable[[Tree, int], Tree]
-    run: Callable[[Path, int, Tree, int], None]
-    needs: tuple[str, ...] = ()
-    makes: tuple[str, ...] = ()
-    least: int = 0
-    target: str | None = None
-    durable: tuple[str, int] | None = None
-
-    def possible(self, tree: Tree) -> bool:
-        """Whether it can be done on this tree, where ``needs`` are files, but for the directory ``d``."""
-        there = all(name in tree.names and self._fits(name, tree.inode(name)) for name in self.needs)
-        return there and not any(name in tree.names for name in self.makes)
-
-    def _fits(self, name: str, inode: Inode) -> bool:
-        return name == "d" or (inode.kind == "file" and len(inode.blocks) >= self.least)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """An operation, or a sync, of which ``target`` is the name for fsync and fdatasync."""
-
-    operation: Operation | None = None
-    sync: Sync | None = None
-    target: str | None = None
-
-    def __str__(self) -> str:
-        if self.operation is not None:
-            return self.operation.name
-        return f"{self.sync} {self.target}" if self.target else str(self.sync)
-
-
-Sequence = tuple[Step, ...]
-
-
-def trees(sequence: Sequence) -> tuple[Tree, ...]:
-    """The tree before the first step, and after each. A step writes its own number + 1 as generation."""
-    found = [START]
-    for number, step in enumerate(sequence, start=1):
-        tree = found[-1]
-        found.append(step.operation.effect(tree, number + 1) if step.operation else tree)
-    return tuple(found)
+_KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 0x01, 0x02, 0x10  # fallocate(2), linux/falloc.h
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _write(file: str, block: int, flags: int = 0) -> Callable[[Path, int, Tree, int], None]:
@@ -106,6 +43,28 @@ def _store(*, synchronize: bool) -> Callable[[Path, int, Tree, int], None]:
     return run
 
 
+def _fallocate(mode: int, blocks: int) -> Callable[[Path, int, Tree, int], None]:
+    """Of the first blocks of a. Where a file system has no such mode, zeros are written, as posix_fallocate(3) does."""
+
+    def run(directory: Path, *_: object) -> None:
+        size = blocks * BLOCK_BYTES
+        with (directory / "a").open("r+b", buffering=0) as file:
+            if mode == 0:
+                os.posix_fallocate(file.fileno(), 0, size)
+            elif _libc.fallocate(file.fileno(), mode, ctypes.c_long(0), ctypes.c_long(size)) != 0:
+                code = ctypes.get_errno()
+                if code != errno.EOPNOTSUPP:
+                    raise OSError(code, os.strerror(code), str(directory / "a"))
+                if not mode & _KEEP_SIZE or mode & _PUNCH_HOLE:
+                    os.pwrite(file.fileno(), bytes(size), 0)
+
+    return run
+
+
+def _zeroes(tree: Tree, _: int) -> Tree:
+    return _writes("a", 0)(tree, contents.ZERO)
+
+
 def _create(directory: Path, sequence: int, after: Tree, generation: int) -> None:
     for block in range(len(after.inode("n").blocks)):
         _write("n", block)(directory, sequence, after, generation)
@@ -123,6 +82,10 @@ def _writes(file: str, block: int) -> Callable[[Tree, int], Tree]:
 
 def _resizes(file: str, blocks: int) -> Callable[[Tree, int], Tree]:
     return lambda tree, _: tree.changed(tree.names[file], tree.inode(file).resized(blocks))
+
+
+def _grows(file: str, blocks: int) -> Callable[[Tree, int], Tree]:
+    return lambda tree, new: _resizes(file, max(blocks, len(tree.inode(file).blocks)))(tree, new)
 
 
 def _renames(old: str, new: str) -> Callable[[Tree, int], Tree]:
@@ -179,6 +142,20 @@ OPERATIONS = (
         run=lambda directory, *_: os.truncate(directory / "a", 5 * BLOCK_BYTES),
     ),
     Operation(
+        name="fallocate a to 5 blocks", needs=("a",), target="a", effect=_grows("a", 5), run=_fallocate(0, 5),
+    ),
+    Operation(
+        name="fallocate a beyond its end", needs=("a",), target="a", effect=lambda tree, _: tree,
+        run=_fallocate(_KEEP_SIZE, 5),
+    ),
+    Operation(
+        name="punch a hole into a", needs=("a",), least=1, target="a", effect=_zeroes,
+        run=_fallocate(_PUNCH_HOLE | _KEEP_SIZE, 1),
+    ),
+    Operation(
+        name="zero a range of a", needs=("a",), least=1, target="a", effect=_zeroes, run=_fallocate(_ZERO_RANGE, 1),
+    ),
+    Operation(
         name="link a l", needs=("a",), makes=("l",), target="l",
         effect=lambda tree, _: tree.named("l", tree.names["a"]),
         run=lambda directory, *_: os.link(directory / "a", directory / "l"),
@@ -212,69 +189,3 @@ OPERATIONS = (
         effect=lambda tree, _: tree.added("m", Inode(kind="directory")),
     ),
 )  # fmt: skip
-
-
-def exhaustive(length: int) -> Iterator[Sequence]:
-    """All sequences of so many operations, each followed by nothing or fsync, the last by nothing or any sync."""
-    for chosen in product(OPERATIONS, repeat=length):
-        yield from _synced(chosen)
-
-
-def sampled(length: int, count: int, random: Random) -> list[Sequence]:
-    """So many of the sequences of 1 to ``length`` operations: all short ones first, as many as fit."""
-    found: list[Sequence] = []
-    for operations in range(1, length + 1):
-        every = list(exhaustive(operations))
-        room = count - len(found)
-        found += every if len(every) <= room else random.sample(every, room)
-    return found
-
-
-def _synced(chosen: tuple[Operation, ...]) -> Iterator[Sequence]:
-    tree = START
-    for operation in chosen:
-        if not operation.possible(tree):
-            return
-        tree = operation.effect(tree, 2)
-    last = len(chosen) - 1
-    for syncs in product(*(_after(operation, last=at == last) for at, operation in enumerate(chosen))):
-        steps = ((Step(operation=operation), sync) for operation, sync in zip(chosen, syncs, strict=True))
-        yield tuple(step for pair in steps for step in pair if step is not None)
-
-
-def _after(operation: Operation, *, last: bool) -> list[Step | None]:
-    found: list[Step | None] = [None]
-    if operation.target is not None:
-        found.append(Step(sync=Sync.FSYNC, target=operation.target))
-        if last:
-            found.append(Step(sync=Sync.FDATASYNC, target=operation.target))
-    if last or operation.target is None:
-        found.append(Step(sync=Sync.DIRECTORY))
-    if last:
-        found.append(Step(sync=Sync.SYNC))
-    return found
-
-
-def parse(steps: list[str]) -> Sequence:
-    """A sequence from the texts of its steps; ValueError for what is none, or cannot be done."""
-    known = {operation.name: operation for operation in OPERATIONS}
-    found = []
-    for text in steps:
-        if text in known:
-            found.append(Step(operation=known[text]))
-            continue
-        sync, _, target = text.partition(" ")
-        if sync not in list(Sync):
-            raise ValueError(f"invalid step '{text}'")
-        found.append(Step(sync=Sync(sync), target=target or None))
-    _check_possible(found)
-    return tuple(found)
-
-
-def _check_possible(steps: list[Step]) -> None:
-    tree = START
-    for step in steps:
-        impossible = step.operation is not None and not step.operation.possible(tree)
-        if impossible or (step.target is not None and step.target not in tree.names):
-            raise ValueError(f"'{step}' is not possible at this point of the sequence")
-        tree = step.operation.effect(tree, 2) if step.operation else tree

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fslab.crash.contents import BLOCK_BYTES, SECTOR_BYTES, ZERO, Place, block, describe
 from fslab.crash.findings import POSIX, SYNC, WRITE, Finding, Kind
-from fslab.crash.operations import Sequence, Step, Sync, trees
+from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START, Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
 from fslab.storage.promises import Promise, Promises

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 from fslab.crash.contents import Place, block
-from fslab.crash.operations import Sequence, Step, Sync, trees
 from fslab.crash.sources import Mark, directory_of
+from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START
 from fslab.system import mounts
 

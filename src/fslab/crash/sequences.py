@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fslab.crash import operations, oracle, perform
-from fslab.crash.operations import Sequence
+from fslab.crash import bounded, oracle, perform
 from fslab.crash.oracle import Seen
 from fslab.crash.sources import Mark, Progress, Source, Verdict
+from fslab.crash.steps import Sequence
 from fslab.storage.promises import Promises
 
 FILE_LIMIT_BYTES = 1 << 20
@@ -56,7 +56,7 @@ class Sequences(Source[dict[str, Seen]]):
     @classmethod
     def loaded(cls, stored: Mapping[str, Any]) -> Sequences:
         """ValueError for what is no sequence."""
-        return cls(chosen=tuple(operations.parse(steps) for steps in stored["sequences"]))
+        return cls(chosen=tuple(bounded.parse(steps) for steps in stored["sequences"]))
 
 
 def contents(directory: Path, below: str = "") -> dict[str, Seen]:

@@ -109,7 +109,8 @@ def attributed(
 def in_words(ablation: Ablation, found: Attribution) -> list[str]:
     """First what the difference is, then whose it is, then what is not the cause, and what stays unexplained."""
     blocks = f"{ablation.metric}, {found.ratio.n} blocks"
-    lines = [f"{ablation.workload}: {ablation.fast} is {_factor(found.ratio)} × {ablation.slow} ({blocks})."]
+    better = f"{ablation.fast} is better than {ablation.slow} by a factor of {_factor(found.ratio)}"
+    lines = [f"{ablation.workload}: {better} ({blocks})."]
     ordered = sorted(found.shares, key=lambda name: -found.shares[name].factor)
     causes = [
         name for name in ordered if found.shares[name].nothing is False and found.shares[name].factor > 1
@@ -124,22 +125,21 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
         cause = REGISTRY.get(name).cause
         if share.nothing and alone.nothing is not False:
             verdict = (
-                "not the cause"
-                if _negligible(share, found.ratio)
-                else "cannot be determined yet: more trials are needed"
+                "not the cause" if _negligible(share, found.ratio) else "inconclusive: more trials are needed"
             )
             lines.append(
-                f"  {cause}: {verdict}; switching it off ({ablation.switches[name]}) does {_factor(share)} ×"
+                f"  {cause}: {verdict}; switching it off ({ablation.switches[name]}) changes the figure by a factor of "
+                f"{_factor(share)}"
             )
         elif share.nothing is None:
-            lines.append(f"  {cause}: {_factor(share)} ×, of too few blocks to be sure")
+            lines.append(f"  {cause}: a factor of {_factor(share)}; too few blocks for an interval")
         else:
-            verb = "closes" if share.factor >= 1 else "widens it by"
+            verb = "narrows the gap by" if share.factor >= 1 else "widens the gap by"
             lines.append(
-                f"  Switching {cause} off ({ablation.switches[name]}) {verb} {_factor(share)} ×, {how}"
-                + (f"; {_factor(alone)} × alone" if how != "alone" else "")
+                f"  Switching {cause} off ({ablation.switches[name]}) {verb} a factor of {_factor(share)}, {how}"
+                + (f"; alone by {_factor(alone)}" if how != "alone" else "")
             )
-    lines.append(f"  {_factor(found.rest)} × remains unexplained.")
+    lines.append(f"  A factor of {_factor(found.rest)} remains unexplained.")
     return lines
 
 

@@ -95,7 +95,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
         for cell in measured
     )
     if needs_root and os.geteuid() != 0:
-        refused.append("root is needed: run it with sudo")
+        refused.append("this study needs root: run it with sudo")
     return {key: str(error) for key, error in found.items()}, tuple(refused)
 
 
@@ -120,7 +120,7 @@ def check_named(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     if unnamed := sorted(_devices(cells) - wipe):
         raise UnsafeError(
             f"a stored campaign would overwrite {', '.join(unnamed)}", where="device",
-            hint=f"if all of it may be destroyed: {' '.join(f'--wipe {device}' for device in unnamed)}",
+            hint=f"if all data on it may be lost: {' '.join(f'--wipe {device}' for device in unnamed)}",
         )  # fmt: skip
 
 
@@ -137,6 +137,6 @@ def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     used = _devices(cells)
     if strange := sorted(wipe - used):
         raise UsageError(
-            f"no medium of this study uses {', '.join(strange)}", where="--wipe",
+            f"the study has no medium on {', '.join(strange)}", where="--wipe",
             hint=f"the study's devices: {', '.join(sorted(used))}" if used else "the study names no device",
         )  # fmt: skip

@@ -35,7 +35,7 @@ def _unfit(cell: Cell) -> UnsupportedError | None:
     return UnsupportedError(
         f"not possible: {why}",
         where=f"{cell.workload.name} on {cell.stack.name}",
-        hint="leave this file system or this workload out ('workloads' of a stack)",
+        hint="remove this file system from the study, or this workload from its 'workloads'",
     )
 
 
@@ -101,10 +101,10 @@ def _elsewhere(spec: StackSpec) -> str:
     others = [name for name in _machines.PREFERRED if name != spec.machine.type]
     able = [name for name in others if not _machines.lacking(spec, MachineSpec(type=name))]
     if able:
-        return f"it is possible with --on {able[0]}"
+        return f"possible with: --on {able[0]}"
     if spec.filesystem and FILESYSTEMS.get(spec.filesystem).refusal:
-        return "leave it out"
-    return "a kernel that has it makes it possible: --on uml --kernel FILE --modules DIRECTORY, or --on qemu"
+        return "remove it from the study"
+    return "use a kernel that has it: --on uml --kernel FILE --modules DIRECTORY, or --on qemu"
 
 
 def check_stack(spec: StackSpec, workspace: Workspace) -> None:
@@ -123,7 +123,9 @@ def check_stack(spec: StackSpec, workspace: Workspace) -> None:
 
 def _check_spec(spec: StackSpec) -> None:
     if "/" in spec.medium.name:
-        raise UsageError("a medium's name has no slashes: images are named after it", where=spec.medium.name)
+        raise UsageError(
+            "a medium's name must not contain '/': images are named after it", where=spec.medium.name
+        )
     if spec.filesystem is None:
         return
     driver = FILESYSTEMS.get(spec.filesystem)

@@ -20,9 +20,9 @@ def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
             TRIES[ability](path)
         except OSError as error:
             raise UnsupportedError(
-                f"not possible: it needs {ability}, and {filesystem} here answers '{error.strerror}'",
+                f"not possible: it needs {ability}, which fails on {filesystem} here ({error.strerror})",
                 where=str(directory),
-                hint="leave this file system out, or ask for something else",
+                hint="remove this file system from the study, or change the workload",
             ) from error
         finally:
             for made in (path, _other(path)):

@@ -85,7 +85,7 @@ def _entry(
         for tool in absent_tools
     ]
     if not machine.guest and os.geteuid() != 0:
-        found.append((Lack.ROOT, Need(what="making it needs root", remedy="run fslab with sudo")))
+        found.append((Lack.ROOT, Need(what="needs root", remedy="run fslab with sudo")))
     order = list(Lack)
     first = min((lack for lack, _ in found), key=order.index, default=Lack.NOTHING)
     return MatrixEntry(
@@ -117,9 +117,9 @@ class Capability:
 def of_user() -> Capability:
     root = os.geteuid() == 0
     return Capability(
-        kind="machine", name="root", summary="make loop devices, mount, drop caches", available=root, versions={},
-        missing=() if root else ("this is another user",),
-        remedy=None if root else "run with sudo; without it, directories of yours can be measured (fslab run here)",
+        kind="machine", name="root", summary="attach loop devices, mount, drop caches", available=root, versions={},
+        missing=() if root else ("you are not root",),
+        remedy=None if root else "run with sudo; without root: fslab run here, or --on uml",
     )  # fmt: skip
 
 

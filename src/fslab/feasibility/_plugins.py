@@ -36,7 +36,7 @@ def check_plugins(cell: Cell) -> None:
     found = {**with_stack_plugins(cell.stack).plugins, **with_workload_plugins(cell.workload).plugins}
     if planned != found:
         raise PluginError(
-            f"planned with {_shown(planned)}; installed: {_shown(found)}",
+            f"planned with {_shown(planned)}, but installed: {_shown(found)}",
             where=f"{cell.workload.name} on {cell.stack.name}",
             hint="install the same version, or start a new campaign",
         )

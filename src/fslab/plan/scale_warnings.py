@@ -37,10 +37,10 @@ def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:
     short = [name for name, seconds in expected.items() if seconds < SHORT_S]
     brief = [name for name, seconds in expected.items() if SHORT_S <= seconds < BRIEF_S]
     if short:
-        yield f"below {SHORT_S:g} s, where start and end count: {_named(short)}"
+        yield f"shorter than {SHORT_S:g} s, so that start and end of the run matter: {_named(short)}"
     if brief:
         yield (
-            f"below {BRIEF_S:g} s, where commits and writeback fall into some trials only: {_named(brief)}"
+            f"shorter than {BRIEF_S:g} s, so that commits and writeback occur in some trials only: {_named(brief)}"
         )
 
 
@@ -53,8 +53,8 @@ def _in_memory(cells: Sequence[Cell], memory_bytes: int | None) -> Iterator[str]
             small[cell.workload.name] = memory
     if small:
         yield (
-            f"files below the memory ({', '.join(sorted({format_size(each) for each in small.values()}))}), which "
-            f"serves what is read twice and takes what is not flushed: {_named(list(small))}"
+            f"files smaller than memory ({', '.join(sorted({format_size(each) for each in small.values()}))}), so that "
+            f"the page cache serves repeated reads and absorbs unflushed writes: {_named(list(small))}"
         )
 
 
@@ -67,7 +67,7 @@ def _small_volumes(cells: Sequence[Cell]) -> Iterator[str]:
         if image and fair is not None and size is not None and parse_size(str(size)) < fair:
             found[cell.stack.filesystem] = fair
     for name, fair in found.items():
-        yield f"volumes on which {name} is slower than on large ones (below {format_size(fair)})"
+        yield f"volumes smaller than {format_size(fair)}, on which {name} is slower than on larger ones"
 
 
 def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:

@@ -190,8 +190,8 @@ def _baseline(wanted: str | None, stacks: Sequence[StackColumn]) -> str | None:
     if len(found) == 1:
         return found[0]
     known = ", ".join(stack.label for stack in stacks)
-    what = f"{len(found)} stacks are called '{wanted}'" if found else f"no stack '{wanted}'"
-    raise UsageError(what, where="--baseline", hint=f"the stacks are: {known}")
+    what = f"'{wanted}' matches {len(found)} stacks" if found else f"no stack '{wanted}'"
+    raise UsageError(what, where="--baseline", hint=f"known: {known}")
 
 
 def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:

@@ -60,7 +60,7 @@ def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
     by_heading: dict[str, list[ComparisonLine]] = {}
     for line in found.lines:
         by_heading.setdefault(_heading(line, cached=cached), []).append(line)
-    header = ("", "A", "B", f"B ÷ A ({found.coverage * 100:g} %)", "B is")
+    header = ("", "A", "B", f"B ÷ A ({found.coverage * 100:g} % CI)", "B is")
     rows = {name: [_fields(line, spread=True) for line in lines] for name, lines in by_heading.items()}
     widths = _widths([header, *(row for each in rows.values() for row in each)])
     if sum(widths) + 2 * len(widths) > width:  # first the spreads go, then the verdicts are folded
@@ -136,7 +136,7 @@ def _differences(all_of_them: Iterable[FactChange], width: int) -> Iterator[Text
         for line in difference_lines(chosen):
             yield wrapped(f"{title}: {line}", width, style=style)
     if unknown:
-        yield wrapped(f"known of one side only: {', '.join(unknown)}", width, style="dim")
+        yield wrapped(f"known for one side only: {', '.join(unknown)}", width, style="dim")
 
 
 def _heading(line: ComparisonLine, *, cached: bool) -> str:
@@ -175,15 +175,17 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
     """What may surprise: ratios far from the quotients of the medians, differences that need independent trials."""
     far = [each for each in lines if each.outcome in DIFFERS and is_far(each.ratio, each.of_medians)]
     if far:
-        over = "pairs of trials" if any(each.method == "rank_sum" for each in far) else "single blocks"
+        how = (
+            "from all pairs of trials" if any(each.method == "rank_sum" for each in far) else "block by block"
+        )
         told = (f"{ratio_text(each.of_medians or 1.0)[0]} ({_place(each)})" for each in far[:MOST_NAMED])
         more = f" and {len(far) - MOST_NAMED} more" if len(far) > MOST_NAMED else ""
-        yield f"ratios are averages over {over}: the quotient of the medians alone is {', '.join(told)}{more}"
+        yield f"ratios are computed {how}: the quotient of the medians is {', '.join(told)}{more}"
     differing = [each for each in lines if each.outcome in DIFFERS and each.holds_together]
     fragile = [each for each in differing if each.rests_on_independence]
     if fragile:
         what = of_differences(len(fragile), len(differing), "holds", "hold")
-        needed = f"which takes {INDEPENDENCE_LEAST} trials of each to know"
+        needed = f"which needs {INDEPENDENCE_LEAST} trials of each to check"
         yield f"{what} only if trials are independent, {needed}: {_places(fragile)}"
 
 
@@ -200,15 +202,17 @@ def _legend(found: CampaignComparison) -> str:
     count = len({(line.stack, line.workload, line.metric, line.cache) for line in found.lines})
     several = any(line.sampled == "campaigns" for line in found.lines)
     what = "the campaigns' medians" if several else "the usable trials"
-    said = [f"medians of {what} (± half their range, where there is room)"]
+    said = [f"medians of {what} (± half their range, if the terminal is wide enough)"]
     if any(line.better is Direction.LOWER for line in found.lines):
         said.append("↓ lower is better")
     if any(line.outcome is LineOutcome.NOT_SEEN for line in found.lines):
         said.append(
-            "indistinguishable (> x % detectable): a difference of x % would be detected 4 times out of 5"
+            "indistinguishable (> x % detectable): a true difference of x % would be detected with 80 % probability"
         )
     if any(line.verdict.startswith("maybe") for line in found.lines):
         said.append(f"maybe: not significant after Holm correction over {count} comparisons")
     if found.a.campaigns != found.b.campaigns and (found.a.sequential or found.b.sequential):
-        said.append("trials of one side continued until its ranking was clear: 95 % may be 92 % here")
+        said.append(
+            "trials of one side were repeated until its ranking was clear: a 95 % CI may cover only 92 % here"
+        )
     return " · ".join(said)

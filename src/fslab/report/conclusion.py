@@ -11,6 +11,7 @@ from fslab.analysis.comparison_model import ComparisonVerdict
 from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report, Row, StackColumn
+from fslab.report.safety import unsafe_leaders
 from fslab.report.words import listed, of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
@@ -108,7 +109,7 @@ def _of_one(only: Standing) -> str:
     what = (
         "indistinguishable"
         if only.certainty is StandingCertainty.TIE
-        else "not distinguished: the result is inconclusive"
+        else "not distinguished: too noisy, or too few trials"
     )
     return f"{listed(only.kinds)} are {what}."
 
@@ -166,18 +167,28 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
         was = ", ".join(map(str, report.extended_from))
         found.append(
             ConclusionWarning(
-                what=f"trials were added (first {was} each): 95 % intervals hold for a number fixed beforehand",
-                hint="--precision accounts for repeated looks",
+                what=f"trials were added (planned: {was} each): 95 % CIs hold only for a number fixed beforehand",
+                hint="--precision accounts for interim analyses",
             )
         )
-    return [*found, *_uncorrected(report), *_independence(report)]
+    return [*_unsafe(report), *found, *_uncorrected(report), *_independence(report)]
+
+
+def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
+    """Who is quick and breaks promises: nobody is to choose it without having read that."""
+    for stack, leads, cuts, broken in unsafe_leaders(report):
+        promises = f"broke {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
+        yield ConclusionWarning(
+            what=f"{stack} has the best median in {listed(leads)}, but {promises}",
+            hint="use it only for data that may be lost",
+        )
 
 
 def _independence(report: Report) -> list[ConclusionWarning]:
     sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
     fragile = sum(item.rests_on_independence for item in sure)
     what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
-    hint = f"{INDEPENDENCE_LEAST} blocks can tell: --trials {INDEPENDENCE_LEAST}"
+    hint = f"run {INDEPENDENCE_LEAST} blocks to check: --trials {INDEPENDENCE_LEAST}"
     return [ConclusionWarning(what=what, hint=hint)] if fragile else []
 
 
@@ -190,7 +201,7 @@ def _uncorrected(report: Report) -> list[ConclusionWarning]:
     if not unsure:
         return []
     what = f"{of_differences(unsure, len(differing), 'is', 'are')} not significant after Holm correction"
-    return [ConclusionWarning(what=what, hint="more trials can decide them")]
+    return [ConclusionWarning(what=what, hint="run more trials")]
 
 
 def _weightiest(report: Report) -> list[Note]:

@@ -111,7 +111,7 @@ def _word(certainty: StandingCertainty, one: Standing) -> str:
         StandingCertainty.BEST: " best",
         StandingCertainty.TIE: " indistinguishable",
         StandingCertainty.INCONCLUSIVE: " inconclusive",
-        StandingCertainty.FEW: ": too few trials to tell",
+        StandingCertainty.FEW: ": too few trials",
         StandingCertainty.SINGLE: " alone",
     }
     if certainty is StandingCertainty.SINGLE and one.better is Direction.NEITHER:
@@ -151,9 +151,9 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
     if used & open_for.keys():
         told.append(f"? inconclusive: {' or '.join(why for each, why in open_for.items() if each in used)}")
     if len(standings) <= MANY and any((each.detectable or NOISY) < NOISY for each in standings):
-        told.append("> x %: what would be detected")
+        told.append("> x %: detectable difference")
     if any(each.next for each in standings):
-        told.append(f"× the next clearly worse ({report.coverage * 100:g} % CI)")
+        told.append(f"× relative to the next clearly worse ({report.coverage * 100:g} % CI)")
     return " · ".join(told)
 
 
@@ -176,12 +176,12 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     yield f"{trials}{scale} · kernel {report.kernel or 'unknown'}{memory} · on {', '.join(report.media)}"
     more = f" ({conclusion.more} more)" if conclusion.more else ""
     notes = f" · --notes: all warnings{more}" if report.notes else ""
-    yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: causes"
+    yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: mechanisms"
     undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
     fixed = report.counts.planned_most <= report.counts.planned  # else it has repeated until it was sure
     if undecided and fixed and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
-        yield f"to decide more: fslab run --resume {report.campaign} --trials {needed}"
+        yield f"to decide the inconclusive ones: fslab run --resume {report.campaign} --trials {needed}"
 
 
 def _wrapped(line: str, width: int, *, style: str = "") -> Text:

@@ -74,7 +74,7 @@ def parts(found: Sequence[Examination], width: int, *, details: bool) -> Iterato
         yield from _table(found[start : start + across])
         yield Text("")
     if len({each.kernel for each in found if each.findings}) > 1:
-        yield Text("answers of different kernels: ask one of them with --on", style="dim")
+        yield Text("results of different kernels; choose one machine for all with --on", style="dim")
     yield from _notes(found, details=details)
     yield from _beside_the_documentation(found)
 
@@ -159,7 +159,7 @@ def _beside_the_documentation(found: Sequence[Examination]) -> Iterator[Renderab
         table.add_row(f" {titles[name]}", *row)
     yield Text("")
     yield table
-    yield Text("≠: found otherwise here. The sources stand in the JSON (--json).", style="dim")
+    yield Text("≠: the test above found otherwise. For the sources of this table: --json.", style="dim")
 
 
 def _beside(finding: FeatureFinding | None, said: Mapping[str, Any] | None) -> Text:

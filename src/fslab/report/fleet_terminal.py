@@ -49,7 +49,7 @@ def sentence(row: FleetRow) -> str:
     (average,) = ratio_text(row.average)
     return (
         f"{row.stack} {average} × {row.reference} ({_interval(row.interval)}) on average, "
-        f"{_interval(row.prediction)} on another machine: {_verdict(row)}{_spread(row)}"
+        f"{_interval(row.prediction)} predicted on another machine: {_verdict(row)}{_spread(row)}"
         f"{_left_out(row)}"
     )
 
@@ -77,7 +77,7 @@ def _verdict(row: FleetRow) -> str:
 
 def _spread(row: FleetRow) -> str:
     if not row.spread or row.share is None:
-        return "; no difference between machines seen"
+        return "; no difference between machines detected"
     return f"; machines differ by ± {row.spread * 100:.2g} % ({row.share * 100:.0f} % of the variance)"
 
 
@@ -95,7 +95,7 @@ def _split(split: FactSplit) -> str:
     ratios = " and ".join(ratio_text(*split.ratios))
     return (
         f"coincides with {listed(split.facts)}: {ratios} on {len(split.machines[0])} and {len(split.machines[1])} "
-        f"machines (p = {split.p_value:.2g}), which need not be the cause"
+        f"machines (p = {split.p_value:.2g}); this need not be the cause"
     )
 
 
@@ -110,10 +110,10 @@ def _count(count: int, name: str) -> str:
 def _legend(found: Fleet) -> str:
     few = any(row.verdict is FleetVerdict.FEW_MACHINES for row in found.rows)
     said: Sequence[str] = [
-        *([f"it takes {found.needed} machines to combine them"] if few else []),
-        "ratios are of the figures themselves: of a latency, below 1 is better",
-        "intervals: 95 %"
-        + ("" if few else ", of the average and of the true ratio on a machine that is like these"),
+        *([f"combining needs {found.needed} machines"] if few else []),
+        "a ratio divides the figures: of a latency, below 1 is better",
+        "95 % intervals"
+        + ("" if few else ": confidence of the average, prediction for another machine like these"),
         *([f"{_count(found.uncommon, 'cell')} that not all machines have"] if found.uncommon else []),
         *([f"too few blocks on every machine: {'; '.join(found.partial)}"] if found.partial else []),
     ]

@@ -55,7 +55,9 @@ def _series(series: HistorySeries, enough: int, *, listed: bool, width: int) -> 
         yield wrapped(f"  {_change(change)}", width)
     if not series.changes:
         few = len(medians) < enough
-        words = "too few to see a change of level" if few else "no change of level seen"
+        words = (
+            f"too few to detect a change of level ({enough} needed)" if few else "no change of level detected"
+        )
         yield wrapped(f"  {_campaigns(len(medians))}: {words}", width, style="dim")
 
 
@@ -86,7 +88,9 @@ def _interval(point: HistoryPoint, series: HistorySeries) -> str:
 
 def _change(change: LevelChange) -> str:
     changed = ", ".join(difference_lines(change.facts))
-    with_it = f", {changed} changed between them" if changed else ", no known fact changed with it"
+    with_it = (
+        f"; changed at the same time: {changed}" if changed else "; no known fact of the machine changed"
+    )
     return f"since {change.since}: {change.words}{with_it}"
 
 
@@ -94,10 +98,10 @@ def _legend(found: History) -> str:
     said = ["medians of each campaign's usable trials with 90 % CI"]
     if len(found.campaigns) < found.enough:
         said.append(
-            f"a change can be detected from {found.enough} campaigns on; two are compared with: fslab compare"
+            f"a change can be detected from {found.enough} campaigns on; to compare two: fslab compare"
         )
     if found.elsewhere:
         said.append(f"{found.elsewhere} campaigns of other machines are left out")
     if found.former:
-        said.append(f"{found.former} cells that the last campaign does not have any more are left out")
+        said.append(f"{found.former} cells that the last campaign no longer has are left out")
     return " · ".join(said)

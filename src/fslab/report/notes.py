@@ -118,7 +118,7 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:
             key=("unknown", metric),
             severity="unknown",
             kind="unknown",
-            message=f"the tool did not tell {metric}",
+            message=f"the tool did not report {metric}",
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab.analysis.comparison_model import Mark
-from fslab.report.model import Report, Row, Summary
-from fslab.report.words import share_text
+from fslab.report.model import Note, Report, Row, Summary
+from fslab.report.words import SEVERITY_WORD, share_text
 from fslab.units import Direction, format_value
 
 _TEX: dict[str, str | int | None] = {
@@ -34,7 +34,7 @@ def markdown(report: Report) -> str:
     lines += [
         "",
         *(
-            f"{note.number}. {escaped(f'{note.kind} ({note.severity}): {note.message}')}"
+            f"{note.number}. {escaped(f'{note.kind} ({_severity(note)}): {note.message}')}"
             for note in report.notes
         ),
     ]
@@ -73,12 +73,16 @@ def _value(row: Row, summary: Summary) -> str:
     return f"{SIGN[summary.mark]}{format_value(summary.median, row.unit)}{spread}{notes}"
 
 
+def _severity(note: Note) -> str:
+    return SEVERITY_WORD.get(note.severity, note.severity)
+
+
 def _legend(report: Report) -> str:
     counts = sorted({len(s.values) for row in report.rows for s in row.summaries if s.values}) or [0]
     trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
-        f"Median of {trials} trials ± half their range; ★ better than every other at {report.coverage * 100:g} %, "
-        "≈ may be the best; ↓ lower is better; numbers in brackets: notes."
+        f"Median of {trials} trials ± half their range; ★ better than all others at {report.coverage * 100:g} %, "
+        "≈ may equal the best; ↓ lower is better; numbers in brackets: notes."
     )
 
 

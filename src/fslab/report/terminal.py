@@ -93,7 +93,7 @@ def _unfinished(report: Report) -> str:
     advice = f"; finish it with: fslab run --resume {report.campaign}"
     counts = report.counts
     if counts.planned_most > counts.planned:
-        planned = f"{counts.planned} to {counts.planned_most} (as many as it takes)"
+        planned = f"{counts.planned} to {counts.planned_most} (as many as needed)"
         return f"{state}: {counts.stored} trials are stored, of {planned}{advice}"
     missing = advice if counts.stored < counts.planned else ""
     return f"{state}: {counts.stored} of {counts.planned} trials are stored{missing}"

@@ -89,7 +89,7 @@ def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> 
     shown, rest = list(seen), ""
     if len(seen) > MANY:
         ordered = sorted(seen, key=lambda item: item.ratio or item.more or 0.0)
-        shown, rest = [ordered[0], ordered[-1]], f", {len(seen) - 2} others in between"
+        shown, rest = [ordered[0], ordered[-1]], f", the other {len(seen) - 2} in between"
     if better is Direction.LOWER:
         return [", ".join(f"{item.numerator} {_times(item)}" for item in shown) + rest]
     return [f"{leader} " + ", ".join(map(_times, shown)) + rest]
@@ -169,7 +169,7 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     which = ""
     if len(unsure) < len(seen):
         which = f" ({listed([_other(leader, item) for item in unsure])})"
-    return [f"not significant after Holm correction{which}; more trials can decide"]
+    return [f"not significant after Holm correction{which}: run more trials"]
 
 
 def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
@@ -182,7 +182,7 @@ def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     which = "this difference holds"
     if len(comparisons) > 1:
         which = f"the difference from {listed([_other(leader, item) for item in fragile])} holds"
-    return [f"{which} only if trials are independent, which takes {INDEPENDENCE_LEAST} blocks to know"]
+    return [f"{which} only if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"]
 
 
 def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
@@ -194,8 +194,8 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
         [f"{ratio_text(item.of_medians or 1.0)[0]} ({_other(leader, item)})" for item in far[:MANY]]
     )
     others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
-    over = "pairs of trials" if any(item.method == "rank_sum" for item in far) else "single blocks"
-    return [f"ratios are averages over {over}: the quotient of the medians alone is {told}{others}"]
+    how = "from all pairs of trials" if any(item.method == "rank_sum" for item in far) else "block by block"
+    return [f"ratios are computed {how}: the quotient of the medians is {told}{others}"]
 
 
 def _far(item: Comparison) -> bool:

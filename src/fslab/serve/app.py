@@ -58,7 +58,10 @@ class Pages:
         """Those that were ticked, the oldest first."""
         names = tuple(dict.fromkeys(request.query_params.getlist("campaign")))
         if not 2 <= len(names) <= MOST_COMPARED:
-            raise UsageError(f"tick two campaigns to compare, or up to {MOST_COMPARED}")
+            raise UsageError(
+                f"{len(names)} campaigns cannot be compared",
+                hint=f"select 2 to {MOST_COMPARED} and compare them again",
+            )
         return HTMLResponse(self._page(names))
 
     def events(self, request: Request) -> Response:

@@ -19,7 +19,7 @@ NOT_READ_LIMIT_S = 30.0
 DESCRIPTORS = 4096
 OWN_DESCRIPTORS = 512  # for stores and files
 
-_BUSY = "too many requests at once\n"
+_BUSY = "too many requests at once; try again in a second\n"
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (len(_BUSY), _BUSY.encode())

@@ -105,7 +105,7 @@ class Guard(BaseHTTPMiddleware):
 def _refusal(access: Access, request: Request) -> Response | None:
     hosts = request.headers.getlist("host")
     if len(hosts) != 1 or not access.allows_host(hosts[0]):
-        return PlainTextResponse("this server is not called that\n", status_code=400)
+        return PlainTextResponse("unknown host name; to allow it: fslab serve --name HOST\n", status_code=400)
     if access.token is None:
         return None
     given = request.query_params.get("token")
@@ -118,7 +118,7 @@ def _refusal(access: Access, request: Request) -> Response | None:
     if access.allows_token(request.cookies.get(COOKIE)):
         return None
     return PlainTextResponse(
-        "open the address that fslab serve printed: it carries the token\n", status_code=401
+        "the token is missing or wrong: open the URL that fslab serve printed\n", status_code=401
     )
 
 

@@ -58,7 +58,7 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 
     James & Matteson's e.divisive, J. Stat. Softw. 62 (2014) 7, and its use on benchmarks, Daly et al., ICPE 2020, 67.
     """
     if least < 1 or not 0 < alpha < 1:
-        raise ValueError(f"no change points with least={least}, alpha={alpha}")
+        raise ValueError(f"invalid parameters least={least}, alpha={alpha}")
     if not all(isfinite(value) for value in values):
         return ()
     splits = sorted(_splits(values, 0, alpha, least))

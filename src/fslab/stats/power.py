@@ -26,7 +26,7 @@ def detectable(estimate: RatioEstimate, *, power: float = 0.8) -> float | None:
     if half is None or estimate.interval is None:
         return None
     if not 0.5 <= power < 1:
-        raise ValueError(f"a power worth speaking of lies between 0.5 and 1, not {power}")
+        raise ValueError(f"power must be between 0.5 and 1, not {power}")
     paired = estimate.method is not ComparisonMethod.RANK_SUM
     freedom = estimate.n_a - 1 if paired else estimate.n_a + estimate.n_b - 2
     error = max(1 - estimate.interval.coverage, 1e-12)

@@ -52,7 +52,7 @@ class Looks:
 
     def __post_init__(self) -> None:
         if self.first < 1 or self.most < 1 or not self.growth > 1 or not 0 < self.coverage < 1:
-            raise ValueError(f"these are no looks: {self}")
+            raise ValueError(f"invalid looks: {self}")
 
     def at(self, number: int) -> int:
         """The number of blocks at look ``number``, which counts from 0."""

@@ -120,13 +120,25 @@ def build(
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     if make:
         argv = parsed.mkfs_argv(plan, str(device.path), discard=device.discard)
-        workspace.run("mkfs", argv, failure=MkfsError)
+        _make(argv, workspace)
     told = {
         "geometry": spec.geometry.value,
         "mkfs_told_of_stripes": parsed.geometry_options(plan) or None,
     }
     device = replace(device, facts={**device.facts, **told})
     return _mounted(spec, workspace, device, parts, driver, plan, undo)
+
+
+def _make(argv: list[str], workspace: Workspace) -> None:
+    try:
+        workspace.run("mkfs", argv, failure=MkfsError)
+    except MkfsError as error:
+        if dead := mounts.on_dead_disks():
+            error.hint = (
+                f"a disk whose image is gone is mounted at {dead[0].target}, and some mkfs look at all mounts: "
+                f"umount --lazy {dead[0].target}"
+            )
+        raise
 
 
 def check_supported(driver: FileSystem, *, where: str) -> None:

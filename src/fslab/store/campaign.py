@@ -87,12 +87,14 @@ class Campaign(Frozen):
         known = self.stopping
         if (trials if known.precision is not None else max_trials) is not None:
             option, why = (
-                ("--trials", "has a precision") if trials is not None else ("--max-trials", "has none")
+                ("--trials", "repeats to a precision: use --max-trials")
+                if trials is not None
+                else ("--max-trials", "has a fixed number of trials: use --trials")
             )
-            raise ValueError(f"{option} does not fit: the campaign {why}")
+            raise ValueError(f"{option} does not apply: the campaign {why}")
         wanted = trials if known.precision is None else max_trials
         if wanted is None or wanted <= known.most:
-            raise ValueError(f"the campaign has {known.most} trials of each cell already")
+            raise ValueError(f"the campaign already has up to {known.most} trials of each cell")
         later = {"max_trials": wanted, "planned_most": known.planned_most or known.most}
         stopping = known.model_copy(update={"trials": wanted} if known.precision is None else later)
         more = {

@@ -125,7 +125,7 @@ def translated(place: str) -> Iterator[None]:
         kind = StoreLostError if _passes(error) else StoreError
         raise kind(_said(error), where=place, hint=_hint(str(error.orig))) from error
     except StatementError as error:
-        raise StoreError(f"does not take what is to be stored: {error.orig}", where=place) from error
+        raise StoreError(f"cannot store this value: {error.orig}", where=place) from error
     except SQLAlchemyError as error:
         raise StoreError(str(error), where=place) from error
 
@@ -141,7 +141,7 @@ def believed(place: str) -> Iterator[None]:
             first = error.errors(include_url=False)[0]
             what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise StoreError(
-            f"holds what fslab does not write: {what[:300]}",
+            f"contains data that fslab did not write: {what[:300]}",
             where=place,
             hint="give another store with --store",
         ) from error
@@ -156,16 +156,16 @@ def _passes(error: DBAPIError) -> bool:
 
 
 def _said(error: DBAPIError) -> str:
-    return f"the database says: {' '.join(str(error.orig).split())}"
+    return f"message of the database: {' '.join(str(error.orig).split())}"
 
 
 def _hint(said: str) -> str | None:
     hints = {
-        "disk is full": "make room on the disk that holds the store",
-        "not a database": "this file is no fslab store; give another path with --store",
-        "locked": "another process has held the store for too long",
-        "readonly": "the store or its directory cannot be written; copy it to where it can",
-        "unable to open": "the store or its directory cannot be opened by this user",
+        "disk is full": "free space on the disk of the store",
+        "not a database": "this file is not an fslab store; give another path with --store",
+        "locked": "another process has locked the store for too long: end it, or try again later",
+        "readonly": "this user cannot write the store or its directory: change permissions, or copy it elsewhere",
+        "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
 
@@ -182,7 +182,9 @@ def _check_there(url: URL) -> None:
         raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
     if not there:
         raise StoreError(
-            "there is no store", where=place_of(url), hint="fslab run quick makes one; or name it: --store"
+            "the store does not exist",
+            where=place_of(url),
+            hint="fslab run creates it; to use another one: --store",
         )
 
 
@@ -231,8 +233,8 @@ def _check_encoding(engine: Engine, place: str) -> None:
         found = connection.execute(text("SHOW server_encoding")).scalar()
     if found not in _TAKE_ALL:
         raise StoreError(
-            f"the database has the encoding {found}, which has not every character", where=place,
-            hint="make one that has: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
+            f"the encoding of the database is {found}, and not UTF8", where=place,
+            hint="create one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
         )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
     """
     wanted = Format(form)
     if out is None and wanted is Format.PARQUET and sys.stdout.isatty():
-        raise UsageError("Parquet is not for terminals", hint="name a file")
+        raise UsageError("Parquet cannot be written to a terminal", hint="name a file")
     content = render(store.trials(campaign_id), wanted)
     if out is None:
         if sys.stdout.isatty():

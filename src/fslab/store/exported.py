@@ -24,19 +24,21 @@ def read(path: Path) -> list[TrialRecord]:
     except OSError as error:
         raise StoreError(f"cannot be read: {error.strerror}", where=str(path), hint=HINT) from error
     except ValueError as error:
-        raise StoreError("is no JSON", where=str(path), hint=HINT) from error
+        raise StoreError("is not JSON", where=str(path), hint=HINT) from error
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise StoreError("is no list of trials", where=str(path), hint=HINT)
+        raise StoreError("is not a list of trials", where=str(path), hint=HINT)
     if not found:
-        raise StoreError("has no trial", where=str(path), hint="export a campaign that has some")
+        raise StoreError("contains no trial", where=str(path), hint="export a campaign that has trials")
     return [_trial(each, f"{path}, trial {number}") for number, each in enumerate(found, start=1)]
 
 
 def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
     if exported.get("version", 0) > RECORD_VERSION:
-        raise StoreError("was written by a newer fslab", where=where, hint="read it with that one")
+        raise StoreError("was written by a newer fslab", where=where, hint="upgrade fslab")
     if "spec" not in exported:
-        raise StoreError("lacks the whole cell ('spec')", where=where, hint=f"export it again; {HINT}")
+        raise StoreError(
+            "lacks the description of the cell ('spec')", where=where, hint=f"export it again; {HINT}"
+        )
     try:
         status, _, failure = exported["status"].partition(":")
         return TrialRecord(
@@ -55,7 +57,7 @@ def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
         )
     except (KeyError, AttributeError, TypeError, ValidationError, ValueError) as error:
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise StoreError(f"is no exported trial: {what}", where=where, hint=HINT) from error
+        raise StoreError(f"is not an exported trial: {what}", where=where, hint=HINT) from error
 
 
 def _figures(exported: dict[str, Any]) -> dict[str, Value]:

@@ -28,7 +28,7 @@ def database_faults(store: Store) -> list[str]:
         said = [str(line) for line in connection.exec_driver_sql("PRAGMA integrity_check").scalars()]
         loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
     faults = [line for line in said if line != "ok"]
-    return faults + [f"row {row[1]} of {row[0]} belongs to no row of {row[2]}" for row in loose]
+    return faults + [f"row {row[1]} of table {row[0]} refers to a missing row of {row[2]}" for row in loose]
 
 
 def check_campaigns(store: Store) -> Iterator[CheckedCampaign]:

@@ -28,7 +28,7 @@ class Patience:
             except StoreLostError as error:
                 if wait_s is None:
                     raise self._given_up(error) from error
-                self.note(f"the store is not available ({error.what}): next try in {wait_s:g} s")
+                self.note(f"the store is unavailable ({error.what}): next attempt in {wait_s:g} s")
                 time.sleep(wait_s)
             else:
                 return

@@ -46,7 +46,7 @@ def _storable(value: Any) -> Any:
 def from_json(written: str | bytes) -> Any:
     """A JSON column. Escapes that are no characters (lone surrogates) come as they are stored by :func:`plain`."""
     if not isinstance(written, str | bytes):  # SQLite takes any kind of value in any column
-        raise TypeError(f"no JSON document: {written!r}")
+        raise TypeError(f"not a JSON document: {written!r}")
     document = written if isinstance(written, str) else written.decode("utf-8")
     value = json.loads(document)
     return _storable(value) if "\\u" in document else value

@@ -86,7 +86,7 @@ class Store:
             for cell in campaign.cells:
                 if queries.cell_number(connection, campaign.id, cell.id) is None:
                     raise StoreError(
-                        f"campaign '{campaign.id}' has a cell that was altered ({cell.workload.name} on "
+                        f"a cell of campaign '{campaign.id}' was altered in the store ({cell.workload.name} on "
                         f"{cell.stack.name})", where=self.path, hint="start a new campaign",
                     )  # fmt: skip
 
@@ -230,15 +230,17 @@ class Store:
         if name is None:
             return
         if not _NAME.fullmatch(name) or _BACK.fullmatch(name):
-            what = f"'{name}' is not a name: it begins with a letter, and has letters, digits, '.', '_', '+' and '-'"
+            what = f"invalid name '{name}': it must start with a letter; allowed: letters, digits, '.', '_', '+', '-'"
             raise StoreError(what, where=self.path)
         if (other := queries.named(connection).get(name, campaign_id)) != campaign_id:
-            hint = f"another name, or: fslab name {other} ''"
-            raise StoreError(f"campaign '{other}' is called '{name}' already", where=self.path, hint=hint)
+            hint = f"choose another name, or remove that one: fslab name {other} ''"
+            raise StoreError(f"campaign '{other}' has the name '{name}' already", where=self.path, hint=hint)
 
     def _resolve(self, wanted: str, ids: list[str], named: Mapping[str, str]) -> str:
         if not ids:
-            raise StoreError("the store has no campaign yet", where=self.path, hint="fslab run quick")
+            raise StoreError(
+                "the store has no campaign yet", where=self.path, hint="run a study: fslab run quick"
+            )
         if wanted in ids:
             return wanted
         if wanted in named:
@@ -246,7 +248,7 @@ class Store:
         if back := _BACK.fullmatch(wanted):
             steps = int(back[1] or 0)
             if steps >= len(ids):
-                what = f"no campaign '{wanted}': the store has {len(ids)}"
+                what = f"no campaign '{wanted}': the store has {len(ids)} campaign{'s' * (len(ids) != 1)}"
                 hint = "fslab results --list lists them"
                 raise StoreError(what, where=self.path, hint=hint)
             return ids[-1 - steps]
@@ -254,6 +256,6 @@ class Store:
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
-            hint = f"it could be {', '.join(fitting)}: write more of it"
-            raise StoreError(f"'{wanted}' fits {len(fitting)} campaigns", where=self.path, hint=hint)
+            hint = f"write more of the id: {', '.join(fitting)}"
+            raise StoreError(f"'{wanted}' matches {len(fitting)} campaigns", where=self.path, hint=hint)
         raise StoreError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, [*ids, *named]))

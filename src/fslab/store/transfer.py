@@ -90,7 +90,7 @@ def _compare(writer: Connection, sent: Sequence[_Trial], there: Mapping[_Key, in
     for trial in sent:
         if arrived[trial.key] != trial.digest():
             cell, block = trial.key
-            raise StoreError(f"trial {block} of cell {cell} is another one than the one to copy", where=place)
+            raise StoreError(f"trial {block} of cell {cell} differs from the one to copy", where=place)
 
 
 def _insert(writer: Connection, new: Sequence[_Trial], campaign_id: str) -> dict[_Key, int]:

@@ -69,7 +69,9 @@ class _StackCheck:
                 driver = FILESYSTEMS.get(name)
                 if len(self.stack.geometry) > 1 and not driver.stripe_options:
                     self._add(
-                        "geometry", None, f"mkfs of {name} is told of no stripes: these would be one stack"
+                        "geometry",
+                        None,
+                        f"mkfs of {name} has no stripe options: these stacks would be identical",
                     )
                 self._options("mkfs_options", driver.check_mkfs_options)
                 self._options("mount_options", driver.check_mount_options)
@@ -140,7 +142,7 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
         matrix.count(workload.parameters) for workload in workloads.values()
     )
     if total > MAX_COMBINATIONS:
-        what = f"the lists make up to {total} cells, of which {MAX_COMBINATIONS} are allowed"
+        what = f"the lists make up to {total} cells; at most {MAX_COMBINATIONS} are allowed: shorten them"
         mistakes.add(root.place, (), what)
         return
     durations.check(draft, workloads, root, mistakes)
@@ -196,7 +198,7 @@ class _Use:
             what = (
                 f"needs {self.disks} disks, and medium '{self.stack.medium.name}' names {len(planned.wipes)}"
             )
-            self._add("layout", f"{what}: name more in its 'path', with blanks between")
+            self._add("layout", f"{what}: name more in its 'path', separated by blanks")
         if planned.size_bytes is None:
             return
         if planned.size_bytes < layout.least_disk_bytes:
@@ -270,7 +272,7 @@ def _check_sharing(
         use, fresh = lasting[0]
         node = use.root.at(("stacks", use.entry, "medium"))
         what = (
-            f"'{device}' would be made anew by other cells although 'fresh: {fresh}' keeps its file system: "
-            "a device is shared by several cells only with 'fresh: trial'"
+            f"'{device}' would be formatted by other cells although 'fresh: {fresh}' keeps its file system: "
+            "use 'fresh: trial', or a device for each"
         )
         use.mistakes.add(node.place, node.path, what)

@@ -32,9 +32,9 @@ Every key of a study file, with its type, unit, default and meaning. To learn ho
 ## Syntax
 
 - A study file is YAML. **A list is a matrix axis**: `filesystem: [ext4, xfs]` with `bs: [4k, 64k]` makes four
-  cells. Results are called by what varies: `ext4`, `random-write[bs=4k]`.
-- **`extends`** copies another workload's keys; the keys written beside it replace them. YAML anchors and `<<` work
-  everywhere.
+  cells. Results are named after what varies: `ext4`, `random-write[bs=4k]`.
+- **`extends`** copies another workload's keys; keys written in the workload itself replace them. YAML anchors and `<<`
+  work everywhere.
 - **Names** of media, stacks and workloads are letters, digits, `_`, `+` and `-`.
 - **Sizes** are a number of bytes, with `k`, `m`, `g` or `t` in powers of 1024 (`4096`, `4k`, `1.5g`); `4K`, `4kb`,
   `4KB` and `4KiB` mean the same as `4k`. mkfs and mount options are passed on as they are written. **Durations**
@@ -47,10 +47,10 @@ Every key of a study file, with its type, unit, default and meaning. To learn ho
 """
 
 FRESH = """\
-`fresh` says how long one made file system is used: `trial` makes it anew for each trial; `cell` keeps it for
-all trials of a cell, `campaign` for all cells of a stack (it ages, which can be what you measure). `cache: cold`
-flushes, drops the page cache and mounts again before the measured run; `warm` reads every file once
-into it.
+`fresh` says how long a file system is used: `trial` makes a new one for each trial; `cell` keeps it for all trials of
+a cell, `campaign` for all cells of a stack (it ages, which can be what you measure). `cache: cold` flushes, unmounts,
+drops what is cached of the file system's devices, and mounts again before the measured run; `warm` reads every file
+once into the page cache.
 """
 
 
@@ -60,7 +60,7 @@ def markdown() -> str:
         "## Top level\n",
         _table(keys_of(StudyFile, described=True)),
         FRESH,
-        "## `media`: what the bytes lie on\n",
+        "## `media`: what the data lies on\n",
         _table(keys_of(StudyMedium, described=True)),
         *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in MEDIA),
         "## `stacks`: what is compared\n",
@@ -71,7 +71,7 @@ def markdown() -> str:
         "## `workloads`: what is run\n",
         _table(keys_of(StudyWorkload, described=True)),
         *(_entry(f"tool: {name}", entry.summary, entry.Parameters) for name, entry in WORKLOADS),
-        "## `claims`: what is claimed of the figures\n",
+        "## `claims`: statements about the figures\n",
         "A list; the language of `that` is in [claims.md](claims.md).\n",
         _table(keys_of(Claim)),
         "## `published`: the figures of a publication\n",
@@ -110,6 +110,8 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         return _words(definitions[value["$ref"].rpartition("/")[2]], definitions)
     if "enum" in value:
         return ", ".join(f"`{choice}`" for choice in value["enum"])
+    if value.get("title") == "share":
+        return "percentage"
     if value.get("title") in {"duration", "size", "text or list", "mapping"}:
         return str(value["title"])
     if "anyOf" in value:
@@ -136,8 +138,11 @@ def _default(info: FieldInfo) -> str:
         default = default.value
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
+    title = adapter_of(info).json_schema().get("title") if isinstance(default, float) else None
     if isinstance(default, float):
-        default = f"{default:g}"
+        default = {"duration": f"{default:g}s", "share": f"{default * 100:g}%"}.get(
+            str(title), f"{default:g}"
+        )
     return "" if default in (None, "", (), {}) else f"`{default}`"
 
 

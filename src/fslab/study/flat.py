@@ -50,6 +50,6 @@ def _line(node: Node, within: Node, mistakes: Mistakes) -> str:
                 within,
             )
     if words and " " in words[0].strip():
-        what = f"'{words[0]}' is no program: a list holds the words of one command; a list of lists holds several"
+        what = f"'{words[0]}' is not a program: a list holds the words of one command, a list of lists several commands"
         note(mistakes, node, what, within)
     return shlex.join(words)

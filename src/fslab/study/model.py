@@ -96,9 +96,7 @@ class StudyMedium(Written):
     """What the bytes lie on: a type and that type's own keys. A list in any of those is a matrix axis."""
 
     type: str = Field(description="kind of medium")
-    scaled_by: OwnScale = Field(
-        None, description="overrides the `scale` that the study writes; not one of the command line"
-    )
+    scaled_by: OwnScale = Field(None, description="overrides the study's `scale`, but not `--scale`")
     options: dict[str, Values] = Field(default_factory=dict)
 
 
@@ -124,15 +122,15 @@ class StudyStack(Written):
         description="a layout's name, or a mapping, or a list",
     )
     filesystem: Texts = Field(
-        (), description="a file system or a list of them; left out on a medium that is not formatted"
+        (), description="a file system or a list of them; not on a medium that is not formatted (`directory`)"
     )
     mkfs_options: Texts = Field(("",), description="as on mkfs's command line; a list holds variants")
     mount_options: Texts = Field(("defaults",), description="as for `mount -o`; a list holds variants")
     geometry: Geometries = Field(
         (Geometry.DEFAULT,),
         title="`default`, `aligned`, `none` or list",
-        description="stripe options for mkfs: none, so that it may read the device (`default`), "
-        "the layout's chunk and disks (`aligned`), or not to heed any (`none`)",
+        description="stripe options for mkfs: none, so that mkfs may read them from the device (`default`), "
+        "the layout's chunk and number of data disks (`aligned`), or options to ignore stripes (`none`)",
     )
     workloads: Texts | None = Field(None, description="names of the workloads that run on it; default: all")
     on: Texts = Field((), description="overrides the study's `on`")
@@ -148,11 +146,9 @@ class StudyWorkload(Written):
     path, the text of the files that the parameters name.
     """
 
-    tool: str = Field(description="tool that makes the load")
-    scaled_by: OwnScale = Field(
-        None, description="overrides the `scale` that the study writes; not one of the command line"
-    )
-    extends: str | None = Field(None, description="another workload, whose keys this one takes over")
+    tool: str = Field(description="tool that generates the load")
+    scaled_by: OwnScale = Field(None, description="overrides the study's `scale`, but not `--scale`")
+    extends: str | None = Field(None, description="another workload, whose keys are copied to this one")
     cache: Cache | None = Field(None, description="overrides the study's `cache`")
     fresh: Fresh | None = Field(None, description="overrides the study's `fresh`")
     time_limit_s: Duration | None = Field(
@@ -166,17 +162,17 @@ class StudyFile(Written):
     """The keys of a study file."""
 
     title: str = Field(description="the question of the study, in a few words", min_length=1)
-    source: str | None = Field(None, description="where it was published, if it was: a citation")
-    description: str | None = Field(None, description="what to know about it")
-    media: dict[str, StudyMedium] = Field({}, title=_NAMED, description="what the bytes lie on, by name")
+    source: str | None = Field(None, description="the publication that it repeats: a citation")
+    description: str | None = Field(None, description="what a reader should know about the study")
+    media: dict[str, StudyMedium] = Field({}, title=_NAMED, description="what the data lies on, by name")
     stacks: dict[str, StudyStack] = Field(title=_NAMED, description="what is compared, by name")
     workloads: dict[str, StudyWorkload] = Field(
         title=_NAMED, description="what is run on each stack, by name"
     )
     scale: float = Field(
         1.0,
-        description="factor on all sizes, counts and run times that the study writes, such as 0.05; not on what is "
-        "set on the command line",
+        description="factor for all sizes, counts and run times in the study, such as 0.05; values given with `--set` "
+        "are not scaled",
         gt=0,
         le=1000,
     )
@@ -188,29 +184,29 @@ class StudyFile(Written):
     )
     precision: Share | None = Field(
         None,
-        description="repeat until the ranking is clear: an interval this narrow (such as 5%) is narrow enough; "
+        description="repeat until the ranking is clear, or stacks are known to differ by less than this, such as 5%; "
         "default: exactly `trials` repetitions",
     )
     until: Until = Field(
         Until.DECIDED,
-        description="with `precision`, what is repeated for: `decided`: which of two stacks is better, or that they "
-        "differ by less than `precision`; `precise`: each ratio to within `precision`; "
-        "`claims`: whether each claim holds, which a study with claims does by default; without claims: which stack is "
-        "best for each workload, or that they tie within `margin`",
+        description="when to stop: `decided` (with `precision`): it is known which of two stacks is better, or that "
+        "they differ by less than `precision`; `precise` (with `precision`): each ratio is known to within "
+        "`precision`; `claims` (the default of a study with claims): each claim is decided; without claims: it is "
+        "known which stack is best for each workload, or that they differ by less than `margin`",
     )
     max_trials: int = Field(
         40,
-        description="with `precision`, repetitions of a cell after which it stays undecided",
+        description="with `precision` or claims, the most repetitions of a cell; what is open then stays undecided",
         ge=1,
         le=MOST_TRIALS,
     )
     cache: Cache = Field(
         Cache.COLD,
-        description="page cache when the run starts: dropped, or filled by reading every file once",
+        description="page cache at the start of the run: `cold`: without the data; `warm`: every file was read once",
     )
-    fresh: Fresh = Field(Fresh.TRIAL, description="how long one made file system is used")
+    fresh: Fresh = Field(Fresh.TRIAL, description="how long a file system is used before a new one is made")
     seed: int = Field(
-        1, description="draws the order of trials and the tools' random offsets", ge=0, lt=1 << 63
+        1, description="seed of the order of trials and of the tools' random offsets", ge=0, lt=1 << 63
     )
     budget_s: Duration | None = Field(
         None, alias="budget", description="start no new trial after this time, such as 10m; default: no limit"
@@ -218,45 +214,46 @@ class StudyFile(Written):
     time_limit_s: Duration = Field(
         DEFAULT_TIME_LIMIT_S,
         alias="time_limit",
-        description="end a command of a trial that runs longer than this; default: 10 minutes, or four times what is "
-        "expected",
+        description="end a command of a trial that runs longer than this; default: 10 minutes, or four times the "
+        "expected time if that is longer",
     )
     on: Texts = Field(
         (), description="where trials run: `host`, a guest (`uml`, `qemu`), or `auto`; default: `host`"
     )
     kernel: Texts = Field(
-        (), description="the guest's kernel: a file; a list compares kernels; default: an installed one"
+        (), description="file of the guest's kernel; a list compares kernels; default: an installed one"
     )
     modules: Texts = Field(
-        (), description="directory of the kernel's modules, for each `kernel` one; default: found beside it"
+        (),
+        description="directory of the kernel's modules, one for each `kernel`; default: found beside the kernel",
     )
-    guest_memory: SomeSize | None = Field(None, description="memory of a guest, such as 1g")
+    guest_memory: SomeSize | None = Field(None, description="memory of a guest, such as 512m; default: 1g")
     tuning: Tuning = Field(
         {},
-        description="settings during each trial, each within bounds, verified and put back afterwards: `vm.*` sysctls, "
-        "`cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices in use "
-        "`io_scheduler` and `read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
+        description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "
+        "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices "
+        "in use `io_scheduler` and `read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
     )
 
     margin: Share = Field(
         MARGIN,
-        description="smallest difference of interest, such as 10%: in the verdicts on `claims`, two stacks that differ "
-        "by less than this for certain are a tie",
+        description="smallest difference of interest, such as 10%: in the verdicts on `claims`, two stacks that are "
+        "shown to differ by less than this are a tie",
     )
     known_limits: Names = Field(
         {},
-        description="warnings that what is measured cannot be without, by kind, such as `fits_in_memory`, and why: "
-        "notes in its trials, said once with the study's claims",
+        description="kinds of warnings that are inherent in what the study measures, such as `fits_in_memory`, with "
+        "the reasons; they are notes in its trials, and are listed once with the claims",
     )
     claims: tuple[Claim, ...] = Field(
         (),
         title="list of claims",
-        description="what is claimed of the figures, to be judged by `fslab claims`",
+        description="statements about the figures, which `fslab claims` judges",
     )
     published: Published | None = Field(
         None,
         title="mapping",
-        description="the figures of the publication, to be judged and shown beside ours",
+        description="the figures of the publication, which are judged and shown beside those of this machine",
     )
 
 

@@ -100,7 +100,7 @@ def check_points(
     """Whether the entry's model takes every combination; what it refuses or what comes out twice is noted."""
     values = scalars(axes)
     if count(values) > MAX_COMBINATIONS:
-        what = f"the lists make {count(values)} combinations, of which {MAX_COMBINATIONS} are allowed"
+        what = f"the lists make {count(values)} combinations; at most {MAX_COMBINATIONS} are allowed: shorten them"
         note(mistakes, within, what, within)
         return False
     taken, seen = True, dict[object, Point]()

@@ -76,7 +76,7 @@ def _entries(node: Node, what: str, read: Callable[[Node, str], None], mistakes:
         mistakes.add(node.place, node.path, f"is empty: at least one is needed, each with {what}")
     for name, child in node.fields.items():
         if not NAME.fullmatch(name):
-            what_name = f"'{name}' is no name: letters, digits, '_', '+' and '-'"
+            what_name = f"'{name}' is not a name: use letters, digits, '_', '+' and '-'"
             mistakes.add(child.place, child.path, what_name)
         if has_value(child, mistakes, child) and is_mapping(child, what, mistakes):
             read(child, name)

@@ -61,9 +61,9 @@ def _names(path: Path) -> dict[str, list[str]]:
         about = texts.json_of(path.read_bytes())
         names = {key: about[key] for key in ("phases", "marks")}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ToolOutputError(f"the names of this log cannot be read: {error}", where=str(path)) from error
+        raise ToolOutputError(f"the names in this log cannot be read: {error}", where=str(path)) from error
     if not all(
         isinstance(each, list) and all(isinstance(name, str) for name in each) for each in names.values()
     ):
-        raise ToolOutputError("the names of this log are no lists of texts", where=str(path))
+        raise ToolOutputError("the names in this log are not lists of strings", where=str(path))
     return names

@@ -1,4 +1,4 @@
-"""``fslab-disk``, which serves a disk in software (engine/disk/PROTOCOL.md): start, ask, end and clean up.
+"""``fslab-disk``, which serves a virtual disk (engine/disk/PROTOCOL.md): start, ask, end and clean up.
 
 A server ends with whoever started it: it holds the other end of a pipe.
 """
@@ -45,7 +45,9 @@ def check_supported() -> None:
     tools.require(TOOL)
     if not FUSE.exists():
         raise UnsupportedError(
-            "this kernel has no FUSE", where=str(FUSE), hint="load it (modprobe fuse), or use another medium"
+            "this kernel has no FUSE",
+            where=str(FUSE),
+            hint="load it (modprobe fuse), or use a medium other than 'virtual'",
         )
 
 

@@ -126,7 +126,7 @@ def detach(image: Path) -> None:
                     raise
         if attached_to(image):
             if time.monotonic() > deadline:
-                raise MountError("the loop device stays attached", where=str(image), hint="fslab clean")
+                raise MountError("the loop device cannot be detached", where=str(image), hint="fslab clean")
             time.sleep(0.02)
 
 

@@ -48,9 +48,9 @@ def check_room(size_bytes: int) -> None:
     free = sum(room.f_bavail * room.f_frsize for room in rooms.values())
     if free < size_bytes:
         raise NoSpaceError(
-            f"{format_size(size_bytes)} of images and guests do not fit into memory file systems: "
-            f"{format_size(free)} are free", where=", ".join(map(str, _places())) or None,
-            hint="enlarge /dev/shm (mount -o remount,size=… /dev/shm), or ask for less",
+            f"images and guests need {format_size(size_bytes)}, but only {format_size(free)} are free in memory file "
+            "systems", where=", ".join(map(str, _places())) or None,
+            hint="enlarge /dev/shm (mount -o remount,size=… /dev/shm), or use smaller media and guests",
         )  # fmt: skip
 
 
@@ -74,12 +74,14 @@ def directory(size_bytes: int, *, executable: bool = True) -> Path:
         if free >= size_bytes and not (executable and room.f_flag & os.ST_NOEXEC):
             return place
         barred |= free >= size_bytes
-        seen.append(f"{place} has {format_size(free)}{' and is noexec' * bool(room.f_flag & os.ST_NOEXEC)}")
+        seen.append(
+            f"{place} has {format_size(free)} free{' and is noexec' * bool(room.f_flag & os.ST_NOEXEC)}"
+        )
     raise NoSpaceError(
-        f"no memory file system takes {format_size(size_bytes)} ({'; '.join(seen) or 'there is none'})",
-        hint="let programs lie there (mount -o remount,exec /dev/shm), or let TMPDIR be a tmpfs where they may"
+        f"no memory file system has room for {format_size(size_bytes)} ({'; '.join(seen) or 'there is none'})",
+        hint="allow execution (mount -o remount,exec /dev/shm), or set TMPDIR to a tmpfs without noexec"
         if barred
-        else "enlarge /dev/shm (mount -o remount,size=… /dev/shm), or ask for less (guest_memory, size of the medium)",
+        else "enlarge /dev/shm (mount -o remount,size=… /dev/shm), or reduce guest_memory or the size of the medium",
     )
 
 

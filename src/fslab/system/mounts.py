@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import MountError
-from fslab.system import proc
+from fslab.system import proc, sysfs
 
 PROC = Path("/proc")
 MOUNTINFO = PROC / "self/mountinfo"
@@ -78,7 +78,7 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
         if time.monotonic() > ends:
             raise MountError(
                 f"cannot unmount: {done.stderr.strip()}", where=str(target),
-                hint=f"end what uses it (fuser -vm {target}), then: fslab clean",
+                hint=f"end the processes that use it (fuser -vm {target}), then: fslab clean",
             )  # fmt: skip
         time.sleep(0.1)
 
@@ -120,6 +120,24 @@ def _mounted_by(device: Path) -> list[str]:
         except OSError:
             continue  # ended meanwhile, or not ours to read
     return list(found.values())
+
+
+def on_dead_disks() -> list[Mount]:
+    """Mounts from loop devices whose image can no longer be reached, because its FUSE or network server is gone.
+
+    One of them makes mkfs.btrfs fail for every device: it looks at all mounts.
+    """
+    loops = [mount for mount in mounted() if mount.source.startswith("/dev/loop")]
+    return [mount for mount in loops if _is_unreachable(mount.device)]
+
+
+def _is_unreachable(device: str) -> bool:
+    backing = sysfs.text(sysfs.SYS / "dev/block" / device / "loop/backing_file")
+    try:
+        Path(backing or "/").stat()
+    except OSError as error:
+        return error.errno in {errno.ENOTCONN, errno.ESTALE, errno.EIO}
+    return False
 
 
 def flush(directory: Path) -> None:

@@ -273,7 +273,7 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Cal
             if time.monotonic() >= deadline:
                 raise ToolTimeoutError(
                     f"still running after {timeout_s:.0f} s, ended", where=line,
-                    hint="raise 'time_limit' in the study if the workload needs longer",
+                    hint="if the workload needs longer, raise 'time_limit' in the study",
                 )  # fmt: skip
         with signals.shielded():  # what is waited for is never ended: its number may be another's by then
             _, status, resources = os.wait4(child.pid, 0)

@@ -48,7 +48,7 @@ def limited(devices: Sequence[Path], limit: Limit, hierarchy: Path) -> Iterator[
     ):
         raise UnsupportedError(
             f"the kernel has no blkio controller here: {os.strerror(ctypes.get_errno())}", where="model",
-            hint="leave out 'model', 'iops' and 'bandwidth' of the medium, or take a guest: --on uml",
+            hint="remove 'model', 'iops' and 'bandwidth' from the medium, or use a guest: --on uml",
         )  # fmt: skip
     numbers = [sysfs.device_number(device) for device in devices]
     try:

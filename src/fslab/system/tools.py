@@ -30,12 +30,12 @@ class Tool:
             return "reinstall fslab"
         family = distributions.here()
         if family is None:
-            return f"install the package that has {self.program} (Debian's {self.package})"
+            return f"install the package that contains {self.program} (in Debian: {self.package})"
         command = family.command([self.package])
         if command is None or (self.component is None and family.name == "debian"):
-            return f"{family.name} has no package of {self.program}: build it from its sources"
+            return f"{family.name} has no package that contains {self.program}: build it from source"
         if self.component not in {"main", None} and family.name == "debian":
-            return f"{command} (from the {self.component} component: enable it first)"
+            return f"{command} (from the component '{self.component}', which must be enabled first)"
         return command
 
     @property
@@ -65,7 +65,7 @@ def require(tool: Tool) -> str:
 def _passed_over(program: str) -> str:
     """What is said of a program in an entry of PATH that is not trusted."""
     found = shutil.which(program, path=":".join(search_path.refused()) or "/nowhere")
-    return f" ({found} is not used: others can write there)" if found else ""
+    return f" ({found} is not used: other users can write to that directory)" if found else ""
 
 
 def page_in(tool: Tool) -> None:

@@ -71,7 +71,7 @@ def _open_regular(path: Path | str, beneath: int | None) -> int:
     descriptor = os.open(path, flags, dir_fd=beneath)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "is no regular file", str(path))
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
     return descriptor
 
 

@@ -42,6 +42,8 @@ pub(crate) struct Core {
     delayed: BinaryHeap<Reverse<(Nanos, u64)>>,
     events: Vec<Event>,
     time: Nanos,
+    /// When the last of the requests that were answered was done; answers are sent early.
+    answered: Nanos,
     next: u64,
     epoch: u32,
 }
@@ -80,6 +82,7 @@ impl Core {
             delayed: BinaryHeap::new(),
             events: Vec::new(),
             time: 0,
+            answered: 0,
             next: 1,
             epoch: 0,
         }
@@ -89,6 +92,10 @@ impl Core {
     pub(crate) fn submit(&mut self, device: &Device, unique: u64, io: Io, data: &[u8]) {
         self.time = self.time.max(self.clock.now()); // as it comes, however far the drive has looked ahead
         let request = request(self.next, io);
+        if request.op == Op::Flush {
+            // It covers all that was answered. Its asker has seen answers that were sent before the drive was done.
+            self.time = self.time.max(self.answered);
+        }
         self.next += 1;
         let fate = match self.gate.pass(self.time, &request) {
             Ok(fate) => fate,
@@ -181,6 +188,7 @@ impl Core {
     fn finish(&mut self, device: &Device, id: u64, at: Nanos) {
         let Some(mut pending) = self.pending.remove(&id) else { return };
         let (unique, request) = (pending.unique, pending.request);
+        self.answered = self.answered.max(at);
         if request.op == Op::Flush && pending.error.is_none() && !pending.fate.ignored {
             self.volatile.flush_done(id);
         }

@@ -76,7 +76,7 @@ class Mechanism(ABC):
             text=text,
             figures=tuple(figure for figure in figures if figure is not None),
             certainty=certainty,
-            refuted_by=refuted_by or (f"equally slow with {switch}" if switch else "a second run without it"),
+            refuted_by=refuted_by or (f"equally slow with {switch}" if switch else "equally slow without it"),
             weight=weight,
         )
 

@@ -25,7 +25,7 @@ class AllocationGroups(Mechanism):
         if extents is not None and extents.value > 10_000:
             yield self.explanation(
                 evidence,
-                f"{extents.value:.0f} extents were allocated.",
+                f"{extents.value:.0f} extents were allocated; XFS spreads them over its allocation groups.",
                 extents,
                 weight=0.05,
                 certainty=Certainty.COINCIDES,

@@ -10,7 +10,7 @@ from fslab.units import format_size
 
 
 class Atime(Mechanism):
-    """relatime writes one per file and day at most; strictatime each."""
+    """relatime writes one that is older than the file's last change or than a day; strictatime each."""
 
     summary = "reads write access times"
     cause = "access times"
@@ -26,7 +26,7 @@ class Atime(Mechanism):
         if written is not None and written.value >= 64 << 10:
             yield self.explanation(
                 evidence,
-                f"Only reading wrote {format_size(written.value)} to the device, access times among it.",
+                f"{format_size(written.value)} were written by a workload that only reads, possibly access times.",
                 written,
                 weight=0.3,
                 certainty=Certainty.COINCIDES,

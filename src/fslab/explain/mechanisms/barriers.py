@@ -24,7 +24,7 @@ class Barriers(Mechanism):
         if flushes is not None and flushes.value > 0.2:
             yield self.explanation(
                 evidence,
-                f"Each fsync cost {flushes.value:.2f} cache flushes of the device.",
+                f"Each fsync caused {flushes.value:.2f} cache flushes of the device on average.",
                 flushes,
                 evidence.figure("device_flushes"),
                 weight=flushes.value,

@@ -35,8 +35,8 @@ class CommitInterval(Mechanism):
         if commits.value > 2 * regular + _OTHERS:
             yield self.explanation(
                 evidence,
-                f"There were {commits.value:.0f} commits in {window:.1f} s; an interval of {interval} s alone makes "
-                f"{int(regular)} or {int(regular) + 1}.",
+                f"There were {commits.value:.0f} commits in {window:.1f} s; the commit interval of {interval} s alone "
+                f"makes {int(regular)} or {int(regular) + 1}.",
                 commits,
                 weight=0.3,
             )

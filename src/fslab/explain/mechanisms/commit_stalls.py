@@ -15,8 +15,8 @@ class CommitStalls(Mechanism):
     """From a traced trial: commits that the kernel told of against the tool's log of every operation. Seen together,
     which proves nothing."""
 
-    summary = "the slowest operations fall into commits of the journal"
-    cause = "the journal's commits"
+    summary = "the slowest operations coincide with commits of the journal"
+    cause = "commits of the journal"
     filesystems = frozenset({"ext3", "ext4"})
     unless = ("has_journal",)
     # No switch of its own: what turns commits off is the journal's.
@@ -33,8 +33,8 @@ class CommitStalls(Mechanism):
             yield self.explanation(
                 evidence,
                 f"{slow.value:.0f} % of the slowest 0.1 % of operations ({format_value(limit.value, Unit.NANOSECONDS)} "
-                f"and more) coincide with a commit of the journal; by chance {chance.value:.2g} % of those as long "
-                f"would, and of all operations {base.value:.2g} % do.",
+                f"and more) coincide with a commit of the journal. By chance {chance.value:.2g} % of operations this "
+                f"long would; of all operations {base.value:.2g} % do.",
                 slow,
                 chance,
                 base,
@@ -42,5 +42,5 @@ class CommitStalls(Mechanism):
                 limit,
                 weight=slow.value / 100,
                 certainty=Certainty.COINCIDES,
-                refuted_by="as many slow operations without a journal (mkfs.ext4 -O ^has_journal)",
+                refuted_by="equally many slow operations without a journal (mkfs -O ^has_journal)",
             )

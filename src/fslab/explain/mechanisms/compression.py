@@ -25,7 +25,7 @@ class BtrfsCompression(Mechanism):
         if amplified is not None and amplified.value < 0.9:
             yield self.explanation(
                 evidence,
-                f"Of each byte written {amplified.value:.2f} reached the device.",
+                f"The device received {amplified.value:.2f} bytes for each byte written.",
                 amplified,
                 weight=1 / amplified.value,
             )

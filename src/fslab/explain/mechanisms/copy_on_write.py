@@ -10,10 +10,10 @@ from fslab.explain.switch import Switch
 
 
 class CopyOnWrite(Mechanism):
-    """A file that is written over in place breaks into pieces, and each fsync writes a path of the tree instead
-    of one inode."""
+    """A file becomes fragmented when it is overwritten, and each fsync writes a path of the tree instead of one
+    inode."""
 
-    summary = "blocks written over get new places"
+    summary = "overwritten blocks are stored in a new place"
     cause = "copy-on-write"
     filesystems = frozenset({"btrfs"})
     unless = ("nodatacow",)
@@ -30,9 +30,9 @@ class CopyOnWrite(Mechanism):
         if grown is not None and before and grown.value > 10 * before:
             yield self.explanation(
                 evidence,
-                f"Overwriting in place fragmented the file into {'' if after else 'at least '}{grown.value:.0f} "
-                f"extents (it had {before:.0f}): each block that is written over gets a new place.",
+                f"Overwriting fragmented the file into {'' if after else 'at least '}{grown.value:.0f} extents "
+                f"(before: {before:.0f}): each overwritten block is stored in a new place.",
                 grown,
-                evidence.of_trace("traced_sequential", "device writes that follow the one before"),
+                evidence.of_trace("traced_sequential", "sequential device writes"),
                 weight=grown.value / before,
             )

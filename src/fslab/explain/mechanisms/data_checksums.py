@@ -12,7 +12,7 @@ class DataChecksums(Mechanism):
     """Each checksum is one more item in a tree, and since Linux 6.15 direct writes go through the page cache so
     that data cannot change under its checksum."""
 
-    summary = "a checksum for each block of data"
+    summary = "each block of data has a checksum"
     cause = "data checksums"
     filesystems = frozenset({"btrfs"})
     writing = False
@@ -20,14 +20,14 @@ class DataChecksums(Mechanism):
     off = Switch(mount=("nodatasum",), instead=("datasum",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        tool = evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
+        tool = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
         kernel = evidence.figure("kernel_threads_cpu")
         written = evidence.written_bytes
         if written and tool is not None and kernel is not None:
             spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)
             yield self.explanation(
                 evidence,
-                f"Each 4 KiB written cost {spent_ns / 1000:.0f} µs of CPU in the kernel, checksums among it.",
+                f"Each 4 KiB written took {spent_ns / 1000:.0f} µs of CPU time in the kernel, including checksums.",
                 tool,
                 kernel,
                 weight=0.1,

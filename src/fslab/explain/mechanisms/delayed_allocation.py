@@ -12,7 +12,7 @@ from fslab.units import format_size
 class DelayedAllocation(Mechanism):
     """What is deleted soon never reaches the disk, and neighbours are written together."""
 
-    summary = "places are chosen at writeback"
+    summary = "blocks are allocated at writeback"
     cause = "delayed allocation"
     filesystems = frozenset({"ext4"})
     unless = ("nodelalloc",)
@@ -22,12 +22,12 @@ class DelayedAllocation(Mechanism):
         return super().applies(evidence) and evidence.traits.direct is not True
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        delayed = evidence.figure("delayed_allocation_bytes", "bytes without a place")
+        delayed = evidence.figure("delayed_allocation_bytes", "bytes not allocated yet")
         if delayed is not None and delayed.value > 1 << 20:
             yield self.explanation(
                 evidence,
-                f"When the tool ended, {format_size(delayed.value)} had no place on the disk yet: that writing is not "
-                "in its time.",
+                f"When the tool ended, {format_size(delayed.value)} had no blocks on the disk yet: the measured time "
+                "does not include writing them.",
                 delayed,
                 evidence.figure("device_written_bytes", "device bytes by then"),
                 weight=1.0,

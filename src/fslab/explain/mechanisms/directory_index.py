@@ -11,7 +11,7 @@ from fslab.explain.switch import Switch
 class DirectoryIndex(Mechanism):
     """Without it a name is looked for in all blocks of its directory."""
 
-    summary = "hashed directories"
+    summary = "directories have a hash index"
     cause = "directory indexes"
     filesystems = frozenset({"ext3", "ext4"})
     writing = False
@@ -23,11 +23,11 @@ class DirectoryIndex(Mechanism):
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         files, directories = evidence.traits.files, evidence.traits.directories
-        cpu = evidence.figure("tool_cpu_system_s", "CPU of the tool in the kernel")
+        cpu = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
         if files and directories and cpu is not None and files / directories >= 10_000:
             yield self.explanation(
                 evidence,
-                f"{files / directories:.0f} names in each directory were found by its index.",
+                f"Each directory had {files / directories:.0f} names, found by hash index instead of a linear search.",
                 cpu,
                 weight=0.05,
                 certainty=Certainty.COINCIDES,

@@ -25,5 +25,8 @@ class Discard(Mechanism):
         discarded = evidence.figure("device_discarded_bytes", "discarded")
         if discarded is not None and discarded.value >= _NOTICEABLE:
             yield self.explanation(
-                evidence, f"{format_size(discarded.value)} were discarded meanwhile.", discarded, weight=0.5
+                evidence,
+                f"{format_size(discarded.value)} were discarded during the run.",
+                discarded,
+                weight=0.5,
             )

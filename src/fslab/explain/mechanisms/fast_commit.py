@@ -13,7 +13,7 @@ from fslab.units import format_size
 class FastCommit(Mechanism):
     """An fsync that changed one inode writes one block instead of a transaction; off by default."""
 
-    summary = "whole transactions for each fsync"
+    summary = "a full journal commit for each fsync"
     cause = "full journal commits (mkfs -O fast_commit)"
     filesystems = frozenset({"ext4"})
     writing = False
@@ -29,7 +29,7 @@ class FastCommit(Mechanism):
         if commits is not None and bytes_each is not None and bytes_each.value > 4096:
             yield self.explanation(
                 evidence,
-                f"Each fsync wrote {format_size(bytes_each.value)} of journal in a full commit.",
+                f"Each fsync wrote {format_size(bytes_each.value)} to the journal on average, in full commits.",
                 bytes_each,
                 commits,
                 weight=bytes_each.value / 4096,

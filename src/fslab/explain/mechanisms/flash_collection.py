@@ -11,21 +11,21 @@ from fslab.units import format_size
 class FlashCollection(Mechanism):
     """Only the model of a virtual SSD tells what its flash was written."""
 
-    summary = "an SSD writes more to its flash than it is given"
+    summary = "the SSD writes more to its flash than the host writes to it"
     cause = "garbage collection of the SSD"
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        ratio = evidence.figure("device_write_amplification", "flash bytes per byte given to the SSD")
+        ratio = evidence.figure("device_write_amplification", "flash bytes per byte written by the host")
         flash = evidence.figure("flash_written_bytes", "written to the flash")
         if ratio is None or flash is None or ratio.value < NOTICEABLE:
             return
         yield self.explanation(
             evidence,
-            f"The SSD wrote {format_size(flash.value)} to its flash, {ratio.value:.2f} bytes for each "
-            "that it was given.",
+            f"The SSD wrote {format_size(flash.value)} to its flash, {ratio.value:.2f} bytes for each byte that the "
+            "host wrote.",
             ratio,
             flash,
             evidence.figure("ssd_years_at_this_rate", "years to the rated endurance at this rate"),
             weight=ratio.value - 1,
-            refuted_by="the same rate on an SSD with more spare flash, or one that is not filled (steady: false)",
+            refuted_by="equally slow on an SSD with more over-provisioning, or on an empty one (steady: false)",
         )

@@ -25,7 +25,7 @@ class JournalWrites(Mechanism):
         if journal is not None and commits is not None and written and journal.value > 0.05 * written:
             yield self.explanation(
                 evidence,
-                f"For {format_size(written)} of data the journal wrote {format_size(journal.value)}, in "
+                f"{format_size(journal.value)} were written to the journal for {format_size(written)} of data, in "
                 f"{commits.value:.0f} commits.",
                 journal,
                 commits,

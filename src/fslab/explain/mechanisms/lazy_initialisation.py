@@ -20,10 +20,10 @@ class LazyInitialisation(Mechanism):
     off = Switch(mkfs="-E lazy_itable_init=0,lazy_journal_init=0")
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        idle = evidence.of_trace("traced_idle_bytes", "written while nothing ran")
+        idle = evidence.of_trace("traced_idle_bytes", "written while no tool ran")
         if evidence.traced is not None and idle is None:
             record = evidence.traced.probes.get("traced_idle_bytes")
             if record is not None and record.value:
                 yield self.explanation(
-                    evidence, f"{format_size(record.value)} were written while nothing ran.", weight=1.0
+                    evidence, f"{format_size(record.value)} were written while no tool ran.", weight=1.0
                 )

@@ -10,10 +10,10 @@ from fslab.workloads import Switchable
 
 
 class LockContention(Mechanism):
-    """Waiting shows as switches of a task that was willing to run on."""
+    """Waiting shows as voluntary context switches, for locks as for I/O."""
 
-    summary = "threads wait for locks"
-    cause = "more than one thread"
+    summary = "threads wait for locks or I/O"
+    cause = "parallel threads"
     alters = True
 
     def applies(self, evidence: Evidence) -> bool:
@@ -28,7 +28,7 @@ class LockContention(Mechanism):
         if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
             yield self.explanation(
                 evidence,
-                f"The threads waited {switches.value:.0f} times while CPUs were idle.",
+                f"The threads waited {switches.value:.0f} times, for locks or I/O, while CPUs were idle.",
                 switches,
                 cpu,
                 weight=0.1,

@@ -11,7 +11,7 @@ from fslab.explain.switch import Switch
 class MetadataDuplication(Mechanism):
     """What is written of trees and superblocks is written twice."""
 
-    summary = "metadata is written twice"
+    summary = "metadata is stored twice"
     cause = "the second copy of metadata"
     filesystems = frozenset({"btrfs"})
     unless = ("-m single",)

@@ -11,7 +11,7 @@ class MetadataTraffic(Mechanism):
     """Split by REQ_META and by where journal and superblocks lie; only from a traced trial that passed its
     checks."""
 
-    summary = "metadata written beside the data"
+    summary = "metadata is written in addition to data"
     cause = "metadata"
     unless = ("data=journal",)  # then data carries the mark of metadata as well
 
@@ -38,5 +38,5 @@ class MetadataTraffic(Mechanism):
                     for place in ("data", "metadata", "journal", "superblock")
                 ),
                 weight=amplified.value,
-                refuted_by="another method of tracing that counts otherwise",
+                refuted_by="another tracing method counts less metadata",
             )

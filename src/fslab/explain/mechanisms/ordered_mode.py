@@ -23,7 +23,7 @@ class OrderedMode(Mechanism):
         if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
             yield self.explanation(
                 evidence,
-                f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, waiting for data included.",
+                f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, including the wait for data.",
                 mean,
                 commits,
                 weight=0.2,

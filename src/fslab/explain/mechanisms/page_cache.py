@@ -13,7 +13,7 @@ from fslab.workloads import Switchable
 class PageCacheAbsorption(Mechanism):
     """What is read again, or written again before it is written back, costs no I/O."""
 
-    summary = "memory answers instead of the device"
+    summary = "the page cache serves reads and absorbs writes"
     cause = "the page cache"
     alters = True
 
@@ -30,8 +30,8 @@ class PageCacheAbsorption(Mechanism):
         if written and device is not None and device.value < 0.5 * written:
             yield self.explanation(
                 evidence,
-                f"{format_size(written)} were written and the device had received {format_size(device.value)} when the "
-                "tool ended: the rest was in memory.",
+                f"When the tool ended, the device had received {format_size(device.value)} of {format_size(written)} "
+                "written: the rest was in the page cache, or was never written back.",
                 device,
                 evidence.figure("volume_dirtied_bytes", "dirtied"),
                 weight=written / max(device.value, 4096),
@@ -40,7 +40,7 @@ class PageCacheAbsorption(Mechanism):
         if read is not None and read.value < 0.5:
             yield self.explanation(
                 evidence,
-                f"Of each byte read {read.value:.2f} came from the device, the rest from memory.",
+                f"The device delivered {read.value:.2f} bytes for each byte read; the rest came from the page cache.",
                 read,
                 weight=1.0,
             )

@@ -12,7 +12,7 @@ from fslab.workloads import Switchable
 class ReadAhead(Mechanism):
     """It helps sequential reads and is wasted on random ones."""
 
-    summary = "more is read than was asked for"
+    summary = "more is read than was requested"
     cause = "read-ahead"
     alters = True
 
@@ -27,5 +27,8 @@ class ReadAhead(Mechanism):
         read = evidence.figure("read_amplification", "device bytes per byte read")
         if read is not None and read.value > 1.5:
             yield self.explanation(
-                evidence, f"For each byte read the device gave {read.value:.2f}.", read, weight=read.value
+                evidence,
+                f"The device delivered {read.value:.2f} bytes for each byte read.",
+                read,
+                weight=read.value,
             )

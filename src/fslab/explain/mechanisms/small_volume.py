@@ -13,7 +13,7 @@ class SmallVolume(Mechanism):
     """Space for metadata is set aside for the worst case; on a small volume that is more than there
     is."""
 
-    summary = "reservations exceed the space for metadata"
+    summary = "metadata reservations exceed the metadata space"
     cause = "the small volume"
     alters = True
     filesystems = frozenset({"btrfs"})
@@ -29,23 +29,24 @@ class SmallVolume(Mechanism):
         if reserved is not None and total is not None and small and reserved.value > total.value:
             yield self.explanation(
                 evidence,
-                f"The volume ({size}) is too small for a fair figure: {format_size(reserved.value)} were reserved for "
-                f"metadata, which has {format_size(total.value)}: then btrfs writes early instead of collecting.",
+                f"The volume ({size}) is too small for a fair comparison: metadata reservations "
+                f"({format_size(reserved.value)}) exceed the metadata space ({format_size(total.value)}), so that "
+                "btrfs writes back early.",
                 reserved,
                 total,
                 evidence.figure("btrfs_commits", "commits"),
                 weight=4.0,
-                refuted_by="as slow on a volume of 20g and more",
+                refuted_by="equally slow on a volume of 20g or more",
             )
         elif small and "volume_small" in {
             warning.kind for trial in evidence.trials for warning in trial.validity
         }:
             yield self.explanation(
                 evidence,
-                f"The volume ({size}) is small for btrfs, which reserves metadata for the worst "
+                f"The volume ({size}) is small for btrfs, which reserves metadata space for the worst "
                 "case: compare on 20g.",
                 total,
                 weight=0.3,
-                refuted_by="as slow on a volume of 20g and more",
+                refuted_by="equally slow on a volume of 20g or more",
                 certainty=Certainty.COINCIDES,
             )

@@ -13,7 +13,7 @@ from fslab.units import format_size
 class StripeMisalignment(Mechanism):
     """On RAID 5 each partial write reads as well."""
 
-    summary = "partial stripes"
+    summary = "partial-stripe writes"
     cause = "unaligned stripes"
     off = Switch(geometry=Geometry.ALIGNED)
 
@@ -35,7 +35,7 @@ class StripeMisalignment(Mechanism):
         ):
             yield self.explanation(
                 evidence,
-                f"Writing {format_size(written)} read {format_size(read.value)} from the disks.",
+                f"Writing {format_size(written)} caused {format_size(read.value)} of reads from the disks.",
                 read,
                 weight=1.0,
                 certainty=Certainty.COINCIDES,

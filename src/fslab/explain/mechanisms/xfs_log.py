@@ -24,7 +24,7 @@ class XfsLog(Mechanism):
             waited = f"; waits for a log buffer: {waits.value:.0f}" if waits and waits.value else ""
             yield self.explanation(
                 evidence,
-                f"For {format_size(written)} of data the log wrote {format_size(log.value)}{waited}.",
+                f"{format_size(log.value)} were written to the log for {format_size(written)} of data{waited}.",
                 log,
                 waits,
                 evidence.figure("xfs_log_writes"),

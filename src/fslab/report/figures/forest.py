@@ -39,7 +39,7 @@ def figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Fi
         id=key,
         title=title,
         spec=spec,
-        caption="Filled: differs even among all of these together (Holm); hollow: not shown to.",
+        caption="Filled: significant after Holm correction; hollow: not significant.",
         alt=f"{title}: {len(ratios)} ratios with their intervals on a log axis.",
         marks={"ratio": len(data), "interval": len(data)},
     )

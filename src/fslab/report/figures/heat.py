@@ -43,15 +43,15 @@ def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequenc
     ]
     across = _axis.names("stack", stacks, 90, orient="top", labelAngle=0)
     spec = _axis.base(
-        "How each stack does against the best of each workload",
+        "Each stack relative to the best median of each workload",
         width={"step": 92}, height={"step": 26}, data={"values": data},
         encoding={"x": across, "y": _axis.names("row", rows, 300)}, layer=_LAYERS,
     )  # fmt: skip
     return Figure(
         id=key,
-        title="Against the best of each workload",
+        title="Relative to the best of each workload",
         spec=spec,
         caption="1.00: the best median; 0.50: half as good. Dashed: may equal the best.",
-        alt="How each stack does against the best of each workload.",
+        alt="Each stack relative to the best median of each workload.",
         marks={"tile": len(data), "share": len(data), "undecided": sum(not tile.decided for tile in tiles)},
     )

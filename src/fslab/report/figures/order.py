@@ -33,6 +33,7 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
             "minutes": round(moment.minutes, 3),
             "ratio": _axis.rounded(moment.ratio),
             "kind": "sound" if moment.sound else "invalid",
+            "validity": "usable" if moment.sound else "invalid",
         }
         for moment in moments
     ]
@@ -44,12 +45,12 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
         _axis.layer("trial", point, data, **_encoding(present)),
     ]
     spec = _axis.base("All trials in the order in which they ran", height=220, layer=layers)
-    what = "Each point is many trials: so many do not fit one by one" if grouped else "Each point is a trial"
+    what = "Each point stands for several trials" if grouped else "Each point is a trial"
     return Figure(
         id=key,
         title="Trials in the order in which they ran",
         spec=spec,
-        caption=f"{what}; a slope or a step that all stacks share is the machine's, not theirs.",
+        caption=f"{what}. A slope or a step that all stacks share comes from the machine, not from them.",
         alt="All trials over time, each as its distance from the median of its cell.",
         marks={"trial": len(data)},
     )
@@ -61,10 +62,10 @@ def _encoding(present: StackStyles) -> dict[str, Any]:
     return {
         "x": _axis.quantity("minutes", "minutes since the first trial", axis={"grid": False}),
         "y": _axis.quantity(
-            "ratio", "from the median of its cell",
+            "ratio", "difference from the median of the cell",
             scale={"zero": False}, axis={"labelExpr": percent, "tickCount": 5},
         ),
         "color": present.colour(),
         "shape": _axis.name("kind", legend=None, scale=shapes),
-        "tooltip": _axis.tooltip(workload="", stack="", ratio=".4~r", kind=""),
+        "tooltip": _axis.tooltip(workload="", stack="", ratio=".4~r", validity=""),
     }  # fmt: skip

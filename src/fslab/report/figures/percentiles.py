@@ -48,7 +48,7 @@ def figure(
     spec = _axis.base(description, height=240, data={"values": data}, encoding=encoding, layer=layers)
     return Figure(
         id=key, title=f"{workload}: {operation} latency by percentile", spec=spec,
-        caption="Each step to the right is ten times rarer; the median of the trials' percentiles, on a log axis.",
+        caption="Medians of the trials' percentiles. Each step to the right is ten times rarer.",
         alt=f"Latency of {operation}s of {workload} by percentile, a curve for each of {', '.join(present.labels)}.",
         marks={"percentile": len(data), "curve": len({str(row['stack']) for row in data})},
     )  # fmt: skip

@@ -19,6 +19,9 @@ class PlotPoint:
     kind: str
 
 
+_VALIDITY = {"sound": "usable", "doubt": "with warnings"}
+
+
 def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) -> Figure:
     """Of one metric of one workload; invalid trials are crossed out, those with warnings are hollow."""
     best = best_of(row, looks)
@@ -28,6 +31,7 @@ def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) 
             "stack": point.stack,
             "trial": point.block + 1,
             "kind": point.kind,
+            "validity": _VALIDITY.get(point.kind, point.kind),
             **_both("value", point.value, best),
         }
         for point in points
@@ -60,7 +64,7 @@ def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) 
 
 
 def _caption(points: Sequence[PlotPoint]) -> str:
-    caption = "Each point is a trial; the bar is the median, the band its interval."
+    caption = "Each point is a trial; the bar is the median, the band its confidence interval."
     kinds = {point.kind for point in points}
     caption += " Hollow: with warnings." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
         "invalid" in kinds
@@ -128,5 +132,5 @@ def _tooltip(row: Row) -> list[dict[str, Any]]:
         _axis.name("stack", title="stack"),
         _axis.quantity("trial", "trial"),
         _axis.quantity("value", title, format=".4~s"),
-        _axis.name("kind", title="judged"),
+        _axis.name("validity", title="validity"),
     ]

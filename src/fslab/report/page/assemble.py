@@ -21,7 +21,7 @@ from fslab.report.figures import Figure, order
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import heat, method, sections, sweeps
+from fslab.report.page import heat, method, sections, sweeps, tradeoffs
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.words import listed
@@ -81,6 +81,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
             report, concluded.standings, anchors,
             {(group.label, stack) for group in together for stack in group.cells},
         ),
+        tradeoffs=tuple(tradeoffs.figures(report, prefix)),
         sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together)),
         sections=made,
         order=tuple(_order(together, report, f"{prefix}order", known)),
@@ -104,7 +105,7 @@ def _confidence(report: Report) -> str:
         return "No trial is stored yet."
     trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     share = f"{report.coverage * 100:g} %"
-    return f"{trials} trials of each cell, in random order. {share} of such intervals contain the true ratio."
+    return f"{trials} trials of each cell, in random order. {share} of such CIs contain the true value."
 
 
 def _too_many(report: Report) -> bool:
@@ -115,10 +116,10 @@ def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str
     """By heading, what stands there on a page of fewer trials."""
     trials, number = len(source.trials), len(report.rows)
     if trials > BRIEF_FROM and not source.statements:
-        told = f"fslab explain {report.campaign} tells them"
-        yield "Why", f"For {trials:,} trials causes are not worked out on a page: {told}."
+        told = f"fslab explain {report.campaign}"
+        yield "Why", f"Omitted, because the campaign has {trials:,} trials. To see mechanisms: {told}"
     if _too_many(report):
-        told = f"{number:,} figures are too many to draw over a parameter; the tables below have them."
+        told = f"Omitted, because there are {number:,} metrics; the tables below have them."
         yield "By threads, sizes and disks", told
 
 
@@ -137,6 +138,7 @@ def figures(found: Page) -> Iterator[Figure]:
             names = [_heat_name(row.workload, row.metric) for row in each.heat]
             labels = [stack.label for stack in each.report.stacks]
             yield heat_figure.figure(f"{number}-heat" if number else "heat", tiles, names, labels)
+        yield from each.tradeoffs
         yield from each.sweeps
         yield from (figure for section in each.sections for figure in section.figures)
         yield from each.order

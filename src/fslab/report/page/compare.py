@@ -10,6 +10,12 @@ from fslab.report.words import ratio_text
 from fslab.units import Direction, format_value
 
 MOST = 60  # lines of one figure
+_OUTCOMES = {
+    LineOutcome.NOT_SEEN: "no difference detected",
+    LineOutcome.TOO_FEW: "too few trials",
+    LineOutcome.NO_RATIO: "no ratio",
+    LineOutcome.MISSING: "no usable trial",
+}
 
 
 def comparison(found: CampaignComparison, key: str) -> PageComparison:
@@ -20,7 +26,10 @@ def comparison(found: CampaignComparison, key: str) -> PageComparison:
         differing=tuple(_differing(found)),
         tables=tuple(_tables(found)),
         figures=tuple(_figures(found, key)),
-        alone=(*(f"only A: {each}" for each in found.only_a), *(f"only B: {each}" for each in found.only_b)),
+        alone=(
+            *(f"only in A: {each}" for each in found.only_a),
+            *(f"only in B: {each}" for each in found.only_b),
+        ),
     )
 
 
@@ -46,7 +55,7 @@ def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
         if ratios:
             reading = {
                 Direction.HIGHER: "right of 1: B is better", Direction.LOWER: "left of 1: B is better",
-                Direction.NEITHER: "neither side is better",
+                Direction.NEITHER: "no preferred direction",
             }[better]  # fmt: skip
             title = "B ÷ A" if better is Direction.NEITHER else f"B ÷ A where {better.value} is better"
             yield forest.figure(f"{key}-{better.value}", title, f"B ÷ A ({reading})", ratios)
@@ -56,7 +65,7 @@ def _tables(found: CampaignComparison) -> Iterator[PageTable]:
     if found.means:
         yield PageTable(
             caption="Geometric means of the ratios B ÷ A",
-            columns=("block size", "better", "of", "mean", "its interval"),
+            columns=("block size", "better", "workloads", "mean", "95 % CI"),
             rows=tuple(
                 (
                     mean.stack,
@@ -73,13 +82,13 @@ def _tables(found: CampaignComparison) -> Iterator[PageTable]:
         )
     yield PageTable(
         caption=f"Every figure: A is {found.a.name}, B is {found.b.name}",
-        columns=("A", "B", "B ÷ A", "interval", "outcome", "in words"),
+        columns=("A", "B", "B ÷ A", "95 % CI", "outcome", "in words"),
         rows=tuple((_name(line), _fields(line)) for line in found.lines),
     )
 
 
 def _fields(line: ComparisonLine) -> tuple[PageCell, ...]:
-    outcome = line.outcome.value.replace("_", " ")
+    outcome = _OUTCOMES.get(line.outcome, line.outcome.value)
     unsure = line.outcome in {LineOutcome.BETTER, LineOutcome.WORSE} and not line.holds_together
     return (
         PageCell(text=format_value(line.a.median, line.unit), sort=line.a.median, unit=line.unit.value),
@@ -98,14 +107,14 @@ def _span(interval: Span | None) -> str:
 def _differing(found: CampaignComparison) -> Iterator[PageTable]:
     if found.differences:
         yield PageTable(
-            caption="Facts that differ between the two",
-            columns=("A", "B", "matters"),
+            caption="Facts that differ between A and B",
+            columns=("A", "B", "decisive"),
             rows=tuple(
                 (
                     each.fact,
                     (
                         PageCell(text=", ".join(each.a) or "unknown"), PageCell(text=", ".join(each.b) or "unknown"),
-                        PageCell(text="yes" if each.decisive else "little"),
+                        PageCell(text="yes" if each.decisive else "no"),
                     ),
                 )
                 for each in found.differences

@@ -94,7 +94,13 @@ def _tile(
         )  # fmt: skip
     open_row = all(other.mark is Mark.NONE for other in row.summaries)
     decided = summary.mark is not Mark.MAYBE_BEST and not open_row
-    words = "the best of all" if summary.mark is Mark.BEST else "clearly worse" if decided else "not decided"
+    words = (
+        "the best of all"
+        if summary.mark is Mark.BEST
+        else "clearly worse"
+        if decided
+        else "may equal the best"
+    )
     return HeatTile(stack=label, share=how_good, value=value, words=words, decided=decided)
 
 

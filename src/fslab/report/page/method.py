@@ -8,6 +8,7 @@ from fslab.analysis.usability import is_usable
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
 from fslab.report.page.model import PageCell, PageTable
+from fslab.stopping import Until
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 
@@ -39,6 +40,11 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
 def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
     stopping = campaign.stopping
     counts = report.counts
+    until = {
+        Until.DECIDED: "until the ranking is clear, or stacks differ by less than",
+        Until.PRECISE: "until each ratio is known to within ±",
+        Until.CLAIMS: "until claims are decided, with a margin of",
+    }
     return {
         "campaign": campaign.id,
         "study": campaign.study_id,
@@ -47,10 +53,9 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
         f"{counts.invalid} invalid, {counts.failed} failed",
         "repeated": f"{stopping.trials} times"
         if stopping.precision is None
-        else f"from {stopping.trials} up to {stopping.max_trials} times, until {stopping.until.value} to "
-        f"{stopping.precision * 100:g} %",
-        "order": f"all cells once per block, in an order of its own, drawn from seed {campaign.seed}",
-        "settings": ", ".join(map(str, campaign.settings.get("set") or ())) or "as the study says",
+        else f"{stopping.trials} to {stopping.most} times, {until[stopping.until]} {stopping.precision * 100:g} %",
+        "order": f"each cell once per block, in a random order per block (seed {campaign.seed})",
+        "settings": ", ".join(map(str, campaign.settings.get("set") or ())) or "those of the study",
     }
 
 
@@ -66,12 +71,12 @@ def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, 
 
 def _unusable(trials: Sequence[TrialRecord], report: Report) -> PageTable:
     labels = {stack.id: stack.label for stack in report.stacks}
-    caption = f"Trials that are not compared ({len(trials)})"
+    caption = f"Failed and invalid trials, which are not compared ({len(trials)})"
     if len(trials) > MOST:
         caption += f"; the first {MOST}"
     return PageTable(
         caption=caption,
-        columns=("stack", "trial", "state", "why"),
+        columns=("stack", "trial", "state", "reason"),
         rows=tuple(
             (
                 trial.cell.workload.name,

@@ -137,6 +137,7 @@ class Part:
     lines: tuple[str, ...]
     sure: str
     heat: tuple[HeatRow, ...]
+    tradeoffs: tuple[Figure, ...]
     sweeps: tuple[Figure, ...]
     sections: tuple[Section, ...]
     order: tuple[Figure, ...]

@@ -17,17 +17,17 @@ from fslab.units import Direction, Unit, format_duration, format_value
 
 # What the kernel counted that is worth a column, with its heading; a page shows those that are known.
 COUNTED = {
-    "write_amplification": "bytes written per byte asked",
-    "read_amplification": "bytes read per byte asked",
-    "device_written_bytes_flushed": "written to the device",
+    "write_amplification": "write amplification",
+    "read_amplification": "read amplification",
+    "device_written_bytes_flushed": "written to the device, with writeback",
     "device_flushes": "flushes",
     "device_busy": "device busy",
     "machine_cpu_busy": "CPUs busy",
     "tool_max_rss": "peak memory of the tool",
 }
 LEFT_OUT = (
-    "A page of so many trials has no room for latency percentiles, rates over time, CPU time, the other figures, "
-    "commands and what the tools wrote; the store keeps them all."
+    "Latency percentiles, rates over time, CPU time, the other figures, commands and tool output are omitted, because "
+    "the campaign has so many trials. The store has them all."
 )
 
 
@@ -65,7 +65,7 @@ class SectionBuilder:
     def _table(self, row: Row, group: Group) -> PageTable:
         best = heat.best_of(row)
         rank = {label: place.rank for place in row.ranking for label in place.stacks}
-        columns = ["median", "95 % CI", "against the best", "place", "usable trials"]
+        columns = ["median", "95 % CI", "relative to the best", "rank", "usable trials"]
         return PageTable(
             caption=f"{row.metric.replace('_', ' ')}{', lower is better' * (row.better is Direction.LOWER)}",
             columns=tuple(columns),
@@ -162,7 +162,7 @@ class SectionBuilder:
             )
             rows.append((titles.get(name, name.replace("_", " ")), fields))
         caption = (
-            "What the kernel counted meanwhile (medians)"
+            "Kernel counters during the run (medians)"
             if titles
             else "All other figures of the tool (medians)"
         )

@@ -18,9 +18,7 @@ class Autocorrelated(CampaignRule):
 
     summary = "a cell's trials resemble the ones before them"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = (
-        "something carries over: make the file system fresh for each trial, let the device rest"
-    )
+    hint: ClassVar[str] = "make the file system fresh for each trial, and let the device rest between trials"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Bartels' rank test at 1 %: needs 8 trials."""
@@ -33,8 +31,8 @@ class Autocorrelated(CampaignRule):
             if middle <= 0 or (max(values) - min(values)) / middle < _SPREAD:
                 continue
             warning = self.warning(
-                f"each trial resembles the one before (correlation {found.lag1:.2f}): they tell less than "
-                "independent trials would",
+                f"each trial resembles the one before (correlation {found.lag1:.2f}): they contain less information "
+                "than independent trials would",
                 lag1=found.lag1, p_value=found.p_value, trials=found.n,
             )  # fmt: skip
             yield CampaignFinding(warning=warning, series=series)

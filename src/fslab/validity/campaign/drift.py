@@ -19,7 +19,7 @@ class Drift(CampaignRule):
     But medians hold it, and a comparison with another campaign would find it. A block's level is the median over
     all cells of its values, each as a share of its cell's median, so that one cell's own ways are not drift."""
 
-    summary = "the machine became faster or slower in the course of the campaign"
+    summary = "the machine became faster or slower during the campaign"
     severity = Severity.NOTE
     hint: ClassVar[str] = (
         "compare within this campaign only; look for heat, garbage collection and other load"
@@ -39,7 +39,7 @@ class Drift(CampaignRule):
         word = "faster" if line.change > 0 else "slower"
         yield CampaignFinding(
             warning=self.warning(
-                f"all became {word} in the course of the campaign, by {100 * abs(line.change):.0f} %{since}",
+                f"all cells became {word} during the campaign, by {100 * abs(line.change):.0f} %{since}",
                 change=line.change,
                 p_value=line.p_value,
                 blocks=len(blocks),

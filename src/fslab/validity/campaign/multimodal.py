@@ -17,9 +17,7 @@ class Multimodal(CampaignRule):
 
     summary = "a cell's trials fall into two groups"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = (
-        "look at the single trials (fslab export) and at what the probes saw in either group"
-    )
+    hint: ClassVar[str] = "compare the trials of the two groups and their probes (fslab export)"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Hartigans' dip at 1 %: needs 8 trials."""
@@ -32,7 +30,7 @@ class Multimodal(CampaignRule):
             if low <= 0 or high / low < _APART:
                 continue
             warning = self.warning(
-                f"the trials fall into two groups, {high / low:.2f} × apart: their median is a matter of chance",
+                f"the trials fall into two groups, {high / low:.2f} × apart: their median depends on chance",
                 levels=[low, high], p_value=found.p_value, trials=found.n,
             )  # fmt: skip
             yield CampaignFinding(warning=warning, series=series)

@@ -11,12 +11,12 @@ from fslab.validity.trial import TrialRule
 class CacheNotDropped(TrialRule):
     """Dentries and inodes can be dropped through /proc/sys/vm/drop_caches only."""
 
-    summary = "directories and inodes stayed cached"
+    summary = "dentries and inodes stayed cached"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "run as root for a cold cache"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         if facts.cold and not facts.caches_dropped:
             yield self.warning(
-                "without root only the files' own pages were dropped: directories and inodes stayed cached"
+                "without root only the files' own pages were dropped: dentries and inodes stayed cached"
             )

@@ -27,7 +27,7 @@ class CacheNotWarm(TrialRule):
             return
         if device_bytes > max(_METADATA_BYTES, work.read_bytes * _WARM_SHARE):
             yield self.warning(
-                f"of {format_size(work.read_bytes)} read with a warm cache the device gave "
-                f"{format_size(device_bytes)}",
+                f"{format_size(device_bytes)} of {format_size(work.read_bytes)} read with a warm cache came from the "
+                "device",
                 read_bytes=work.read_bytes, device_read_bytes=device_bytes,
             )  # fmt: skip

@@ -25,7 +25,7 @@ class CacheServed(TrialRule):
     severity = Severity.INVALID
     needs: ClassVar[tuple[str, ...]] = ("device_read_bytes",)
     hint: ClassVar[str] = (
-        "look whether the file system honours direct I/O with these options, or measure warm reads"
+        "check whether the file system honours direct I/O with these options, or measure warm reads"
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -41,8 +41,8 @@ class CacheServed(TrialRule):
             cached = enough and device_bytes < max(_METADATA_BYTES, _METADATA_SHARE * once)
         if cached:
             yield self.warning(
-                f"{format_size(work.read_bytes)} were read, {'direct' if work.direct else 'cold'}, of which the "
-                f"device gave {format_size(device_bytes)}: the rest came from a cache, from holes or from "
-                "compressed data",
+                f"only {format_size(device_bytes)} of {format_size(work.read_bytes)} of "
+                f"{'direct' if work.direct else 'cold'} reads came from the device: the rest came from a cache, from "
+                "holes or from compressed data",
                 read_bytes=work.read_bytes, device_read_bytes=device_bytes,
             )  # fmt: skip

@@ -18,7 +18,7 @@ class ClockStepped(TrialRule):
     summary = "the wall clock jumped during the run"
     severity = Severity.DOUBT
     needs: ClassVar[tuple[str, ...]] = ("clock_step", "clock_window")
-    hint: ClassVar[str] = "look whether NTP sets the clock, and whether the virtual machine was paused"
+    hint: ClassVar[str] = "check whether NTP sets the clock, and whether the virtual machine was paused"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """More than slewing can explain."""

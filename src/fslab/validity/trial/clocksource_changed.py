@@ -14,7 +14,7 @@ class ClocksourceChanged(TrialRule):
 
     summary = "the kernel changed its clock source"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "look at the kernel log for 'clocksource', and measure again"
+    hint: ClassVar[str] = "search the kernel log for 'clocksource', and measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Names before and after."""

@@ -20,7 +20,7 @@ class DirectNotHonoured(TrialRule):
     summary = "direct writes that went through a cache"
     severity = Severity.DOUBT
     hint: ClassVar[str] = (
-        "compare it with buffered writes of the others, or use options that allow direct I/O"
+        "compare it with buffered writes on the other stacks, or use options that allow direct I/O"
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -34,13 +34,13 @@ class DirectNotHonoured(TrialRule):
         if dirtied is not None and dirtied >= written * _DIRTIED_SHARE:
             yield self.warning(
                 f"direct writes of {format_size(written)} dirtied {format_size(dirtied)} of page cache: the file "
-                "system wrote through the cache all the same",
+                "system wrote through the cache",
                 written_bytes=written, dirtied_bytes=dirtied,
             )  # fmt: skip
         received = facts.figure("device_written_bytes")
         if received is not None and received < written * _HONEST_SHARE:
             yield self.warning(
-                f"{format_size(written)} were written, direct, of which the device had received "
-                f"{format_size(received)} when the tool ended: the rest was cached or compressed",
+                f"the device had received only {format_size(received)} of {format_size(written)} of direct writes when "
+                "the tool ended: the rest was cached or compressed",
                 written_bytes=written, device_written_bytes=received,
             )  # fmt: skip

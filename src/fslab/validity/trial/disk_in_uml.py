@@ -20,6 +20,6 @@ class DiskInUml(TrialRule):
         if facts.machine == "uml" and facts.disk_profile is not None:
             yield self.warning(
                 f"User-Mode Linux reads and writes the disk ({facts.disk_profile}) 4 KiB at a time and one disk after "
-                "another: sequential rates, and what several disks gain, are not the disk's",
+                "another: sequential rates, and the gain from several disks, are not those of the modelled disk",
                 profile=facts.disk_profile,
             )  # fmt: skip

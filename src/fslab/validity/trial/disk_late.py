@@ -16,7 +16,7 @@ class DiskLate(TrialRule):
 
     summary = "the virtual disk answered later than its model says"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "measure when nothing else works on the machine, or take a slower profile"
+    hint: ClassVar[str] = "measure when the machine is idle, or use a slower profile"
     needs = ("disk_late_mean", "disk_service_mean")
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -24,7 +24,7 @@ class DiskLate(TrialRule):
         late, service = facts.known("disk_late_mean"), facts.known("disk_service_mean")
         if late > SHARE * service:
             yield self.warning(
-                f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average, of "
-                f"{format_value(service, Unit.NANOSECONDS)} that its model takes",
+                f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average; its model's "
+                f"mean service time is {format_value(service, Unit.NANOSECONDS)}",
                 late_ns=late, service_ns=service,
             )  # fmt: skip

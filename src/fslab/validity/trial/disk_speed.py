@@ -11,7 +11,7 @@ from fslab.validity.trial import TrialRule
 class DiskSpeed(TrialRule):
     """Processors do not run faster with it, so that their share of each figure is another one."""
 
-    summary = "the virtual disk ran at another speed than its model's"
+    summary = "the virtual disk did not run at the speed of its model"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
 
@@ -19,7 +19,7 @@ class DiskSpeed(TrialRule):
         """Says how fast."""
         if facts.disk_speed != 1:
             yield self.warning(
-                f"the virtual disk ran {facts.disk_speed:g} times as fast as its model, and the CPUs and the file "
-                "system's timers did not: their share is another one than on such a disk",
+                f"the virtual disk ran {facts.disk_speed:g} times as fast as its model, but not the CPUs and the "
+                "file system's timers: their share of the figures differs from that on a real disk",
                 speed=facts.disk_speed,
             )  # fmt: skip

@@ -16,7 +16,7 @@ class DiskTooFast(TrialRule):
 
     summary = "the virtual disk is faster than this machine can serve"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "take a slower profile, or a 'speed' below the one that was asked for"
+    hint: ClassVar[str] = "use a slower profile, or a lower 'speed'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Says both times."""
@@ -24,8 +24,8 @@ class DiskTooFast(TrialRule):
             if fidelity.get("verdict") == TOO_FAST:
                 trip, fastest = fidelity["round_trip_ns"]["p50"], fidelity["fastest_request_ns"]
                 yield self.warning(
-                    f"a request takes {format_value(trip, Unit.NANOSECONDS)} to the virtual disk and back, and the "
-                    f"quickest of its model {format_value(fastest, Unit.NANOSECONDS)}",
+                    f"the round trip to the virtual disk takes {format_value(trip, Unit.NANOSECONDS)}, but the fastest "
+                    f"request of its model only {format_value(fastest, Unit.NANOSECONDS)}",
                     round_trip_ns=trip, fastest_request_ns=fastest,
                 )  # fmt: skip
                 return

@@ -15,7 +15,7 @@ class EmulatedDisk(TrialRule):
     summary = "the disk was an image with limits"
     severity = Severity.NOTE
     hint: ClassVar[str] = (
-        "compare on it, but take no figure for that of a real disk; sequential work least of all"
+        "compare stacks on it; its figures are not those of a real disk, least of all for sequential work"
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -26,7 +26,7 @@ class EmulatedDisk(TrialRule):
             for name, value in facts.disk_limits.items()
         ]
         yield self.warning(
-            f"the disk is an image limited to {' and '.join(limits)}, reads and writes apart: every request costs "
-            "the same, seeks are not modelled",
+            f"the disk is an image limited to {' and '.join(limits)}, for reads and for writes each: every request "
+            "costs the same, seeks are not modelled",
             limits=dict(facts.disk_limits),
         )  # fmt: skip

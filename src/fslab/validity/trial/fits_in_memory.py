@@ -22,7 +22,7 @@ class FitsInMemory(TrialRule):
     summary = "a buffered run on data that fit in memory"
     severity = Severity.NOTE
     hint: ClassVar[str] = (
-        "use a set of files larger than memory or direct I/O, read it once only, or say 'cache: warm'"
+        "use a set of files larger than memory or direct I/O, read it only once, or set 'cache: warm'"
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -32,16 +32,16 @@ class FitsInMemory(TrialRule):
             return
         if work.written_bytes and work.flushed is False:
             yield self.warning(
-                f"{format_size(work.written_bytes)} were written and not flushed in the measured time: memory "
-                f"({format_size(memory)}) took them",
+                f"{format_size(work.written_bytes)} were written and not flushed in the measured time; they fit in "
+                f"memory ({format_size(memory)})",
                 severity=Severity.DOUBT, working_set_bytes=size, memory_bytes=memory,
             )  # fmt: skip
         elif _moved(work) > _ONE_PASS * size:
             share = _share_of_device(facts)
             if share is None or share < _ALL:
                 yield self.warning(
-                    f"the work went over {format_size(size)} of files {_moved(work) / size:.1f} times, and memory "
-                    f"({format_size(memory)}) holds them: the cache was cold at the start only",
+                    f"the workload accessed {format_size(size)} of files {_moved(work) / size:.1f} times, and they fit "
+                    f"in memory ({format_size(memory)}): the cache was cold only at the start",
                     severity=Severity.DOUBT if share is not None and share < _MOSTLY else Severity.NOTE,
                     working_set_bytes=size, memory_bytes=memory, moved_bytes=_moved(work), device_share=share,
                 )  # fmt: skip

@@ -23,15 +23,15 @@ class GuestFigures(TrialRule):
         match facts.machine:
             case "uml":
                 yield self.warning(
-                    "measured in User-Mode Linux: one CPU, system calls cost a hundred times as much, and what is "
-                    "flushed goes no further than the image file's page cache",
+                    "measured in User-Mode Linux: one CPU, system calls cost a hundred times as much, and "
+                    "flushed data only reaches the image file's page cache",
                     machine=facts.machine,
                 )  # fmt: skip
             case "qemu" if facts.accelerator == EMULATED:
                 yield self.warning(
-                    "measured in QEMU without KVM: every instruction is emulated, which is for function, not for "
-                    "speed",
-                    severity=Severity.DOUBT, hint="use a machine with KVM, or compare nothing but whether it works",
+                    "measured in QEMU without KVM: every instruction is emulated; this shows whether something "
+                    "works, not how fast it is",
+                    severity=Severity.DOUBT, hint="use a machine with KVM; without it, do not compare figures",
                     machine=facts.machine, accelerator=facts.accelerator,
                 )  # fmt: skip
             case "qemu":

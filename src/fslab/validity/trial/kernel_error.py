@@ -31,7 +31,7 @@ class KernelError(TrialRule):
 
     summary = "the kernel logged errors"
     severity = Severity.INVALID
-    hint: ClassVar[str] = "look at the kernel log (dmesg) before trusting this device or file system"
+    hint: ClassVar[str] = "read the kernel log (dmesg) before you rely on this device or file system"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """One warning for all errors, one for all that is doubtful."""

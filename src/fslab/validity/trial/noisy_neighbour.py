@@ -17,14 +17,14 @@ class NoisyNeighbour(TrialRule):
     summary = "the machine's own speed changed during the run"
     severity = Severity.DOUBT
     needs: ClassVar[tuple[str, ...]] = ("reference_moved",)
-    hint: ClassVar[str] = "measure when the host is quiet; blocks take away what changes slowly"
+    hint: ClassVar[str] = "measure when the host is idle; comparisons by block remove slow changes"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """From two fifths on."""
         moved = facts.known("reference_moved")
         if moved >= MOVED_PERCENT:
             yield self.warning(
-                f"a fixed loop in memory differed by {moved:.0f} % before and after the run: something else takes "
-                "cache, memory bandwidth or processor time",
+                f"the speed of a fixed loop before and after the run differed by {moved:.0f} %: something else uses "
+                "cache, memory bandwidth or CPU time",
                 moved_percent=moved, limit_percent=MOVED_PERCENT,
             )  # fmt: skip

@@ -19,7 +19,7 @@ class NotSteady(TrialRule):
 
     summary = "the rate changed while it was measured"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "measure for longer, or precondition the device before"
+    hint: ClassVar[str] = "measure for longer, or precondition the device first"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """One warning, of the rate that changed most."""

@@ -11,12 +11,12 @@ from fslab.validity.trial import TrialRule
 class OperationsFailed(TrialRule):
     """Less was done than the rate is taken for."""
 
-    summary = "files vanished or refused during the run"
+    summary = "files disappeared or could not be used during the run"
     severity = Severity.INVALID
-    hint: ClassVar[str] = "something else works in the directory under test"
+    hint: ClassVar[str] = "another program changes the directory under test"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         failed = {name: count for name, count in facts.work.errors.items() if count}
         if failed:
             listed = ", ".join(f"{name} {count}" for name, count in failed.items())
-            yield self.warning(f"files vanished or refused: {listed}", errors=failed)
+            yield self.warning(f"files disappeared or could not be used: {listed}", errors=failed)

@@ -18,9 +18,9 @@ class Stalled(TrialRule):
     one is chance where they are rarer than trials are long. ``not-steady`` looks for levels that stay; a stall
     ends as it began."""
 
-    summary = "nothing moved for a second and more"
+    summary = "no progress for 1 s or longer"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "measure for longer, so that each trial meets the same; look at the kernel log"
+    hint: ClassVar[str] = "measure for longer, so that each trial includes such stalls; read the kernel log"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """The longest stall of any rate."""
@@ -28,7 +28,7 @@ class Stalled(TrialRule):
         if found:
             seconds, rate = max(found, key=lambda each: each[0])
             yield self.warning(
-                f"the {rate.what} stood still for {seconds:.1f} s",
+                f"the {rate.what} stalled for {seconds:.1f} s",
                 stalled_s=seconds,
                 interval_s=rate.interval_s,
             )

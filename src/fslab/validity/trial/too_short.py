@@ -32,18 +32,18 @@ class TooShort(TrialRule):
             short or work.measured_s < _WHOLE_RUN * asked
         ):  # fmt: skip
             yield self.warning(
-                f"the tool measured for {work.measured_s:.3g} s only; it was asked for {asked:g} s",
+                f"the tool measured for only {work.measured_s:.3g} s; it was asked for {asked:g} s",
                 measured_s=work.measured_s, asked_s=asked, shortest_s=max(SHORTEST_S, _WHOLE_RUN * asked),
             )  # fmt: skip
         elif short:
             yield self.warning(
-                f"{_took(short)}: below {SHORTEST_S:g} s the start and the end of it count",
+                f"{_took(short)}: below {SHORTEST_S:g} s the start and the end of the run affect the figure",
                 severity=Severity.DOUBT, seconds=short, shortest_s=SHORTEST_S,
             )  # fmt: skip
         elif long := {name: seconds for name, seconds in parts.items() if seconds < LONG_S}:
             yield self.warning(
-                f"measured for {_listed(long)}: what comes every few seconds, such as commits and writeback, "
-                "may not be in it",
+                f"measured for {_listed(long)}: periodic work, such as commits and writeback every few seconds, may be "
+                "missing",
                 severity=Severity.NOTE, seconds=long, long_s=LONG_S,
             )  # fmt: skip
 

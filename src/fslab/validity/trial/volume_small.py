@@ -21,7 +21,7 @@ class VolumeSmall(TrialRule):
         size, fair = facts.volume_bytes, facts.fair_volume_bytes
         if size is not None and fair is not None and size < fair:
             yield self.warning(
-                f"{facts.filesystem} works on {format_size(size)} and is slower on a volume below "
-                f"{format_size(fair)} than on a large one, most of all with metadata",
+                f"the volume has {format_size(size)}; {facts.filesystem} is slower below {format_size(fair)} than on a "
+                "large volume, most of all with metadata",
                 size_bytes=size, fair_size_bytes=fair,
             )  # fmt: skip

@@ -11,10 +11,10 @@ from fslab.validity.trial import TrialRule
 class WrongAnswer(TrialRule):
     """A fast wrong answer is no result."""
 
-    summary = "an operation's answer is not what the tree holds"
+    summary = "an operation returned a wrong answer"
     severity = Severity.INVALID
     hint: ClassVar[str] = (
-        "the file system lost or changed data, something else works in the directory, or the engine is broken"
+        "the file system lost or changed data, another program changes the directory, or the engine has a bug"
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -22,7 +22,7 @@ class WrongAnswer(TrialRule):
         wrong = facts.work.wrong
         if wrong:
             listed = "; ".join(
-                f"{key}: found {found}, true is {truth}" for key, (found, truth) in wrong.items()
+                f"{key}: found {found}, correct is {truth}" for key, (found, truth) in wrong.items()
             )
             data = {key: {"found": found, "truth": truth} for key, (found, truth) in wrong.items()}
             yield self.warning(f"the operation's answer is wrong: {listed}", answers=data)

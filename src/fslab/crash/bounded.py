@@ -1,0 +1,79 @@
+"""Sequences of operations: all short ones, after Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box
+Crash Testing" (OSDI 2018), or those that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
+from fslab.crash.operations import OPERATIONS
+from fslab.crash.steps import Operation, Sequence, Step, Sync
+from fslab.crash.tree import START
+
+
+def exhaustive(length: int) -> Iterator[Sequence]:
+    """All sequences of so many operations, each followed by nothing or fsync, the last by nothing or any sync."""
+    for chosen in product(OPERATIONS, repeat=length):
+        yield from _synced(chosen)
+
+
+def sampled(length: int, count: int, random: Random) -> list[Sequence]:
+    """So many of the sequences of 1 to ``length`` operations: all short ones first, as many as fit."""
+    found: list[Sequence] = []
+    for operations in range(1, length + 1):
+        every = list(exhaustive(operations))
+        room = count - len(found)
+        found += every if len(every) <= room else random.sample(every, room)
+    return found
+
+
+def _synced(chosen: tuple[Operation, ...]) -> Iterator[Sequence]:
+    tree = START
+    for operation in chosen:
+        if not operation.possible(tree):
+            return
+        tree = operation.effect(tree, 2)
+    last = len(chosen) - 1
+    for syncs in product(*(_after(operation, last=at == last) for at, operation in enumerate(chosen))):
+        steps = ((Step(operation=operation), sync) for operation, sync in zip(chosen, syncs, strict=True))
+        yield tuple(step for pair in steps for step in pair if step is not None)
+
+
+def _after(operation: Operation, *, last: bool) -> list[Step | None]:
+    found: list[Step | None] = [None]
+    if operation.target is not None:
+        found.append(Step(sync=Sync.FSYNC, target=operation.target))
+        if last:
+            found.append(Step(sync=Sync.FDATASYNC, target=operation.target))
+    if last or operation.target is None:
+        found.append(Step(sync=Sync.DIRECTORY))
+    if last:
+        found.append(Step(sync=Sync.SYNC))
+    return found
+
+
+def parse(steps: list[str]) -> Sequence:
+    """A sequence from the texts of its steps; ValueError for what is none, or cannot be done."""
+    known = {operation.name: operation for operation in OPERATIONS}
+    found = []
+    for text in steps:
+        if text in known:
+            found.append(Step(operation=known[text]))
+            continue
+        sync, _, target = text.partition(" ")
+        if sync not in list(Sync):
+            raise ValueError(f"invalid step '{text}'")
+        found.append(Step(sync=Sync(sync), target=target or None))
+    _check_possible(found)
+    return tuple(found)
+
+
+def _check_possible(steps: list[Step]) -> None:
+    tree = START
+    for step in steps:
+        impossible = step.operation is not None and not step.operation.possible(tree)
+        if impossible or (step.target is not None and step.target not in tree.names):
+            raise ValueError(f"'{step}' is not possible at this point of the sequence")
+        tree = step.operation.effect(tree, 2) if step.operation else tree

@@ -1,0 +1,84 @@
+"""Speed against safety: a point for each stack, how quick it is across, what power cuts took from it upwards."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fslab.report.figures import Figure, _axis
+from fslab.report.figures.styles import StackStyles
+from fslab.report.model import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SafetyPoint:
+    """One stack: the median of its speed with its interval; ``broken`` promises, and operations ``lost`` besides."""
+
+    stack: str
+    speed: float
+    low: float | None
+    high: float | None
+    broken: float
+    lost: float
+
+
+def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: StackStyles) -> Figure:
+    """``row``: the speed; ``cuts``: the workload that cuts power."""
+    title = _axis.title_of(row.metric, row.unit, row.better)
+    data = [_fields(each) for each in points]
+    x = _axis.quantity(
+        "speed",
+        f"{row.workload}: {title}",
+        axis=_axis.value_axis(row.unit),
+        scale={"zero": True},
+    )
+    y = _axis.quantity(
+        "gone", f"{cuts}: operations lost after power cuts", scale={"zero": True}, axis={"tickMinStep": 1}
+    )
+    present = looks.only([each.stack for each in points])
+    spec = _axis.base(
+        f"{row.workload} against {cuts}", height=260, encoding={"y": y},
+        layer=_layers(data, x, title, present),
+    )  # fmt: skip
+    broken = [each.stack for each in points if each.broken]
+    return Figure(
+        id=key,
+        title=f"Speed against safety: {row.workload} and {cuts}",
+        spec=spec,
+        caption="Right: faster. Down: fewer operations that had returned were lost after a power cut. "
+        "Filled: some losses broke a promise.",
+        alt=f"{title} of {row.workload} against losses by {cuts}, a point for each of {', '.join(present.labels)}; "
+        f"promises were broken on {', '.join(broken) or 'none'}.",
+        marks={"stack": len(data), "interval": sum(each["low"] is not None for each in data)},
+    )
+
+
+def _fields(each: SafetyPoint) -> dict[str, Any]:
+    return {
+        "stack": each.stack, "speed": _axis.rounded(each.speed), "low": _axis.rounded(each.low),
+        "high": _axis.rounded(each.high), "gone": each.broken + each.lost, "broken": each.broken, "lost": each.lost,
+    }  # fmt: skip
+
+
+def _layers(
+    data: list[dict[str, Any]], x: dict[str, Any], title: str, present: StackStyles
+) -> list[dict[str, Any]]:
+    intervals = [each for each in data if each["low"] is not None]
+    colour = present.colour()
+    filled = {"condition": {"test": "datum.broken > 0", "value": 1}, "value": 0}
+    told = [
+        {"field": "stack"}, {"field": "speed", "title": title, "format": ".4~s"},
+        {"field": "broken", "title": "promises broken"}, {"field": "lost", "title": "lost without a promise"},
+    ]  # fmt: skip
+    point = {"type": "point", "size": 110, "strokeWidth": 2.5}
+    return [
+        *[
+            _axis.layer(
+                "interval", {"type": "rule", "strokeWidth": 5, "opacity": 0.3}, intervals,
+                x={**x, "field": "low"}, x2={"field": "high"}, color=colour,
+            )
+        ] * bool(intervals),
+        _axis.layer(
+            "stack", point, data, x=x, stroke=colour, fill=colour, fillOpacity=filled, shape=present.shape(),
+            tooltip=told,
+        ),
+    ]  # fmt: skip

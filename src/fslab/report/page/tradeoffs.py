@@ -1,0 +1,33 @@
+"""Figures of speed against safety, where a campaign has both. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from fslab.report import safety
+from fslab.report.figures import Figure
+from fslab.report.figures.safety import SafetyPoint
+from fslab.report.figures.safety import figure as safety_figure
+from fslab.report.figures.styles import StackStyles
+from fslab.report.model import Report, Row
+
+
+def figures(report: Report, prefix: str) -> Iterator[Figure]:
+    """One for each workload that cuts power and each that has a rate; ``prefix`` keeps their names apart."""
+    looks = StackStyles.of(report.stacks)
+    for number, (cuts, stacks) in enumerate(safety.losses(report).items()):
+        for row in safety.speeds(report):
+            points = list(_points(row, stacks, report))
+            if len(points) > 1:
+                name = re.sub(r"[^a-z0-9]+", "-", row.workload.lower())
+                yield safety_figure(f"{prefix}safety-{number}-{name}", row, cuts, points, looks)
+
+
+def _points(row: Row, stacks: Mapping[str, safety.StackLosses], report: Report) -> Iterator[SafetyPoint]:
+    labels = {stack.id: stack.label for stack in report.stacks}
+    for each in row.summaries:
+        if each.median is not None and each.stack in stacks:
+            what, interval = stacks[each.stack], each.interval
+            yield SafetyPoint(
+                stack=labels[each.stack], speed=each.median, low=interval.low if interval else None,
+                high=interval.high if interval else None, broken=what.broken, lost=what.lost,
+            )  # fmt: skip

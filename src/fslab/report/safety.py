@@ -1,0 +1,64 @@
+"""Speed beside safety: what power cuts took from each stack, and how quick it is at the other workloads. Pure.
+
+A workload that cuts power has the two metrics named here; which tool it is does not matter.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fslab.report.model import Report, Row
+from fslab.units import Direction, Unit
+
+BROKEN = "promises_broken"
+LOST = "lost_operations"
+_RATES = frozenset({Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StackLosses:
+    """Medians of one workload that cuts power, on one stack (by id): ``broken`` promises, and ``lost`` operations that
+    no promise covers."""
+
+    broken: float
+    lost: float
+
+
+def losses(report: Report) -> dict[str, dict[str, StackLosses]]:
+    """By workload and stack, where both are known."""
+    found = {}
+    for row in report.rows:
+        if row.metric == BROKEN:
+            lost = next(
+                (each for each in report.rows if (each.workload, each.metric) == (row.workload, LOST)), None
+            )
+            found[row.workload] = dict(_of_workload(row, lost))
+    return found
+
+
+def _of_workload(broken: Row, lost: Row | None) -> Iterator[tuple[str, StackLosses]]:
+    others = {each.stack: each.median for each in lost.summaries} if lost else {}
+    for each in broken.summaries:
+        if each.median is not None:
+            yield each.stack, StackLosses(broken=each.median, lost=others.get(each.stack) or 0.0)
+
+
+def speeds(report: Report) -> tuple[Row, ...]:
+    """The first rate of each workload."""
+    found: dict[str, Row] = {}
+    for row in report.rows:
+        if row.better is Direction.HIGHER and row.unit in _RATES:
+            found.setdefault(row.workload, row)
+    return tuple(found.values())
+
+
+def unsafe_leaders(report: Report) -> Iterator[tuple[str, Sequence[str], str, float]]:
+    """Stacks (labels) that lead in rates and broke promises: in which workloads, and where how many were broken."""
+    labels = {stack.id: stack.label for stack in report.stacks}
+    leads: dict[str, list[str]] = {}
+    for row in speeds(report):
+        if row.leader is not None and len([each for each in row.summaries if each.values]) > 1:
+            leads.setdefault(row.leader, []).append(row.workload)
+    for workload, stacks in losses(report).items():
+        for stack, what in stacks.items():
+            if what.broken and labels[stack] in leads:
+                yield labels[stack], leads[labels[stack]], workload, what.broken

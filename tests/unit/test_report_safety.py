@@ -1,0 +1,59 @@
+"""Speed beside safety: who is quick and breaks promises is told, and drawn."""
+
+from __future__ import annotations
+
+import pytest
+import tests.unit.test_report as reports
+from tests.unit.test_report import BTRFS, EXT4, IOPS, RANDOM, XFS, cells, five, trial
+
+from fslab.cell import WorkloadSpec
+from fslab.record import Metric
+from fslab.report import safety
+from fslab.report.conclusion import conclude
+from fslab.report.model import Report
+from fslab.report.page import tradeoffs
+from fslab.units import Direction, Unit
+
+CUTS = WorkloadSpec(name="power-cuts", tool="cuts")
+BROKEN = Metric(name=safety.BROKEN, unit=Unit.COUNT, better=Direction.LOWER)
+LOST = Metric(name=safety.LOST, unit=Unit.COUNT, better=Direction.LOWER)
+SPEED = {"ext4": 200.0, "xfs": 100.0, "btrfs": 50.0}
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Report:
+    """ext4 is quickest, and loses what it promised; xfs and btrfs lose only what nobody promised."""
+    monkeypatch.setitem(reports.METRICS, "cuts", (BROKEN, LOST))
+    planned = cells((EXT4, XFS, BTRFS), RANDOM, CUTS)
+    trials = []
+    for cell in planned:
+        name = cell.stack.name
+        if cell.workload is RANDOM:
+            trials += five(cell, {IOPS: SPEED[name]})
+        else:
+            counts: dict[Metric, float | None] = {BROKEN: 40.0 if name == "ext4" else 0.0, LOST: 7.0}
+            trials += [trial(cell, block, counts) for block in range(5)]
+    return reports.report(planned, trials)
+
+
+def test_the_quickest_is_not_named_without_what_it_breaks(found: Report) -> None:
+    first = conclude(found).warnings[0]
+    assert first.what == (
+        "ext4 has the best median in rand-write-4k, but broke 40 promises after power cuts (power-cuts)"
+    )
+    assert first.hint == "use it only for data that may be lost"
+
+
+def test_of_those_who_keep_their_promises_nothing_is_said(found: Report) -> None:
+    assert [stack for stack, *_ in safety.unsafe_leaders(found)] == ["ext4"]
+    without = found.model_copy(update={"rows": tuple(row for row in found.rows if row.metric != BROKEN.name)})
+    assert list(safety.unsafe_leaders(without)) == []
+    assert list(tradeoffs.figures(without, "")) == []
+
+
+def test_a_point_for_each_stack(found: Report) -> None:
+    (figure,) = tradeoffs.figures(found, "1-")
+    assert (figure.id, figure.marks["stack"]) == ("1-safety-0-rand-write-4k", 3)
+    assert figure.alt.endswith("promises were broken on ext4.")
+    points = figure.spec["layer"][-1]["data"]["values"]
+    assert {each["stack"]: each["gone"] for each in points} == {"ext4": 47, "xfs": 7, "btrfs": 7}
