@@ -122,7 +122,7 @@ class TestHostileDirectories:
         image = _loop.image_for(tmp_path, workspace, "m", 8 * MIB)
         image.rename(tmp_path / "taken away")
         image.symlink_to(victim)
-        with ExitStack() as undone, pytest.raises(UnsafeError, match="exchanged"):
+        with ExitStack() as undone, pytest.raises(UnsafeError, match="replaced the image"):
             _loop.attach(image, workspace, undone, expect_direct=False)
         assert not loops.attached_to(victim)
         assert victim.read_bytes() == b"precious" * MIB

@@ -220,7 +220,7 @@ class TestNames:
         path = stable(device)
         with pytest.raises(UnsafeError) as caught:
             guard.check_name(str(device))
-        assert caught.value.hint == f"name it as {path}"
+        assert caught.value.hint == f"use the name {path}"
         assert guard.check_unused(path) == device
         with pytest.raises(UnsafeError, match="no such device"):
             guard.check_unused(cyclic)

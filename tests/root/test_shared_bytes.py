@@ -101,7 +101,7 @@ def test_who_sends_commands_to_the_disk_writes_to_it(
     writer = os.open(node, os.O_RDWR)
     node.unlink()
     try:
-        with pytest.raises(UnsafeError, match=f"is written by process {os.getpid()} "):
+        with pytest.raises(UnsafeError, match=f"is open for writing by process {os.getpid()} "):
             guard.check_unused(path)
     finally:
         os.close(writer)

@@ -127,7 +127,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ntuning: {vm.min_free_kbytes: 99999999}"),
          "2: tuning.vm.min_free_kbytes: '99999999' is not a whole number from 1024 to 1048576"),
         (("title: t", "title: t\ntuning: {stop_timers: sshd.service}"),
-         "2: tuning.stop_timers: 'sshd.service' is no timer: write apt-daily.timer man-db.timer"),
+         "2: tuning.stop_timers: 'sshd.service' is not the name of a timer, such as apt-daily.timer"),
         (("title: t", "title: t\ntuning: {io_scheduler: ../x}"),
          "2: tuning.io_scheduler: '../x' is not a name such as none or performance"),
         (("type: ram", "type: rma"), "3: media.fast.type: no medium 'rma' — did you mean 'ram'?"),

@@ -42,7 +42,7 @@ class CrashParameters(Parameters):
         1,
         ge=1,
         le=3,
-        description="number of operations of the longest sequences; sequences of one are tried first",
+        description="operations of the longest sequences, 1 to 3; sequences of one operation are tried first",
     )
     sequences: int | None = Field(
         None, ge=1, le=5000,
@@ -55,8 +55,7 @@ class CrashParameters(Parameters):
     )
     settings: str = Field(
         "",
-        description="settings of the application, such as journal_mode=wal,synchronous=normal; 'fslab list "
-        "applications' shows all",
+        description="settings of the application (docs/crash.md), such as journal_mode=wal,synchronous=normal",
     )
     transactions: int = Field(20, ge=1, le=10_000, description="transactions in each run of the application")
     states: int = Field(
