@@ -1,9 +1,9 @@
 # Everything does its own set-up: `make run` and `make test` work on a fresh checkout.
 #
-#   make run        compare ext4, XFS and btrfs in memory (root), or measure this directory (other users)
-#   make test       every test that fits in ten minutes     make test-all    the slow ones too
-#   make test-repeat N=20   the fast ones again and again, in random order, also under load
-#   make lint       ruff, mypy, rustfmt, clippy             make format      put the code in form
+#   make run        compare ext4, XFS and btrfs on a RAM disk (root), or measure this directory (other users)
+#   make test       every test that fits in ten minutes     make test-all    all tests, also slow ones
+#   make test-repeat N=20   run the fast tests repeatedly, in random order, also under load
+#   make lint       ruff, mypy, rustfmt, clippy             make format      format the code
 #   make packages   install every program that any study can use; make run installs only what its study needs
 #   make docs       this documentation as a site in target/docs, offline
 #   make bench      fslab against its peers, side by side
@@ -47,7 +47,7 @@ test: setup test-packages
 test-all: setup test-packages
 	$(call both,,-- --include-ignored)
 
-# Looks for tests that depend on order, load or luck: N rounds in random order, a quarter of them under load.
+# Finds tests that depend on order, load or chance: N rounds in random order, a quarter of them under load.
 N ?= 20
 test-repeat: setup test-packages
 	$(VENV)/bin/python tests/repeat.py $(N) --loaded $(shell expr $(N) / 4)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches this Debian's or Ubuntu's general kernel for QEMU guests into a directory, installing nothing and needing no
-# root: guest-kernel.sh DIRECTORY. Prints the kernel's path, to be given to --kernel. Fetches nothing a second time.
+# Downloads the general kernel of this Debian or Ubuntu for QEMU guests into a directory: guest-kernel.sh DIRECTORY.
+# Installs nothing and needs no root. Prints the kernel's path, for --kernel. A second run downloads nothing.
 set -eu
 export PATH="$PATH:/usr/sbin:/sbin"
 directory=${1:?usage: guest-kernel.sh DIRECTORY}
@@ -13,7 +13,7 @@ if [ -z "$(kernel)" ]; then
         *) meta=linux-image-amd64 ;;
     esac
     image=$(apt-cache depends --important "$meta" | sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | head -n 1)
-    [ -n "$image" ] || { echo "apt knows no $meta: run apt-get update" >&2; exit 1; }
+    [ -n "$image" ] || { echo "package $meta not found: run apt-get update" >&2; exit 1; }
     version=${image#linux-image-}
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT

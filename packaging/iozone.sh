@@ -9,7 +9,7 @@ directory=$(cd "$directory" && pwd)
 [ ! -x "$directory/iozone" ] || exit 0
 
 give_up() {
-    echo "IOzone is left out: $1" >&2
+    echo "IOzone is not installed: $1" >&2
     exit 1
 }
 

@@ -58,7 +58,7 @@ if [ "$(id -u)" = 0 ] && [ $family != other ]; then
     for package; do
         if knows "$package"; then wanted="$wanted $package"; else unknown="$unknown $package"; fi
     done
-    [ -z "$unknown" ] || echo "not packaged here, left out:$unknown" >&2
+    [ -z "$unknown" ] || echo "not available in this distribution, skipped:$unknown" >&2
     [ -n "$wanted" ] || exit 0
     echo "installing:$wanted"
     # shellcheck disable=SC2086
@@ -74,7 +74,7 @@ else
         arch) how="sudo pacman -S" ;;
         *) how="install these packages (Debian's names):" ;;
     esac
-    echo "some programs are missing; what needs them is left out. To install them:" >&2
+    echo "some programs are missing; what needs them is skipped. To install them:" >&2
     echo "    $how $*" >&2
     [ -z "$build" ] || exit 1
 fi

@@ -13,7 +13,7 @@ python3 -m zipfile -l "$wheel" >"$work/contents"
 for part in fslab/studies/quick.yaml fslab/studies/iozone-ssd-hdd.claims.yaml templates/page.html.j2 xstate.c migrations/ \
     scripts/fslab scripts/fslab-engine; do
     grep -qF "$part" "$work/contents" || {
-        echo "$wheel has no $part" >&2
+        echo "$part is missing in $wheel" >&2
         exit 1
     }
 done
@@ -25,7 +25,7 @@ clean() { # command: as a new user's shell would run it, without cargo, this sou
     env -i HOME="$work" PATH="$work/venv/bin:/usr/bin:/bin" XDG_RUNTIME_DIR="$work" "$@"
 }
 clean sh -c '! command -v cargo && ! command -v rustc' >/dev/null || {
-    echo "Rust is in /usr/bin: this would not show what a machine without it does" >&2
+    echo "Rust is in /usr/bin: this test needs a machine without Rust" >&2
     exit 1
 }
 clean fslab --version
@@ -34,4 +34,4 @@ clean fslab list >/dev/null
 clean fslab plan quick >/dev/null
 clean fslab doctor quick || [ $? -lt 100 ]
 clean fslab-engine small-files "$work" --files 10 >/dev/null
-echo "installed and tried: $(basename "$wheel")"
+echo "installed and tested: $(basename "$wheel")"

@@ -1,6 +1,6 @@
-"""What a workload needs of a file system, and what a file system cannot do: the words that both sides share.
+"""What a workload needs from a file system, and what a file system cannot do.
 
-Declared, so that a plan can say "not possible" before anything is made; what can be tried is tried when it runs.
+A plan uses it to report impossible cells before anything is created. A run tests the rest on the file system itself.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from fslab.units import format_size
 
 
 class Ability(StrEnum):
-    """Something that most file systems can do and some cannot. The value is what a message calls it."""
+    """Something that most file systems support and some do not. The value is its name in messages."""
 
     DIRECT_READS = "direct reads"
     DIRECT_WRITES = "direct writes"
@@ -35,7 +35,7 @@ class Needs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a file system cannot do, with the reason. ``largest_file_bytes`` None: beyond any device of today."""
+    """What a file system cannot do, with the reason. ``largest_file_bytes`` None: larger than any device."""
 
     lacks: Mapping[Ability, str] = field(default_factory=dict)
     largest_file_bytes: int | None = None
@@ -48,5 +48,5 @@ class Limits:
                 return f"it needs {ability}{f': {reason}' if reason else ''}"
         if self.largest_file_bytes is not None and needs.largest_file_bytes > self.largest_file_bytes:
             bound = format_size(self.largest_file_bytes + 1)
-            return f"it needs a file of {format_size(needs.largest_file_bytes)}, but files must be smaller than {bound}"
+            return f"it needs a file of {format_size(needs.largest_file_bytes)}; files must be smaller than {bound}"
         return None

@@ -1,6 +1,6 @@
-"""How amounts of work shrink: sizes, counts and times, in proportion, rounded to what tools take, with floors. Pure.
+"""Scales amounts of work: sizes, counts and times, rounded to values that tools accept, with minimum values. Pure.
 
-What of a workload or a medium is such an amount is said by its own file.
+Each workload and medium declares which of its keys are such amounts.
 """
 
 import math
@@ -29,7 +29,7 @@ Changes = Mapping[str, ScaledAmount]
 
 
 class Scaled(Frozen):
-    """One amount of a study that a scale changed. ``entry``: ``workloads.dd-write``; ``floor``: less would not do."""
+    """One amount of a study that a scale changed. ``entry``: ``workloads.dd-write``; ``floor``: minimum reached."""
 
     entry: str
     key: str

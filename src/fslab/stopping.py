@@ -1,6 +1,6 @@
-"""How often a campaign repeats its cells: a value that the study writes, the campaign keeps and the report reads.
+"""How often a campaign repeats its cells: a value that the study sets, the campaign stores and the report reads.
 
-Decides nothing; what it means for trials that are there is the matter of ``analysis``.
+``analysis`` applies the rule to the trials.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ MOST_TRIALS = 100_000  # of a cell: more would not fit into a schedule
 
 
 class Until(StrEnum):
-    """What trials are repeated for."""
+    """What ends the repetition: clear comparisons, a precision, or decided claims."""
 
     DECIDED = "decided"
     PRECISE = "precise"
@@ -21,10 +21,11 @@ class Until(StrEnum):
 
 
 class StoppingRule(Frozen):
-    """``trials`` of each cell to begin with; with a ``precision`` (a share: 0.05) more, up to ``max_trials``.
+    """``trials`` of each cell at first; with a ``precision`` (a share: 0.05) more, up to ``max_trials``.
 
-    Without ``precision`` there are exactly ``trials``. ``planned_most``: of a campaign that was given more, the most
-    that it was planned with. What error each look may make goes by that, since trials were seen before the change.
+    Without ``precision`` there are exactly ``trials``. ``planned_most``: the original maximum of a campaign whose
+    maximum was raised later. The error of each interim analysis is computed with the original maximum, because trials
+    had been analysed before the change.
     """
 
     trials: int = Field(ge=1, le=MOST_TRIALS)

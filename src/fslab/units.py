@@ -1,4 +1,4 @@
-"""Quantities with units: parse what people write (``4k``, ``1g``, ``10m``), print what people read.
+"""Quantities with units: parse ``4k``, ``1g``, ``10m``; print ``1.5 GiB``, ``85.3 µs``.
 
 One grammar for every size that a study, an option or a claim holds (``parse_size``, ``Size``). Sizes are powers of
 1024, as in fio and mkfs; rates are printed in powers of 1000, as in fio's own SI figures.
@@ -53,7 +53,7 @@ def parse_size(text: str | int) -> int:
         raise ValueError(f"'{text}' is not a size: {_SIZE_GRAMMAR}")
     size = float(match[1]) * SIZE_SUFFIXES[(match[2] or "").lower()]
     if size > LARGEST_BYTES:
-        raise ValueError(f"'{str(text)[:40]}' is larger than a file or device can be (8 EiB)")
+        raise ValueError(f"'{str(text)[:40]}' is larger than the largest possible file or device (8 EiB)")
     if size != int(size):
         raise ValueError(f"'{text}' is not a whole number of bytes")
     return int(size)
@@ -62,7 +62,7 @@ def parse_size(text: str | int) -> int:
 def plain_size(text: object) -> str:
     """A size as every tool reads it: ``8k`` of ``8kb``, ``8KiB`` or 8192; ``64M`` stays ``64M``.
 
-    fio 3.33 takes ``1MiB`` for 1,000,000 bytes and cuts ``1.5m`` to ``1m`` without a word.
+    fio 3.33 reads ``1MiB`` as 1,000,000 bytes, and silently reads ``1.5m`` as ``1m``.
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError(f"{text} is not a size: {_SIZE_GRAMMAR}")  # noqa: TRY004 - for pydantic
@@ -96,7 +96,7 @@ def _share(value: object) -> float:
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError as error:
-        raise ValueError(f"'{value}' is not a share: write 5% or 0.05") from error
+        raise ValueError(f"'{value}' is not a fraction: write 5% or 0.05") from error
     if isinstance(value, bool) or not 0.001 <= share <= 0.5:
         raise ValueError(f"'{value}' is not between 0.1% and 50%")
     return share
@@ -115,7 +115,7 @@ def parse_duration(text: str | float) -> float:
         raise ValueError(f"'{text}' is not a duration: write 30s, 10m, 1h30m or 700ms")
     seconds = sum(float(number) * SECONDS_PER[unit.lower()] for number, unit in parts)
     if seconds > LONGEST_S:
-        raise ValueError(f"'{rest[:40]}' is longer than a hundred years")
+        raise ValueError(f"'{rest[:40]}' is longer than 100 years")
     return seconds
 
 

@@ -207,7 +207,7 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
     assert len(said.splitlines()) <= 12
     assert "60 trials" in said
     assert "cannot run here" in said
-    assert "of memory are needed" in said
+    assert "of memory, but only" in said
     assert "mkfs" not in said
 
 

@@ -36,7 +36,7 @@ def ratios(document: dict[str, Any]) -> dict[tuple[str, str], float]:
 
 def test_two_campaigns_side_by_side(twice: Fslab, tmp_path: Path) -> None:
     said = twice("compare").stdout
-    for words in ("A  ", "B  ", "8 trials: ", "write, ", "files, ", "B ÷ A (95 %)"):
+    for words in ("A  ", "B  ", "8 trials: ", "write, ", "files, ", "B ÷ A (95 % CI)"):
         assert words in said
     document = twice.json("compare", "last~1", "last", "--json")
     assert {line["workload"] for line in document["lines"]} == {"write", "files"}

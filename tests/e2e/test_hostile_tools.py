@@ -37,7 +37,7 @@ SAID = {
     "3m": "no JSON document",
     "4m": "printed more than 64 MiB",
     "5m": "not as documented",
-    "6m": "more than 64 MiB",
+    "6m": "larger than 64 MiB",
     "7m": "no JSON document",
     "8m": "cannot be read",
     "9m": "lacks",

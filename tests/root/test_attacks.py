@@ -57,7 +57,10 @@ class TestDevicesInUse:
         shell("mkfs.ext4", "-q", device)
         upper = Path(shell("losetup", "--find", "--show", device).stdout.strip())
         try:
-            with mounted(upper, tmp_path / "upper", shell), pytest.raises(UnsafeError, match="lies on it"):
+            with (
+                mounted(upper, tmp_path / "upper", shell),
+                pytest.raises(UnsafeError, match="in use by the loop device"),
+            ):
                 guard.check_unused(stable(device))
         finally:
             loops.detach(device)
@@ -69,7 +72,7 @@ class TestDevicesInUse:
         guard.check_unused(path)
         writer = os.open(device, os.O_RDWR)
         try:
-            with pytest.raises(UnsafeError, match="is written by process"):
+            with pytest.raises(UnsafeError, match="is open for writing by process"):
                 guard.check_unused(path)
         finally:
             os.close(writer)

@@ -105,7 +105,7 @@ class TestWriters:
         own = ("unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path))
         with held(device, tmp_path, "write", *own):
             assert not (tmp_path / "n").exists()
-            with pytest.raises(UnsafeError, match="is written by process"):
+            with pytest.raises(UnsafeError, match="is open for writing by process"):
                 guard.check_unused(stable(device))
 
     def test_who_only_reads_is_no_matter(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ class TestWriters:
         upper = shell("losetup", "--find", "--show", node).stdout.strip()
         try:
             node.unlink()
-            with pytest.raises(UnsafeError, match=f"{Path(upper).name} lies on it"):
+            with pytest.raises(UnsafeError, match=f"by the loop device {Path(upper).name}"):
                 guard.check_unused(stable(device))
         finally:
             shell("losetup", "--detach", upper)
@@ -132,12 +132,12 @@ class TestWriters:
         first, second = Path(f"{parted}p1"), Path(f"{parted}p2")
         with held(first, tmp_path, "write"):
             for each in (parted, first):
-                with pytest.raises(UnsafeError, match="is written by process"):
+                with pytest.raises(UnsafeError, match="is open for writing by process"):
                     guard.check_unused(stable(each))
             assert guard.check_unused(stable(second)) == second
         with held(parted, tmp_path, "write"):
             for each in (parted, first, second):
-                with pytest.raises(UnsafeError, match="is written by process"):
+                with pytest.raises(UnsafeError, match="is open for writing by process"):
                     guard.check_unused(stable(each))
 
 

@@ -172,10 +172,10 @@ class TestSeveralDisks:
         named = frozenset(path for path in paths if path != paths[number])
         with workspaces.opened(new_id(), named) as workspace:
             # A loop device that somebody set up counts as carrying data.
-            with pytest.raises(UnsafeError, match="somebody else set up") as caught:
+            with pytest.raises(UnsafeError, match="fslab did not create") as caught:
                 DEVICE.check(options, workspace, disks=3)
             assert caught.value.where == paths[number]
-            with pytest.raises(UnsafeError, match="somebody else set up"), ExitStack() as undo:
+            with pytest.raises(UnsafeError, match="fslab did not create"), ExitStack() as undo:
                 stack.build(
                     spec("btrfs-raid0", medium=several(paths), disks=3), workspace, undo, slot="m", make=True
                 )
@@ -204,7 +204,7 @@ class TestSeveralDisks:
         device = loop()
         paths = [stable(device), stable(device)]
         with workspaces.opened(new_id(), frozenset(paths)) as workspace:
-            with pytest.raises(UnsafeError, match="shares bytes with"):
+            with pytest.raises(UnsafeError, match="overlaps with"):
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
             with pytest.raises(BusyError), ExitStack() as undo:
                 stack.build(

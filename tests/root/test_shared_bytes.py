@@ -53,7 +53,7 @@ def test_a_disk_and_its_partition_are_not_two_media(
     disk, first, second = map(stable, parted)
     for pair in ((disk, first), (second, disk), (disk, stable(parted[0]))):
         text = STUDY.replace("FIRST", pair[0]).replace("SECOND", pair[1])
-        with pytest.raises(UnsafeError, match="shares bytes with"):
+        with pytest.raises(UnsafeError, match="overlaps with"):
             feasibility.check(new_id(), expand(load.load_text(text, "s")), frozenset(pair))
     guard.check_apart([first, second, stable(loop())])
 
@@ -64,7 +64,7 @@ def test_nor_are_they_two_disks_of_a_layout(
     medium = MEDIA.get("device")
     disk, first, _ = map(stable, parted)
     workspace.wipe = frozenset({disk, first})
-    with pytest.raises(UnsafeError, match="shares bytes with"):
+    with pytest.raises(UnsafeError, match="overlaps with"):
         medium.check(medium.parse_options({"path": f"{disk} {first}"}), workspace, disks=2)
 
 

@@ -110,7 +110,7 @@ def test_faults_begin_with_the_run(workspace: Workspace) -> None:
 def test_more_than_its_memory_is_a_failure(workspace: Workspace) -> None:
     record = run(workspace, {**WRITES, "size": "48m", "io_size": "48m"}, "ext2", profile="none", memory="16m")
     assert record.status_text == "failed:no_space", record.error
-    assert "more was written to the virtual disk than it has memory for" in (record.error or "")
+    assert "the virtual disk's memory is full" in (record.error or "")
 
 
 def test_another_speed_is_a_doubt(workspace: Workspace) -> None:

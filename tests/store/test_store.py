@@ -268,7 +268,7 @@ def test_a_campaign_can_get_more_trials(store: Store) -> None:
     assert more.cells == known.cells
     with pytest.raises(ValueError, match="already"):
         more.extended(trials=known.trials)
-    with pytest.raises(ValueError, match="--max-trials does not fit"):
+    with pytest.raises(ValueError, match="--max-trials does not apply"):
         more.extended(max_trials=100)
 
 
@@ -279,7 +279,7 @@ def test_with_a_precision_only_the_most_can_grow() -> None:
     # looks go by what was planned before any trial was seen
     looks = looks_of(twice.stopping)
     assert looks == looks_of(known.stopping)
-    with pytest.raises(ValueError, match="--trials does not fit"):
+    with pytest.raises(ValueError, match="--trials does not apply"):
         known.extended(trials=10)
 
 
@@ -320,7 +320,7 @@ def test_mistaken_campaign_gets_advice(store: Store) -> None:
         store.campaign()
     store.create_campaign(campaign("maple-1"))
     store.create_campaign(campaign("maple-2"))
-    with pytest.raises(StoreError, match="could be maple-1, maple-2"):
+    with pytest.raises(StoreError, match="write more of the id: maple-1, maple-2"):
         store.campaign("map")
     with pytest.raises(StoreError, match="did you mean 'maple-1'"):
         store.campaign("mapel-1")

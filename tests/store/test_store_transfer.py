@@ -86,7 +86,7 @@ def test_an_interrupted_copy_is_finished(file: Store, store: Store, monkeypatch:
 def test_a_trial_that_differs_is_not_passed_over(file: Store, store: Store) -> None:
     store.create_campaign(file.campaign("c1"))
     store.add_trial(trial(0, CELLS[0], raw={"stdout": "another measurement"}))
-    with pytest.raises(StoreError, match=r"trial 0 of cell .* is another one"):
+    with pytest.raises(StoreError, match=r"trial 0 of cell .* differs from the one to copy"):
         copy_campaign(file, store, file.campaign("c1"))
     assert store.count("c1") == 1, "the piece is kept whole or not at all"
 

@@ -65,6 +65,6 @@ def test_what_fails_when_tried_is_unsupported_with_the_kernel_s_own_word() -> No
     # proc(5) takes no new files at all: what it answers is not what was foreseen, and is passed on.
     needs = Needs(abilities=frozenset({Ability.DIRECT_WRITES}))
     with pytest.raises(
-        UnsupportedError, match=r"needs direct writes, which fails on proc here (No such file"
+        UnsupportedError, match=r"needs direct writes, which fails on proc here \(No such file"
     ):
         feasibility.check_mounted(Path("/proc/self"), needs, "proc")

@@ -76,5 +76,5 @@ def test_any_goes_with_conditions() -> None:
     "that", ["ext4 rises with bs for any layout", "ext4 varies most over bs for any layout"]
 )
 def test_any_is_refused_where_the_form_says_what_varies(that: str) -> None:
-    with pytest.raises(Misread, match="'any' does not fit"):
+    with pytest.raises(Misread, match="'for any' is not allowed"):
         parse(that)

@@ -98,7 +98,7 @@ def test_half_a_transaction_is_found(tmp_path: Path) -> None:
     source.perform(tmp_path, 0, lambda _: None)
     with closing(sqlite3.connect(directory_of(tmp_path, 0) / "database")) as database, database:
         database.execute("DELETE FROM transactions WHERE number = 2")
-    assert "half a transaction" in (source.look(directory_of(tmp_path, 0)).problem or "")
+    assert "a partial transaction" in (source.look(directory_of(tmp_path, 0)).problem or "")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("journal=wal", "has no setting 'journal'"),
+        ("journal=wal", "unknown setting 'journal'"),
         ("journal_mode=fast", "invalid value 'fast' for journal_mode"),
         ("journal_mode", "invalid value ''"),
-        ("=", "has no setting ''"),
+        ("=", "unknown setting ''"),
     ],
 )
 def test_settings_that_there_are_not(text: str, told: str) -> None:

@@ -177,13 +177,13 @@ def test_good_mkfs_options(name: str, options: str) -> None:
         ("ext4", "/dev/sda", "another file or device"), ("btrfs", "-m single /dev/sdb", "another file or device"),
         ("xfs", "-l logdev=/dev/sdb", "another file or device"), ("xfs", "-l size=10m,logdev=sdb", "another"),
         ("xfs", "-d file,name=x", "another"), ("xfs", "-r rtdev=x", "another"), ("ext4", "-J device=UUID=1", "another"),
-        ("ext4", "-Jdevice=UUID=1", "another"), ("ext4", "-n", "no option"), ("ext4", "-b '4096", "quotation"),
-        ("ext4", "sda", "no option"), ("f2fs", "-c /dev/sdb", "another file or device"),
-        ("f2fs", "-c sdb", "no option"),
-        ("jfs", "-j sdb", "no option"), ("reiserfs", "-j sdb", "no option"), ("reiserfs", "-B bad", "no option"),
-        ("vfat", "-l bad", "no option"), ("vfat", "-C", "no option"), ("exfat", "-f", "no option"),
-        ("ntfs3", "-n", "no option"), ("udf", "--new-file", "no option"), ("zfs", "-R /mnt", "another file"),
-        ("zfs", "-O mountpoint=/", "another file"), ("nilfs2", "-n", "no option"), ("bcachefs", "sdb", "no option"),
+        ("ext4", "-Jdevice=UUID=1", "another"), ("ext4", "-n", "not know or"), ("ext4", "-b '4096", "quotation"),
+        ("ext4", "sda", "not know or"), ("f2fs", "-c /dev/sdb", "another file or device"),
+        ("f2fs", "-c sdb", "not know or"),
+        ("jfs", "-j sdb", "not know or"), ("reiserfs", "-j sdb", "not know or"), ("reiserfs", "-B bad", "not know or"),
+        ("vfat", "-l bad", "not know or"), ("vfat", "-C", "not know or"), ("exfat", "-f", "not know or"),
+        ("ntfs3", "-n", "not know or"), ("udf", "--new-file", "not know or"), ("zfs", "-R /mnt", "another file"),
+        ("zfs", "-O mountpoint=/", "another file"), ("nilfs2", "-n", "not know or"), ("bcachefs", "sdb", "not know or"),
     ],
 )  # fmt: skip
 def test_bad_mkfs_options(name: str, options: str, says: str) -> None:
@@ -199,9 +199,9 @@ ENDS = ("panic", "reboot", "PANIC", "panic_on_error", "oops", "halt")
 def test_no_option_of_any_file_system_takes_the_machine_down(name: str, value: str) -> None:
     filesystem = REGISTRY.get(name)
     for option in ("errors", "onerror", "fatal_errors", "failmode", *filesystem.mount_options):
-        with pytest.raises(ValueError, match="take the whole machine down"):
+        with pytest.raises(ValueError, match="stop the whole machine"):
             filesystem.check_mount_options(f"noatime,{option}={value}")
-    with pytest.raises(ValueError, match="take the whole machine down"):
+    with pytest.raises(ValueError, match="stop the whole machine"):
         filesystem.check_mount_options(value)
     for flag in ("-e", "-o", "-O", *filesystem.mkfs_flags):
         for written in (
@@ -210,7 +210,7 @@ def test_no_option_of_any_file_system_takes_the_machine_down(name: str, value: s
             f"{flag} errors={value}",
             f"{flag}='a,b={value}'",
         ):
-            with pytest.raises(ValueError, match=r"take the whole machine down"):
+            with pytest.raises(ValueError, match=r"stop the whole machine"):
                 filesystem.check_mkfs_options(written)
 
 

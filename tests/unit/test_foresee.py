@@ -13,6 +13,7 @@ from fslab.errors import FslabError
 from fslab.machine.kinds import Need
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
+from fslab.system import memory
 
 STUDY = """\
 title: t
@@ -45,7 +46,10 @@ def test_a_file_system_that_the_kernel_lacks_is_foreseen(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
-def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(tmp_path: Path) -> None:
+def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: 20 << 30)  # else it is another one at each look
     planned = cells("900t")
     _, refused = feasibility.foresee(planned, tmp_path)
     (told,) = refused

@@ -204,7 +204,7 @@ def test_what_cannot_be_is_refused(name: str, options: dict[str, Any], says: str
 
 @pytest.mark.parametrize("options", ["-m single", "-dsingle", "--data=dup", "-M", "-n 16k --metadata raid10"])
 def test_btrfs_profiles_are_the_layout_s_own(options: str) -> None:
-    with pytest.raises(ValueError, match="sets a profile, which layout btrfs-raid1 does itself"):
+    with pytest.raises(ValueError, match="sets a profile, but layout btrfs-raid1 sets it"):
         REGISTRY.get("btrfs-raid1").check_mkfs_options(options)
     REGISTRY.get("md-raid1").check_mkfs_options(options)
     REGISTRY.get("btrfs-raid1").check_mkfs_options("-n 16k --csum xxhash")

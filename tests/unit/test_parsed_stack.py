@@ -72,16 +72,16 @@ def test_btrfs_over_its_own_devices() -> None:
     [
         (
             spec("ext4", "btrfs-raid0"),
-            "layout 'btrfs-raid0' is made by the file system itself: btrfs, not ext4",
+            "layout 'btrfs-raid0' works with btrfs only, not with ext4",
         ),
         (spec("btrfs", "btrfs-raid1", mkfs_options="-m dup"), "sets a profile"),
         (spec("ext4", "single", "aligned"), "layout 'single' has no stripe"),
         (spec("ext4", "md-raid1", "aligned"), "layout 'md-raid1' has no stripe"),
         (spec("btrfs", "btrfs-raid0", "aligned"), "layout 'btrfs-raid0' has no stripe"),
-        (spec("ext4", geometry="aligned", mkfs_options="-E stride=16"), "say 'stride' themselves"),
-        (spec("ext4", geometry="none", mkfs_options="-Estripe-width=16"), "say 'stripe-width' themselves"),
-        (spec("xfs", geometry="none", mkfs_options="-d su=64k,sw=2"), "say 'su' themselves"),
-        (spec("ext4", geometry="aligned", mkfs_options="-T news"), "counted in blocks"),
+        (spec("ext4", geometry="aligned", mkfs_options="-E stride=16"), "set 'stride' too"),
+        (spec("ext4", geometry="none", mkfs_options="-Estripe-width=16"), "set 'stripe-width' too"),
+        (spec("xfs", geometry="none", mkfs_options="-d su=64k,sw=2"), "set 'su' too"),
+        (spec("ext4", geometry="aligned", mkfs_options="-T news"), "the stride is in blocks"),
     ],
 )
 def test_what_does_not_go_together_is_refused(wrong: StackSpec, says: str) -> None:

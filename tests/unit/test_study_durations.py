@@ -49,13 +49,13 @@ def test_what_takes_days_has_to_be_allowed_them(keys: str) -> None:
 
 
 def test_a_run_time_beyond_all_bounds_is_a_mistake_at_its_line() -> None:
-    with pytest.raises(StudyError, match=r"t\.yaml:4: workloads\.w\.runtime: .* longer than a hundred years"):
+    with pytest.raises(StudyError, match=r"t\.yaml:4: workloads\.w\.runtime: .* longer than 100 years"):
         load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, runtime: 99999d"), "t.yaml")
 
 
 def test_more_files_than_bytes_are_a_mistake() -> None:
     """fio aborts on them."""
-    with pytest.raises(StudyError, match=r"workloads\.w\.nrfiles: .* less than a byte"):
+    with pytest.raises(StudyError, match=r"workloads\.w\.nrfiles: .* less than one byte"):
         load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, nrfiles: 999999999"), "t.yaml")
 
 

@@ -68,13 +68,13 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
         ("medium: disks, layout: {type: lvm-stripe, chunk: 8m}, filesystem: ext4",
          "stacks.s.layout.chunk: chunk '8m' is larger than an LVM extent (4 MiB)"),
         ("medium: disks, layout: {type: md-raid1, chunk: 64k}, filesystem: ext4",
-         "stacks.s.layout.chunk: a mirror has no chunk, each disk holds the same: leave it out"),
+         "stacks.s.layout.chunk: a mirror has no chunk, because all disks hold the same data: remove it"),
         ("medium: disks, layout: {type: btrfs-raid0, chunk: 64k}, filesystem: btrfs",
-         "stacks.s.layout.chunk: btrfs stripes by 64 KiB, which cannot be changed: leave it out"),
+         "stacks.s.layout.chunk: the chunk of btrfs is always 64 KiB: remove it"),
         ("medium: disks, layout: btrfs-raid0, filesystem: [ext4, btrfs]",
-         "stacks.s.layout: layout 'btrfs-raid0' is made by the file system itself: btrfs, not ext4"),
+         "stacks.s.layout: layout 'btrfs-raid0' works with btrfs only, not with ext4"),
         ("medium: disks, layout: btrfs-raid1, filesystem: btrfs, mkfs_options: -m single",
-         "stacks.s.layout: mkfs option '-m' sets a profile, which layout btrfs-raid1 does itself"),
+         "stacks.s.layout: mkfs option '-m' sets a profile, but layout btrfs-raid1 sets it: remove the option"),
         ("medium: small, layout: btrfs-raid1, filesystem: btrfs",
          "stacks.s.layout: needs disks of at least 125 MiB, and those of medium 'small' have 100 MiB"),
         ("medium: small, layout: lvm-stripe, filesystem: xfs",
@@ -84,14 +84,14 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
          ("stacks.s.filesystem: xfs needs at least 640 MiB with geometry 'aligned', and medium 'disks' of stack 's' "
          "has 312 MiB with layout 'lvm-stripe'")),
         ("medium: disks, filesystem: ext4, geometry: aligned",
-         "stacks.s.geometry: geometry 'aligned': layout 'single' has no stripe that mkfs could be told of"),
+         "stacks.s.geometry: geometry 'aligned': layout 'single' has no stripe"),
         ("medium: disks, layout: md-raid0, filesystem: ext4, geometry: alinged",
          "stacks.s.geometry: 'alinged' is not one of default, aligned, none — did you mean 'aligned'?"),
         ("medium: disks, layout: md-raid0, filesystem: btrfs, geometry: [default, none]",
          "stacks.s.geometry: mkfs of btrfs has no stripe options: these stacks would be identical"),
         ("medium: disks, layout: md-raid0, filesystem: ext4, geometry: none, mkfs_options: -E stride=16",
-         ("stacks.s.geometry: geometry 'none': the mkfs options '-E stride=16' say 'stride' themselves; leave one of "
-         "the two out")),
+         ("stacks.s.geometry: geometry 'none': the mkfs options '-E stride=16' set 'stride' too; remove "
+         "one of the two")),
         ("medium: two, layout: md-raid5, filesystem: ext4",
          "stacks.s.layout: needs 3 disks, and medium 'two' names 2: name more in its 'path', separated by blanks"),
     ],
@@ -104,7 +104,7 @@ def test_each_mistake_has_its_message(stack: str, expected: str) -> None:
     ("path", "says"),
     [
         ("/dev/disk/by-id/a /dev/sdb", "not a stable device name"),
-        ("/dev/disk/by-id/a /dev/disk/by-id/a", "'/dev/disk/by-id/a' is named twice"), ("' '", "names no device"),
+        ("/dev/disk/by-id/a /dev/disk/by-id/a", "'/dev/disk/by-id/a' is named twice"), ("' '", "at least one device"),
     ],
 )  # fmt: skip
 def test_each_of_several_disks_needs_a_stable_name(path: str, says: str) -> None:

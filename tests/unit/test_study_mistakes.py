@@ -147,7 +147,7 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("    filesystem: [ext4, xfs]\n", ""),
          "5: stacks.fs: 'filesystem' is missing: a 'ram' medium is formatted — known: " + KNOWN),
         (("[ext4, xfs]", "[xfs]\n    mkfs_options: -Z 1"),
-         ("8: stacks.fs.mkfs_options: mkfs of xfs has no option '-Z' that fslab lets through"
+         ("8: stacks.fs.mkfs_options: fslab does not know or allow the mkfs option '-Z' of xfs"
           ": known: -L, -b, -d, -i, -l, -m, -n, -s")),
         (("[ext4, xfs]", "[ext4]\n    workloads: [wr]"), "8: stacks.fs.workloads.1: no workload 'wr' — known: rw"),
         (("{type: ram, size: 1g}", "{type: directory, path: /tmp}"),

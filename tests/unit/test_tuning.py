@@ -128,7 +128,7 @@ def test_a_value_that_does_not_hold_is_refused_and_put_back(
     swappiness, real = tree / "proc/vm/swappiness", _settings.held
     monkeypatch.setattr(_settings, "held", lambda path: "4" if path.read_text() == "5" else real(path))
     with (
-        pytest.raises(UnsupportedError, match="'5' was written, but '4' holds"),
+        pytest.raises(UnsupportedError, match="'5' was written, but the kernel uses '4'"),
         tuning.tuned({"vm.swappiness": "5"}, Noted()),
     ):
         pytest.fail("went on")
@@ -230,13 +230,13 @@ class TestTimers:
     def test_names(self) -> None:
         assert _timers.parse("") == ()
         for name in ("apt-daily.service", "-x.timer;", "a/b.timer", "x"):
-            with pytest.raises(UsageError, match="no timer"):
+            with pytest.raises(UsageError, match="not the name of a timer"):
                 _timers.parse(name)
         assert tuning.is_timer("fstrim.timer")
         assert not tuning.is_timer("../x.service")
 
     def test_without_systemd_they_are_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UnsupportedError, match="no systemd"):
+        with pytest.raises(UnsupportedError, match="systemd does not run"):
             _timers.check(tmp_path / "nothing")
         with pytest.raises(FslabError):
             tuning.check({"stop_timers": "no-timer"})
@@ -253,7 +253,7 @@ class TestBounds:
     def test_every_setting_has_them(self, name: str, value: str) -> None:
         if (name, value) == (tunables.TIMERS, ""):
             return
-        with pytest.raises(ValueError, match=r"is not|is no timer"):
+        with pytest.raises(ValueError, match=r"is not|is not the name of a timer"):
             tunables.check(name, value)
 
     @pytest.mark.parametrize(
@@ -271,9 +271,9 @@ class TestBounds:
         """A quarter of a million kB are taken of 64 GiB and not of 1 GiB, where 65536 kB are a sixteenth."""
         tunables.check("vm.min_free_kbytes", "262144", memory_bytes=64 << 30)
         tunables.check("vm.min_free_kbytes", "65536", memory_bytes=1 << 30)
-        with pytest.raises(ValueError, match="more than 6% of this machine's memory: 65536"):
+        with pytest.raises(ValueError, match="at most 65536, 6% of this machine's memory"):
             tunables.check("vm.min_free_kbytes", "65537", memory_bytes=1 << 30)
-        with pytest.raises(ValueError, match="more than 50%"):
+        with pytest.raises(ValueError, match="50% of this"):
             tunables.check("vm.dirty_bytes", str((1 << 29) + 1), memory_bytes=1 << 30)
 
     def test_what_a_store_holds_is_checked_again_before_anything_is_written(

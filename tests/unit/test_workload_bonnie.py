@@ -55,7 +55,7 @@ def test_what_was_too_fast_to_time_is_unknown_and_said() -> None:
     assert found.measured_s is None
     (message,) = found.messages
     told, _, untold = message.partition(": ")
-    assert told == "too fast to time (below 0.5 s)"
+    assert told == "no figure, shorter than 0.5 s"
     assert untold.split(", ") == [
         "read", "seek", "seq_stat", "seq_delete", "random_create", "random_stat", "random_delete",
     ]  # fmt: skip
@@ -119,7 +119,7 @@ def failed(name: str) -> ToolOutput:
         ("1.98,", "1.97,", "format 1.98"),
         (",10,", ",", "format 1.98"),
         ("140366", "fast", "'fast' for write"),
-        ("5343us", "5343", "'5343' for the latency of read"),
+        ("5343us", "5343", "'5343' as the latency of read"),
     ],
 )
 def test_another_form_is_refused(old: str, new: str, message: str) -> None:
@@ -181,14 +181,14 @@ def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
         ({"size": "1500k"}, "whole number of MiB"),
         ({"size": "1g", "chunk": "12k"}, "power of two"),
         ({"size": "1g", "chunk": "128"}, "power of two"),
-        ({"size": "1g", "ram": "1g"}, "below twice the ram"),
+        ({"size": "1g", "ram": "1g"}, "at least twice 'ram'"),
         ({"size": "1g", "dirs": 2}, "'dirs' has no effect without files"),
         ({"files": 1024, "direct": True}, "'direct' has no effect without size"),
-        ({"files": 10000}, "not a multiple of 1024.*10240 is"),
-        ({"files": 1024, "dirs": 1025}, "more than the 1024 files"),
-        ({"files": 1024, "min-size": "4k"}, "'min-size' is more"),
+        ({"files": 10000}, "not a multiple of 1024.*write 10240"),
+        ({"files": 1024, "dirs": 1025}, "more directories .1025. than files"),
+        ({"files": 1024, "min-size": "4k"}, "'min-size' is larger"),
         ({"files": 1024, "max-size": "2g"}, "too large"),
-        ({"size": "1g", "direct": True, "fast": False}, "byte by byte"),
+        ({"size": "1g", "direct": True, "fast": False}, "byte-by-byte"),
         ({"size": "1g", "machine": "x"}, "Extra inputs"),
     ],
 )

@@ -95,9 +95,9 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         ({"run": "a", "metrics.x.pattern": "(a"}, "metric 'x'"),
         ({"run": "a", "metrics.x.pattern": "(a)", "metrics.x.unit": "miles"}, "metric 'x'"),
         ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
-        ({"run": "a", "metrics.time.pattern": "(a)"}, "is there already"),
-        ({"run": "sh {file}"}, "belong together"),
-        ({"run": "sh", "file": "x.sh"}, "belong together"),
+        ({"run": "a", "metrics.time.pattern": "(a)"}, "exists already"),
+        ({"run": "sh {file}"}, "or neither"),
+        ({"run": "sh", "file": "x.sh"}, "or neither"),
     ],
 )
 def test_mistakes(raw: dict[str, Any], what: str) -> None:

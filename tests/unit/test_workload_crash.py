@@ -91,7 +91,7 @@ def test_an_application_has_runs_settings_and_its_program() -> None:
     [
         ({"application": "sqlit"}, "did you mean 'sqlite'"),
         ({"application": "sqlite", "settings": "journal_mode=fast"}, "invalid value 'fast' for journal_mode"),
-        ({"settings": "journal_mode=wal"}, "none is named"),
+        ({"settings": "journal_mode=wal"}, "needs 'application'"),
         ({"application": "sqlite", "transactions": 0}, "transactions"),
     ],
 )

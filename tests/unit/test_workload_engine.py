@@ -97,7 +97,7 @@ def test_any_other_error_is_told() -> None:
 
 
 def test_another_protocol_is_refused() -> None:
-    with pytest.raises(ToolOutputError, match="speaks protocol 2") as caught:
+    with pytest.raises(ToolOutputError, match="uses protocol 2") as caught:
         reading(changed(protocol=2))
     assert "reinstall" in str(caught.value.hint)
 
@@ -200,8 +200,8 @@ def test_lengths_from_a_range_and_a_random_order_of_reads() -> None:
         assert {"--size=1k", "--max-size=9k", "--order=random", "--seed=3"} <= set(argv)
     assert ENGINE.space_bytes(parameters) >= 100 * 5 * 1024
     for wrong, what in (
-        ({"size": "4k", "max-size": "1k"}, "less than 'size'"),
-        ({"order": "depth"}, "no order"),
+        ({"size": "4k", "max-size": "1k"}, "smaller than 'size'"),
+        ({"order": "depth"}, "unknown order"),
     ):
         with pytest.raises(ValidationError, match=what):
             ENGINE.parse_parameters(wrong)

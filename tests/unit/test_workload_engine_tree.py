@@ -1,4 +1,4 @@
-"""Operations on trees of known truth, by the protocol's golden documents: right answers, wrong ones, commands."""
+"""Operations on synthetic trees, by the protocol's golden documents: right answers, wrong ones, commands."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ def test_the_study_s_data_set_is_costed() -> None:
     [
         ({"operation": "analyze", "pattern": "x"}, "not supported by 'analyze'"),
         ({"operation": "search", "by": "name"}, "use it with classify"),
-        ({"operation": "meta", "operations": "create,fsync"}, "no operation 'fsync'"),
+        ({"operation": "meta", "operations": "create,fsync"}, "unknown operation 'fsync'"),
         ({"operation": "meta", "operations": "unlink,create"}, "in the order"),
         ({"operation": "analyze", "classes": "a:b:4k"}, "name:files:size"),
         ({"operation": "analyze", "classes": "a:1:4x"}, "not a size"),
         ({"operation": "search", "plant": "needle"}, "text:share"),
-        ({"operation": "analyze", "order": "random"}, "no order"),
+        ({"operation": "analyze", "order": "random"}, "unknown order"),
         ({"operation": "sync-write", "method": "rsync"}, "reflink"),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_script_and_a_file() -> None:
         ({"personality": "varmail", "file": "/x.f"}, "not personality and file"),
         ({"personality": "varmial"}, "varmail"),
         ({"file": "x.f", "personality": "oltp"}, "not personality and file"),
-        ({"personality": "varmail", "digest": DIGEST}, "'digest' belongs to 'file'"),
+        ({"personality": "varmail", "digest": DIGEST}, "'digest' needs 'file'"),
         ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
         ({"personality": "varmail", "meanfilesize": "large"}, "is not a size"),
         ({"personality": "varmail", "runtime": "0s"}, "greater than 0"),

@@ -116,7 +116,7 @@ def test_missing_keys_are_found_with_wrong_ones() -> None:
 
 @pytest.mark.parametrize("key", ["filename", "directory", "opendir", "output", "read_iolog", "include"])
 def test_keys_that_reach_outside_are_refused(key: str) -> None:
-    assert "fslab does not pass this on to fio" in mistakes(**LEAST, **{key: "x"})[key]
+    assert "not allowed: " in mistakes(**LEAST, **{key: "x"})[key]
 
 
 @pytest.mark.parametrize("key", ["exec_prerun", "exec_postrun", "trigger"])
@@ -130,9 +130,7 @@ def test_keys_that_fslab_owns_are_refused(key: str) -> None:
 
 
 def test_file_names_hidden_in_values_are_refused() -> None:
-    assert mistakes(**LEAST, mem="mmaphuge:/etc/passwd") == {
-        "mem": "fslab does not pass file names on to fio"
-    }
+    assert mistakes(**LEAST, mem="mmaphuge:/etc/passwd") == {"mem": "file names are not allowed here"}
     assert "buffer_pattern" in mistakes(**LEAST, buffer_pattern="'secret'")
 
 
@@ -160,7 +158,9 @@ def test_times_that_fio_reads_otherwise_are_refused(runtime: str) -> None:
 
 
 def test_depth_needs_an_asynchronous_engine() -> None:
-    assert "no effect with the engine psync" in mistakes(**LEAST, iodepth=32)["iodepth"]
+    assert (
+        "no effect above 1 with the synchronous I/O engine psync" in mistakes(**LEAST, iodepth=32)["iodepth"]
+    )
     assert FioParameters(rw="read", size="1g", iodepth=32, direct=True).iodepth == 32
     assert FioParameters(rw="read", size="1g", iodepth=32, ioengine="io_uring").iodepth == 32
 
@@ -171,18 +171,18 @@ def test_trim_is_refused(rw: str) -> None:
 
 
 def test_engines_that_do_no_file_io_are_refused() -> None:
-    assert "made-up bandwidth" in mistakes(**LEAST, ioengine="filecreate")["ioengine"]
+    assert "transfers no data" in mistakes(**LEAST, ioengine="filecreate")["ioengine"]
     assert "did you mean 'libaio'" in mistakes(**LEAST, ioengine="libiao")["ioengine"]
     assert "ioengine" in mistakes(**LEAST, ioengine="exec")
     assert "ioengine" in mistakes(**LEAST, ioengine="external:/tmp/x.so")
 
 
 def test_time_based_needs_a_runtime() -> None:
-    assert mistakes(**LEAST, time_based=True) == {"time_based": "needs a runtime"}
+    assert mistakes(**LEAST, time_based=True) == {"time_based": "needs 'runtime'"}
 
 
 def test_fsync_needs_writes() -> None:
-    assert mistakes(**LEAST, fsync=1) == {"fsync": "needs a mode that writes"}
+    assert mistakes(**LEAST, fsync=1) == {"fsync": "needs an 'rw' that writes"}
 
 
 def test_lists_of_names_do_not_contradict_each_other() -> None:

@@ -33,7 +33,7 @@ def test_each_fault_can_be_asked_for(name: str) -> None:
 
 
 def test_a_fault_that_is_none() -> None:
-    with pytest.raises(ValidationError, match="known are bit-rot-data"):
+    with pytest.raises(ValidationError, match="known: bit-rot-data"):
         IO_ERRORS.parse_parameters({"fault": "smoke"})
 
 
@@ -49,7 +49,7 @@ def test_counts_and_what_became_of_the_file_system() -> None:
 def test_output_that_is_none() -> None:
     with pytest.raises(ToolOutputError, match="KeyError"):
         reading("{}")
-    with pytest.raises(UnsupportedError, match="keeps a log"):
+    with pytest.raises(UnsupportedError, match="one virtual disk with a log"):
         reading("{}", stderr="fslab: /x: the virtual disk keeps no log")
     with pytest.raises(NoSpaceError):
         reading("{}", stderr="No space left on device")

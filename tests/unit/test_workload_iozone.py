@@ -179,16 +179,16 @@ def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
     [
         ({}, "give 'size' for one point or 'largest'"),
         ({"size": "1m", "largest": "2m"}, "give 'size' for one point or 'largest'"),
-        ({"size": "1m", "smallest": "64k"}, "'smallest' belongs to a sweep"),
+        ({"size": "1m", "smallest": "64k"}, "'smallest' needs a sweep"),
         ({"largest": "1m", "record": "64k", "largest-record": "1m"}, "only record length"),
         ({"largest": "1m", "threads": 2}, "one process only"),
-        ({"largest": "1m", "tests": 1}, "must have 0"),
+        ({"largest": "1m", "tests": 1}, "must include 0"),
         ({"size": "1000"}, "whole number of KiB"),
-        ({"size": "100k", "record": "64k"}, "no whole number of records"),
+        ({"size": "100k", "record": "64k"}, "not a multiple of the record length"),
         ({"size": "64m", "record": "32m"}, "longest record"),
         ({"size": "2k", "record": "1k"}, "smallest file is 4k"),
         ({"smallest": "2m", "largest": "1m"}, "no file size"),
-        ({"smallest": "4k", "largest": "1024g"}, "points are more than 200"),
+        ({"smallest": "4k", "largest": "1024g"}, "at most 200"),
         ({"size": "1m", "tests": "3"}, "not a list of 0, 1 and 2"),
         ({"size": "1m", "tests": "1,1"}, "not a list of 0, 1 and 2"),
         ({"size": "1m", "file": "/dev/sda"}, "Extra inputs"),
@@ -247,7 +247,7 @@ def test_what_the_engine_tells() -> None:
     other = IOZONE.parse_parameters({"program": "engine", "size": "1m"})
     with pytest.raises(ToolOutputError, match="which was not requested"):
         IOZONE.read(other, ToolOutput(stdout=text, stderr="", duration_s=1.0))
-    with pytest.raises(ToolOutputError, match="did not keep to its protocol"):
+    with pytest.raises(ToolOutputError, match="unexpected output of fslab-engine"):
         IOZONE.read(parameters, ToolOutput(stdout="", stderr="", duration_s=1.0))
 
 
@@ -257,7 +257,7 @@ def test_each_program_is_needed_by_who_names_it() -> None:
 
     assert needed() == needed(program="iozone") == ["iozone"]
     assert needed(program="engine") == ["fslab-engine"]
-    with pytest.raises(ValidationError, match="'cache-line' belongs to 'program: iozone'"):
+    with pytest.raises(ValidationError, match="'cache-line' is not supported by 'program: engine'"):
         needed(program="engine", **{"cache-line": 64})
 
 

@@ -44,7 +44,7 @@ def test_figures_of_each_part_and_how_long_they_ran_together() -> None:
     reading = MIXED.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=2.1))
     assert reading.metrics == {"a_write_bandwidth": 2097152, "b_time": 0.5, "overlap": 25}
     assert set(reading.metrics) == {metric.name for metric in MIXED.metrics(parameters)}
-    assert reading.messages == ("part 'b' ran for 0.5 s of 2.0 s",)
+    assert reading.messages == ("part 'b' ran for only 0.5 s of 2.0 s",)
     assert reading.written_bytes is None  # a command does not say what it wrote
     assert MIXED.headline(parameters) == ("a_write_bandwidth", "b_time")
 
@@ -65,9 +65,12 @@ def test_a_list_within_a_part_is_an_axis_and_a_run_time_is_for_all() -> None:
     [
         ("{a: {tool: fio, rw: read, size: 1m}}", "at least two"),
         ("{a: {tool: fio, rw: raed, size: 1m}, b: {tool: dd, op: read, count: 1}}", "parts.a.rw: part 'a'"),
-        ("{a: {tool: foi}, b: {tool: dd, op: read, count: 1}}", "parts.a.tool: no workload 'foi'"),
-        ("{a: {tool: mixed}, b: {tool: dd, op: read, count: 1}}", "no workload 'mixed'"),
-        ("{a/b: {tool: dd, op: read, count: 1}, b: {tool: dd, op: read, count: 1}}", "is no name of a part"),
+        ("{a: {tool: foi}, b: {tool: dd, op: read, count: 1}}", "parts.a.tool: unknown tool 'foi'"),
+        ("{a: {tool: mixed}, b: {tool: dd, op: read, count: 1}}", "unknown tool 'mixed'"),
+        (
+            "{a/b: {tool: dd, op: read, count: 1}, b: {tool: dd, op: read, count: 1}}",
+            "is not a valid name of a part",
+        ),
     ],
 )
 def test_mistakes(parts: str, what: str) -> None:

@@ -41,7 +41,7 @@ def test_reads_and_lines() -> None:
 
 @pytest.mark.parametrize("stdout", ["", "9\n", "11\n", "a\n"])
 def test_a_loop_that_ended_early_has_no_figures(stdout: str) -> None:
-    with pytest.raises(ToolOutputError, match="did not come to its end"):
+    with pytest.raises(ToolOutputError, match="ended early"):
         reading(stdout, operation="create", files=10)
 
 

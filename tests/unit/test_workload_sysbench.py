@@ -159,7 +159,7 @@ def test_mistakes(key: str, value: object) -> None:
 
 
 def test_a_run_without_end_is_refused() -> None:
-    with pytest.raises(ValidationError, match="never end"):
+    with pytest.raises(ValidationError, match="would not end"):
         SYSBENCH.parse_parameters({"file-test-mode": "seqrd", "time": 0})
 
 

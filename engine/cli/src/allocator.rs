@@ -1,4 +1,4 @@
-//! Memory that cannot be had is an error document, wherever in the program it was asked for.
+//! A failed allocation leads to an error document, wherever in the program it happens.
 //!
 //! The standard library ends a process whose allocation fails, by SIGABRT and without a word of ours. Lists that grow
 //! with what is found ask beforehand (`fslab_engine::memory`); this is for all that cannot: hash tables, text, JSON.
@@ -101,7 +101,7 @@ impl Text {
         use std::fmt::Write;
         writeln!(
             self,
-            r#"{{"protocol": {PROTOCOL}, "engine": "{VERSION}", "error": {{"kind": "no_memory", "path": null, "message": "{bytes} bytes of memory cannot be had"}}}}"#
+            r#"{{"protocol": {PROTOCOL}, "engine": "{VERSION}", "error": {{"kind": "no_memory", "path": null, "message": "cannot allocate {bytes} bytes of memory"}}}}"#
         )
     }
 }

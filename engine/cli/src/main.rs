@@ -26,15 +26,15 @@ struct Arguments {
 
     /// Write one JSON document to standard output instead of a table
     ///
-    /// The keys are explained in engine/PROTOCOL.md. A failure is a document too, with the key "error".
+    /// engine/PROTOCOL.md explains the keys. A failure is a document too, with the key "error".
     #[arg(long, global = true)]
     json: bool,
 }
 
 const AFTER_HELP: &str = "\
-Sizes take the suffixes k, m, g and t (powers of 1024), times ms, s and m.
+Sizes take the suffixes k, m, g and t (powers of 1024), times ms, s and m (minutes).
 
-Exit status: 0 done; 1 failed; 2 wrong usage; 130, 143 or 129 stopped by SIGINT,
+Exit status: 0 success; 1 failure; 2 wrong usage; 130, 143 or 129 stopped by SIGINT,
 SIGTERM or SIGHUP.
 
 Example: ten thousand files of 4 KiB, each step with cold caches:

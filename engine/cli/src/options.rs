@@ -19,15 +19,15 @@ fn threads() -> RangedU64ValueParser<usize> {
 /// Threads, and what is measured of them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Measured {
-    /// How many threads work; all of them start at one barrier
+    /// Number of threads, which start at the same moment
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads())]
     pub(crate) threads: usize,
 
-    /// How much latency is recorded: nothing, each operation, or each class of system call too
+    /// Latency to record; more detail costs more readings of the clock
     #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Syscalls)]
     latency: Detail,
 
-    /// Count the operations of each interval, such as 100ms, for a time series
+    /// Record a time series: count operations per interval of this length, such as 100ms; default: none
     #[arg(long, value_name = "TIME", value_parser = parse_duration_ns)]
     interval: Option<u64>,
 }
@@ -41,15 +41,15 @@ impl Measured {
 /// A tree that is walked.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Walked {
-    /// The directory at the top
+    /// Top directory of the tree
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// Which directory comes next: the one found last (depth) or first (breadth)
+    /// Which directory is visited next: the one found last (depth) or first (breadth)
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
     pub(crate) order: Order,
 
-    /// Leave out directories on other file systems
+    /// Skip directories on other file systems
     #[arg(long, short = 'x')]
     pub(crate) one_file_system: bool,
 }

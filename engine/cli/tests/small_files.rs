@@ -89,7 +89,7 @@ fn a_range_of_lengths_has_its_ends_in_order() {
     let (refused, status) = run(&["small-files", path, "--size", "4k", "--max-size", "1k"]);
     assert_ne!(status, Some(0));
     assert!(
-        refused["error"]["message"].to_string().contains("--max-size is less than --size"),
+        refused["error"]["message"].to_string().contains("--max-size is smaller than --size"),
         "{refused:#}"
     );
 }

@@ -185,7 +185,10 @@ impl<'a> Execution<'a> {
         })?;
         if let Some(share) = running.memory_share() {
             let percent = share * 100.0;
-            self.warn("memory_reduced", format!("threads have {percent:.0} % of the memory they ask for"));
+            self.warn(
+                "memory_reduced",
+                format!("threads get only {percent:.0} % of the memory that the workload asks for"),
+            );
         }
         (self.cleared, self.worked) = (running.started, false);
         self.running = Some(running);
@@ -259,7 +262,7 @@ impl<'a> Execution<'a> {
             ended = "out_of_files";
         }
         if shared.not_direct.load(std::sync::atomic::Ordering::Relaxed) {
-            let message = "the file system has no O_DIRECT: the page cache was used".to_owned();
+            let message = "the file system does not support O_DIRECT: the page cache was used".to_owned();
             self.warn("not_direct", message);
         }
         let said = std::mem::take(&mut *shared.messages.lock().unwrap_or_else(PoisonError::into_inner));

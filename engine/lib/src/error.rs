@@ -73,7 +73,7 @@ pub enum Error {
         message: String,
     },
     /// Known sizes are more than fits.
-    #[error("no room in {}: {message}", path.display())]
+    #[error("not enough space in {}: {message}", path.display())]
     Room {
         /// Where.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum Error {
         message: String,
     },
     /// More memory than is free.
-    #[error("{what} would take {bytes} bytes of memory{}", free.map_or_else(String::new, |free| format!(", and {free} are free")))]
+    #[error("{what} would take {bytes} bytes of memory{}", free.map_or_else(String::new, |free| format!(", but only {free} are free")))]
     Memory {
         /// What for.
         what: String,

@@ -88,7 +88,7 @@ impl Target {
     pub fn open(&self) -> Result<OwnedFd> {
         let opened = match sys::open_here(&self.around, &self.name) {
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                return Err(refused(&self.path, "is no directory, or a symbolic link to one"));
+                return Err(refused(&self.path, "is not a directory, or is a symbolic link to one"));
             }
             Err(Errno::XDEV) => return Err(refused(&self.path, "is a mount point")),
             other => other.context("open", || &self.path)?,
@@ -96,17 +96,17 @@ impl Target {
         let stat = |file: &OwnedFd| Attributes::of_open(file).context("stat", || &self.path);
         let (this, around) = (stat(&opened)?.id, stat(&self.around)?.id);
         if this.device != around.device {
-            return Err(refused(&self.path, "is a file system of its own"));
+            return Err(refused(&self.path, "is the root of a file system or subvolume"));
         }
         let current = rustix::fs::openat(CWD, c".", PLACE, Mode::empty()).and_then(upwards);
-        if current.context("look at what is around", || ".")?.contains(&this) {
-            return Err(refused(&self.path, "is the current directory or holds it"));
+        if current.context("check the parents of", || ".")?.contains(&this) {
+            return Err(refused(&self.path, "is the current directory or contains it"));
         }
-        if is_of_system(&opened).context("look at what is around", || &self.path)? {
-            return Err(refused(&self.path, "is a directory of the system"));
+        if is_of_system(&opened).context("check the parents of", || &self.path)? {
+            return Err(refused(&self.path, "is a system directory"));
         }
         if homes().iter().any(|home| holds(this, home)) {
-            return Err(refused(&self.path, "is a home directory or holds one"));
+            return Err(refused(&self.path, "is a home directory or contains one"));
         }
         Ok(opened)
     }
@@ -124,7 +124,10 @@ impl Target {
         if is_empty(&opened).context("list", || &self.path)? {
             return Ok(opened);
         }
-        Err(Error::Invalid(format!("{} is not empty: name a new or an empty directory", self.path.display())))
+        Err(Error::Invalid(format!(
+            "{} is not empty: choose a new or an empty directory",
+            self.path.display()
+        )))
     }
 
     /// Whether it lies, or would lie, within this directory, or is this very one.
@@ -135,7 +138,7 @@ impl Target {
         let other = Attributes::of_open(directory).context("stat", || &self.path)?.id;
         let itself = Attributes::of(&self.around, &self.name).is_ok_and(|found| found.id == other);
         let around = rustix::fs::openat(&self.around, c".", PLACE, Mode::empty()).and_then(upwards);
-        Ok(itself || around.context("look at what is around", || &self.path)?.contains(&other))
+        Ok(itself || around.context("check the parents of", || &self.path)?.contains(&other))
     }
 
     /// Removes the directory, which has to be empty and to be this one.
@@ -160,10 +163,7 @@ impl Target {
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::Invalid(format!(
-        "refused: {} {why}; name a directory that holds nothing but what may go",
-        path.display()
-    ))
+    Error::Invalid(format!("refused: {} {why}; choose another directory", path.display()))
 }
 
 fn name_of(path: &Path, name: &[u8]) -> Result<CString> {

@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> Result<String> {
     let read = open(path)?.take(LONGEST + 1).read_to_end(&mut bytes);
     read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).context("read", || path)?;
     if bytes.len() as u64 > LONGEST {
-        return Err(Error::Invalid(format!("{} is longer than {} MiB", path.display(), LONGEST >> 20)));
+        return Err(Error::Invalid(format!("{} is larger than {} MiB", path.display(), LONGEST >> 20)));
     }
     String::from_utf8(bytes).map_err(|_| Errno::ILSEQ).context("read", || path)
 }

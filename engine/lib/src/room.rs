@@ -85,13 +85,16 @@ fn missing(need: &Need, free: &Free) -> Option<String> {
     let inodes = need.entries.saturating_mul(INODE);
     let memory = need.pages.max(need.bytes).saturating_add(inodes).saturating_add(need.memory);
     if let Some(entries) = free.entries.filter(|&entries| need.entries > entries) {
-        return Some(format!("{} files and directories are to be made and {entries} fit", need.entries));
+        return Some(format!(
+            "{} files and directories are needed, but only {entries} are possible",
+            need.entries
+        ));
     }
     if bytes > free.bytes {
-        return Some(format!("{bytes} bytes are to be written and {} fit", free.bytes));
+        return Some(format!("{bytes} bytes are needed, but only {} are free", free.bytes));
     }
     let free = free.memory.filter(|&free| memory > free)?;
-    Some(format!("{memory} bytes of memory are needed for files and buffers and {free} are free"))
+    Some(format!("{memory} bytes of memory are needed for files and buffers, but only {free} are free"))
 }
 
 /// Fails if this does not fit.
@@ -99,7 +102,7 @@ fn missing(need: &Need, free: &Free) -> Option<String> {
 /// # Errors
 /// Of the kind `no_space`, with what is needed and what is there.
 pub fn check(directory: impl AsFd, path: &Path, need: &Need) -> Result<()> {
-    let free = free(directory).context("look for room in", || path)?;
+    let free = free(directory).context("determine the free space of", || path)?;
     missing(need, &free).map_or(Ok(()), |message| Err(Error::Room { path: path.to_owned(), message }))
 }
 
@@ -117,7 +120,7 @@ pub struct Watch {
 impl Watch {
     /// `None` where files are not memory.
     pub fn of(directory: impl AsFd, path: &Path) -> Result<Option<Self>> {
-        let memory = free(directory).context("look for room in", || path)?.memory;
+        let memory = free(directory).context("determine the free space of", || path)?.memory;
         Ok(memory.map(|memory| Self { path: path.to_owned(), least: memory / LEAST }))
     }
 
@@ -130,7 +133,7 @@ impl Watch {
             Some(free) if free < self.least => Err(Error::Room {
                 path: self.path.clone(),
                 message: format!(
-                    "its files are memory and have grown: {free} bytes are left, less than an eighth of what \
+                    "its files are in memory: only {free} bytes of memory are left, less than an eighth of what \
                      was free at the start"
                 ),
             }),
@@ -146,7 +149,7 @@ pub struct Left(AtomicU64);
 impl Left {
     /// All that the file system has; `None` for one that may store less than it is given.
     pub fn of(directory: impl AsFd, path: &Path) -> Result<Option<Self>> {
-        let free = free(directory).context("look for room in", || path)?;
+        let free = free(directory).context("determine the free space of", || path)?;
         Ok((!free.saving).then(|| Self(AtomicU64::new(free.contents()))))
     }
 

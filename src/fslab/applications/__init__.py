@@ -1,6 +1,6 @@
-"""Applications that commit: what they promise with their settings, how they are driven, and how they are read back.
+"""Applications that commit transactions: what they promise with their settings, how fslab drives and reads them.
 
-One file each. What a power cut takes from them, and whether it may, is judged in ``fslab.crash``.
+One file each. ``fslab.crash`` decides which losses after a power cut break a promise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Contract:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """``transactions`` that are there as they were committed; ``problem``: what the application's own check says."""
+    """``transactions`` that are there as they were committed; ``problem``: what the application's own check reports."""
 
     transactions: frozenset[int] = frozenset()
     problem: str | None = None
@@ -80,7 +80,7 @@ def parse_settings(application: Application, text: str) -> dict[str, str]:
         known = application.settings.get(name)
         if known is None:
             hint = nearest(name, application.settings) or f"settings: {', '.join(application.settings)}"
-            raise UsageError(f"{application.name} has no setting '{name}'", hint=hint)
+            raise UsageError(f"unknown setting '{name}' of {application.name}", hint=hint)
         if value not in known:
             raise UsageError(f"invalid value '{value}' for {name}", hint=f"values: {', '.join(known)}")
         found[name] = value

@@ -1,4 +1,4 @@
-"""git: one commit of one changed file a transaction. What is synced is its setting core.fsync (git-config(1))."""
+"""git: a transaction is one commit of one changed file. core.fsync sets what git syncs (git-config(1))."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _OWN = {
 class Git(Application):
     """A repository with one branch."""
 
-    summary = "git: whether a repository is whole, and its last commits are there"
+    summary = "git: is the repository intact after a power cut, and are its last commits there"
     tool = _TOOL
     settings = {"core.fsync": ("default", "all", "none")}
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
-        """Nothing: core.fsync says what is hardened, and no value of it syncs directories."""
+        """Nothing: core.fsync names the files that git syncs, and no value of it syncs directories."""
         return Contract(durable=_NOTHING, consistent=_NOTHING)
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
@@ -36,7 +36,7 @@ class Git(Application):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Each commit is processes of its own, as people commit."""
+        """Each commit runs ``git add`` and ``git commit``."""
 
         def commit(number: int, contents: bytes) -> None:
             (directory / FILE).write_bytes(contents)
@@ -64,7 +64,7 @@ def _told(done: proc.Completed) -> str:
 
 
 _NOTHING = Promise(
-    given=False, source="git-config(1), core.fsync: what is hardened; the names of files are not synced"
+    given=False, source="git-config(1), core.fsync: which files are synced; directories are not"
 )
 
 

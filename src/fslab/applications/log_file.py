@@ -1,4 +1,4 @@
-"""A log file that is appended to and never synced, as most are: how old is what a power cut takes?"""
+"""A log file that is appended to and never synced: how much does a power cut lose, and how old is it?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WRITE_S = 0.002  # an append and its marks
 class LogFile(Application):
     """A transaction is one write(2) at the end of the file, then a pause."""
 
-    summary = "a file that is appended to and never synced: how much, and how old, is what is lost"
+    summary = "a log file without fsync: how much of it is lost in a power cut, and how old that is"
     settings = {"interval": ("0s", "10ms", "100ms", "1s")}
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002

@@ -21,7 +21,7 @@ BOX = "box"
 class Maildir(Application):
     """A transaction is one delivered message."""
 
-    summary = "delivery to a maildir: whether a message that was accepted is there"
+    summary = "delivery to a maildir: is an accepted message there after a power cut"
     settings = {"fsync_directory": ("no", "yes")}
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
@@ -60,12 +60,12 @@ class Maildir(Application):
                     return Found(problem=f"message {number} has other contents than were delivered")
                 found.add(number)
         except (OSError, ValueError) as error:
-            return Found(problem=f"a message cannot be read: {error}")
+            return Found(problem=f"cannot read a message: {error}")
         return Found(transactions=frozenset(found))
 
 
 _WHOLE = Promise(given=True, source="POSIX, fsync(): the message was synced before it had its name")
-_NO_NAME = Promise(given=False, source="fsync(2): the entry in the directory takes an fsync of the directory")
+_NO_NAME = Promise(given=False, source="fsync(2): the directory entry needs an fsync of the directory")
 
 
 def _message(number: int, contents: bytes) -> bytes:

@@ -1,6 +1,6 @@
-"""SQLite, as Python brings it: one row and one counter a transaction, in each of its journal modes.
+"""SQLite, the version in Python: a transaction inserts one row and updates one counter, in each journal mode.
 
-What it promises is said in sqlite.org/pragma.html#pragma_synchronous and sqlite.org/wal.html.
+Sources of its promises: sqlite.org/pragma.html#pragma_synchronous and sqlite.org/wal.html.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
 class Sqlite(Application):
     """Defaults are those of SQLite."""
 
-    summary = "SQLite: which of its journal modes and synchronous settings keep what was committed"
+    summary = "SQLite: are committed transactions there after a power cut, by journal_mode and synchronous"
     settings = {
         "journal_mode": ("delete", "truncate", "persist", "wal", "memory", "off"),
         "synchronous": ("full", "extra", "normal", "off"),
     }
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
-        """FULL is durable but in the mode DELETE, which takes EXTRA."""
+        """FULL is durable, except in the mode DELETE, which needs EXTRA."""
         mode, synchronous = settings["journal_mode"], settings["synchronous"]
         journalled = mode not in {"memory", "off"}
         strict = synchronous in {"full", "extra"}
@@ -66,11 +66,13 @@ class Sqlite(Application):
                 rows = dict(database.execute("SELECT number, contents FROM transactions").fetchall())
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
         except (sqlite3.Error, TypeError) as error:
-            return Found(problem=f"the database cannot be read: {error}")
+            return Found(problem=f"cannot read the database: {error}")
         if told != "ok":
             return Found(problem=f"integrity_check: {told}")
         if last != max(rows, default=0) or len(rows) != last:
-            return Found(problem=f"half a transaction: the counter is {last}, and there are {len(rows)} rows")
+            return Found(
+                problem=f"a partial transaction: the counter is {last}, but there are {len(rows)} rows"
+            )
         for number, found in rows.items():
             if found != contents(number):
                 return Found(problem=f"transaction {number} has other contents than were committed")

@@ -75,5 +75,5 @@ def _check_possible(steps: list[Step]) -> None:
     for step in steps:
         impossible = step.operation is not None and not step.operation.possible(tree)
         if impossible or (step.target is not None and step.target not in tree.names):
-            raise ValueError(f"'{step}' is not possible there")
+            raise ValueError(f"'{step}' is not possible at this point of the sequence")
         tree = step.operation.effect(tree, 2) if step.operation else tree

@@ -1,5 +1,5 @@
-"""Stamped blocks: every sector says which file, block and generation it was written as, so that what is found after a
-power cut can be told from zeros, from older contents and from bytes of other files."""
+"""Stamped blocks: every sector holds its file, block and generation, so that contents after a power cut can be
+distinguished from zeros, older contents and bytes of other files."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ def describe(sector: bytes) -> str:
     if sector.startswith(MAGIC) and len(sector) >= _HEAD.size:
         _, sequence, inode, number, generation, _ = _HEAD.unpack_from(sector)
         return f"generation {generation} of block {number} of file {inode} of sequence {sequence}"
-    return "bytes that no file was given"
+    return "bytes that were written to no file"

@@ -59,7 +59,7 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
         promises = driver.promises(options.split(","), file.read(128 << 10))
     if promises is None or driver.check_argv("") is None:
         raise UnsupportedError(
-            f"what {driver.name} promises across a power cut is not declared", where=driver.name,
+            f"fslab does not know what {driver.name} promises for a power cut", where=driver.name,
             hint="use ext2, ext3, ext4, xfs or btrfs",
         )  # fmt: skip
     return Subject(driver=driver, options=options, promises=promises, root=root)
@@ -75,7 +75,7 @@ def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
     if _libc.unshare(CLONE_NEWNS) != 0:
         code = ctypes.get_errno()
         raise UnsupportedError(
-            f"no mount namespace: {os.strerror(code)}", where="unshare(2)", hint="run as root"
+            f"cannot create a mount namespace: {os.strerror(code)}", where="unshare(2)", hint="run as root"
         )
     proc.run(["mount", "--make-rprivate", "/"])
     needed = [place.resolve() for place in (directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__))]
@@ -142,7 +142,9 @@ class Examiner:
             return checked_s
         argv = self._subject.driver.repair_argv(str(image))
         if argv is None:
-            raise MountError("it has no program that repairs it", where=self._subject.driver.name)
+            raise MountError(
+                "no repair program is known for this file system", where=self._subject.driver.name
+            )
         return checked_s + proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s
 
     def _check(self, image: Path, seen: Examined) -> float:
@@ -150,7 +152,7 @@ class Examiner:
         done = proc.run(argv, check=False, timeout_s=LIMIT_S)
         if done.returncode != 0:
             lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if _tells(line)]
-            text = f"{argv[0]} exits {done.returncode}: {' | '.join(lines[:_LINES])}"
+            text = f"{argv[0]}: exit status {done.returncode}: {' | '.join(lines[:_LINES])}"
             seen.findings.append(self._finding(Kind.DAMAGED, text))
         return done.duration_s
 

@@ -50,7 +50,7 @@ def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path)
         if not (place / ABOUT).exists():
             _copy(recording, tested, source, place)
     except (OSError, FslabError) as error:
-        log.warning("the recording is not kept: %s", error)
+        log.warning("cannot keep the recording for fslab crash replay: %s", error)
         shutil.rmtree(place, ignore_errors=True)
         return None
     for old in identities(home)[:-MOST]:
@@ -86,8 +86,8 @@ def load(identity: str, home: Path) -> Kept:
     known = identities(home)
     if identity not in known:
         raise StoreError(
-            f"no recording '{identity}' is kept", where=str(home),
-            hint=f"known: {', '.join(known)}" if known else "they are kept when a promise is broken",
+            f"no recording '{identity}'", where=str(home),
+            hint=f"known: {', '.join(known)}" if known else "a recording is kept when a promise is broken",
         )  # fmt: skip
     try:
         return _loaded(home / identity, identity)

@@ -142,7 +142,7 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
     if not promised:
         versions.append(Inode(kind=kind, target=versions[-1].target))  # nothing of it was written back
     if seen.kind != kind or seen.target != versions[-1].target:
-        text = f"'{name}' is another kind of file, or leads elsewhere"
+        text = f"'{name}' is another kind of file, or a link to another target"
         if promised and history.stayed(number, born):
             yield _finding(history, Kind.NEITHER, floor, name, text)
         else:  # its inode may have been taken for another file, and only one of the two written
@@ -259,7 +259,7 @@ def _source(history: History, step: int) -> str:
 
 def _why(history: History, step: int) -> str:
     if step == SETUP:
-        return "it was durable before the sequence began"
+        return "it was durable before the sequence started"
     return f"step {step}, {history.steps[step - 1]}, had returned"
 
 

@@ -35,7 +35,9 @@ class Positions:
         for name, time_ns in zip(marks["mark"], marks["done_ns"], strict=True):
             number, step, what = _place(name)
             if not (number < len(steps) and step <= steps[number]):
-                raise ToolOutputError(f"the log has a mark of no sequence: {name[:40]!r}", where="fslab-disk")
+                raise ToolOutputError(
+                    f"the log has a mark of an unknown run: {name[:40]!r}", where="fslab-disk"
+                )
             places.append(Progress(number=number, done=step - (what == "begins"), begun=step))
             if what != "begins":
                 returned[number, step] = time_ns
@@ -70,5 +72,5 @@ def _place(name: str) -> tuple[int, int, str]:
     """Of a mark ``RUN:STEP:WHAT``."""
     match = _MARK.fullmatch(name)
     if match is None:
-        raise ToolOutputError(f"the log has a mark that is none of ours: {name[:40]!r}", where="fslab-disk")
+        raise ToolOutputError(f"the log has an unknown mark: {name[:40]!r}", where="fslab-disk")
     return int(match[1]), int(match[2]), match[3]

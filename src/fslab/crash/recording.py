@@ -92,5 +92,5 @@ def _begin(directory: Path, server: Path, scratch: Path) -> Recording:
         if rows.filter(rows["op"].is_in(["write", "discard"])).is_empty():
             return Recording(base=base, log=log)
     raise FslabError(
-        "the file system never stops writing", where=str(directory), hint="look for other programs on it"
+        "the file system did not become idle", where=str(directory), hint="stop other programs that use it"
     )

@@ -1,6 +1,6 @@
-"""How soon a file system is back: new files, a cut of power on the live disk, then mount, read, write and check.
+"""Recovery time: new files, a power cut on the live disk, then mount, read, write and check.
 
-Unlike a crash state, which is an image, this waits for the disk under test: its model, its cache, its own mount.
+Unlike a crash state, which is an image, this uses the disk under test: its model, its cache, its own mount.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _cut(server: Path, directory: Path, load: Load) -> None:
         raise FslabError(
             f"cannot write the files: {error.strerror}",
             where=str(directory),
-            hint="fewer of them, or more memory",
+            hint="use fewer files, or a medium with more memory",
         ) from error
     finally:
         disk.ask(server, "power_on")
@@ -138,18 +138,16 @@ def _look(directory: Path, load: Load, found: Recovery) -> None:
     wanted, started = _bytes(contents.BLOCK_BYTES), time.monotonic_ns()
     try:
         there = (directory / _LAST).read_bytes()
-        found.lost = None if there == wanted else "the file that was synced has other contents"
+        found.lost = None if there == wanted else "the synced file has wrong contents"
     except OSError as error:
-        found.lost = f"the file that was synced: {error.strerror}"
+        found.lost = f"the synced file: {error.strerror}"
     found.first_read_ns = time.monotonic_ns() - started
     try:
         directory.mkdir(parents=True, exist_ok=True)  # where its disk forgot even that
         started = time.monotonic_ns()
         _write_synced(directory / "afterwards")
     except OSError as error:
-        raise FslabError(
-            f"cannot be written after recovery: {error.strerror}", where=str(directory)
-        ) from error
+        raise FslabError(f"cannot write after recovery: {error.strerror}", where=str(directory)) from error
     found.first_write_ns = time.monotonic_ns() - started
     found.kept_files = sum(path.exists() for path in _paths(directory, load))
 
@@ -163,7 +161,7 @@ def _repair(device: str, tested: Subject, found: Recovery) -> int:
     if found.damaged is None:
         return spent
     if argv is None:
-        raise MountError("it has no program that repairs it", where=tested.driver.name)
+        raise MountError("no repair program is known for this file system", where=tested.driver.name)
     found.damaged = None
     return spent + int(proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s * 1e9)
 

@@ -63,11 +63,11 @@ class Runs(Source[Found]):
             verdict.lost = set() if contract.consistent.given else acknowledged
             return verdict
         if early := sorted(seen.transactions - set(range(1, progress.begun + 1))):
-            text = f"transaction {early[0]} is there, and had not begun"
+            text = f"transaction {early[0]} is there, but had not started"
             verdict.findings.append(self._finding(Kind.RESURRECTED, contract.consistent, progress, text))
         missing = sorted(acknowledged - seen.transactions)
         if missing and contract.durable.given:
-            text = f"{_counted(missing)} acknowledged and gone, of {progress.done}"
+            text = f"{_counted(missing)} of {progress.done} lost after they were acknowledged"
             finding = self._finding(Kind.LOST_DATA, contract.durable, progress, text, step=missing[0])
             verdict.findings.append(finding)
         elif missing:
@@ -107,7 +107,7 @@ class Runs(Source[Found]):
         about = stored["application"]
         numbers = {name: int(about[name]) for name in ("runs", "transactions", "seed")}
         if not (0 < numbers["runs"] <= MOST and 0 < numbers["transactions"] <= MOST):
-            raise ValueError("more runs or transactions than there can be")
+            raise ValueError("too many runs or transactions, or none")
         application = REGISTRY.get(str(about["name"]))
         text = ",".join(f"{name}={value}" for name, value in about["settings"].items())
         return cls(application=application, settings=parse_settings(application, text), **numbers)

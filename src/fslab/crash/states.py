@@ -49,7 +49,9 @@ class State:
         """The state of this name; UsageError if it is none."""
         match = _ID.fullmatch(text)
         if match is None:
-            raise UsageError(f"'{text[:100]}' is not the name of a crash state", hint="such as 412-random-7")
+            raise UsageError(
+                f"'{text[:100]}' is not the name of a crash state", hint="write a name such as 412-random-7"
+            )
         cut, fate, seed, unit, torn_seed, rows = match.groups()
         return cls(
             cut=int(cut),
@@ -111,7 +113,7 @@ class Builder:
         answer: dict[str, Any] = texts.json_of(line)
         if not answer["ok"]:
             raise ToolFailedError(
-                f"the crash state cannot be made: {answer['error']}", where=disk.TOOL.program
+                f"cannot create the crash state: {answer['error']}", where=disk.TOOL.program
             )
         return answer
 

@@ -1,7 +1,7 @@
-"""The contract of a feature: what a mounted file system can do, found out by trying. One file per feature.
+"""The contract of a feature: something that a mounted file system can do, found by a test. One file per feature.
 
-A feature looks at the scratch file system that it is given and touches nothing else. What it cannot tell is
-``unknown`` with the reason, never a guess and never a quotation.
+A feature tests the scratch file system that it gets, and touches nothing else. A test without a result is
+``unknown``, with the reason.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from fslab.system import proc
 
 
 class Support(StrEnum):
-    """What trying said."""
+    """The result of a test."""
 
     YES = "yes"
     NO = "no"
@@ -29,8 +29,8 @@ class Support(StrEnum):
 class FeatureFinding(Frozen):
     """One feature of one file system.
 
-    ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the trying ended there, not
-    the file system. ``detail`` says what was seen; ``switch`` the options without which the answer is no.
+    ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the limit of the test, not of
+    the file system. ``detail`` says what was observed, ``switch`` the options without which the answer is no.
     """
 
     answer: Support
@@ -42,10 +42,10 @@ class FeatureFinding(Frozen):
 
 
 class Examination(Frozen):
-    """What trying said of one file system, by feature; ``not_possible`` where there was nothing to try on.
+    """The results for one file system, by feature; ``not_possible``: why there was nothing to test.
 
-    ``machine`` and ``kernel`` say where: another kernel may well answer otherwise. The kernel is None where none was
-    asked.
+    Results hold for this ``machine`` and ``kernel``; another kernel can give others. ``kernel`` is None if nothing was
+    tested.
     """
 
     filesystem: str
@@ -71,7 +71,7 @@ ALSO_NOT = "also not with"
 
 
 def refused(before: FeatureFinding, switch: str, why: str | None) -> FeatureFinding:
-    """It cannot, nor with the options that are said to bring it: rather the kernel's doing than the file system's."""
+    """It cannot, even with the options that should enable it: probably because of the kernel, not the file system."""
     return before.model_copy(update={"detail": f"{ALSO_NOT} {switch}: {why}"})
 
 
@@ -83,7 +83,7 @@ def value(
 
 
 def unknown(why: str) -> FeatureFinding:
-    """Trying did not tell."""
+    """The test had no result."""
     return FeatureFinding(answer=Support.UNKNOWN, detail=why)
 
 
@@ -147,7 +147,7 @@ class Feature(ABC):
 
     @abstractmethod
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Try it. An OSError means unknown: what means "no" is caught where it is tried."""
+        """Run the test. An OSError means unknown; errors that mean "no" are caught in the test."""
 
 
 REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature, group="fslab.features")

@@ -1,4 +1,4 @@
-"""What direct I/O really does: which steps a descriptor takes, and which of them leave pages dirty or cached."""
+"""How direct I/O behaves: which request sizes work, and which of them leave dirty or cached pages."""
 
 import errno
 import mmap
@@ -17,7 +17,7 @@ VMSTAT = Path("/proc/vmstat")
 
 
 def works(descriptor: int, size: int) -> bool:
-    """Whether it takes a read and a write of this size, at a place that is aligned to nothing more."""
+    """Whether a read and a write of this size work, at an offset aligned to this size only."""
     block = _block(size)
     try:
         os.preadv(descriptor, [block], size)
@@ -29,7 +29,7 @@ def works(descriptor: int, size: int) -> bool:
 
 
 def first_clean(descriptor: int, sizes: Sequence[int], block_bytes: int) -> int | None:
-    """The smallest step whose writes pass the cache by; None: none does.
+    """The smallest size whose writes bypass the page cache; None: none does.
 
     If whole pages and blocks do not, nothing does. That is asked first: log-structured file systems write a whole
     log for each such write, and more tries would fill the volume.

@@ -37,4 +37,6 @@ class Acl(features.Feature):
                 return features.no(error.strerror)
             raise
         place.remount()
-        return features.yes() if os.getxattr(file, ATTRIBUTE) == wanted else features.no("it is not kept")
+        return (
+            features.yes() if os.getxattr(file, ATTRIBUTE) == wanted else features.no("lost after a remount")
+        )

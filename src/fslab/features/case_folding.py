@@ -12,7 +12,7 @@ class CaseFolding(features.Feature):
     """Makes "File" and looks for "fILE"."""
 
     title = "case folding"
-    summary = "names that differ in case only are one name"
+    summary = "names that differ only in case are the same name"
     group = FeatureGroup.NAMES
 
     def probe(self, place: TestPlace) -> FeatureFinding:
@@ -34,4 +34,4 @@ class CaseFolding(features.Feature):
         (folded / "File").touch()
         if (folded / "fILE").exists():
             return features.yes("by directory (chattr +F)")
-        return features.no("chattr +F is taken, but case still counts")
+        return features.no("chattr +F has no effect")

@@ -1,4 +1,4 @@
-"""Checksums of data: is it noticed when a byte on the device changes behind the file system's back?"""
+"""Checksums of data: does a read fail after a byte on the device was changed?"""
 
 import errno
 import os
@@ -19,7 +19,7 @@ class Checksums(features.Feature):
     """Writes random bytes, unmounts, finds them on the device, flips one in every copy, mounts and reads."""
 
     title = "flipped data detected"
-    summary = "whether data that changed on the device is noticed when it is read"
+    summary = "whether reading data that was changed on the device returns an error"
     group = FeatureGroup.DATA
     volume = Volume.OWN
 
@@ -35,16 +35,16 @@ class Checksums(features.Feature):
         copies = flip(place.device, content[MARK : MARK + NEEDLE_BYTES])
         place.mount()
         if not copies:
-            return features.unknown("what was written is not found on the device as it is")
+            return features.unknown("the written data was not found on the device")
         try:
             found = file.read_bytes()
         except OSError as error:
             if error.errno in {errno.EIO, errno.EUCLEAN, errno.EILSEQ}:
-                return features.yes(f"reading it ends with '{error.strerror}'")
+                return features.yes(f"read returns '{error.strerror}'")
             raise
         if found == content:
-            return features.unknown("what was flipped is not what is read")
-        return features.no("the wrong bytes are read as if nothing had happened")
+            return features.unknown("the changed block was not read")
+        return features.no("read returns the wrong data without an error")
 
 
 def flip(device: Path, needle: bytes) -> int:

@@ -12,10 +12,10 @@ BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1
 
 
 class Compression(features.Feature):
-    """Writes text that repeats itself into a file with the compression flag, and looks at what it takes."""
+    """Writes repetitive text to a file with the compression flag, and compares the space that it takes."""
 
     title = "compression"
-    summary = "files that the file system compresses by itself"
+    summary = "transparent compression of files"
     group = FeatureGroup.DATA
     volume = Volume.OWN
 
@@ -43,10 +43,10 @@ class Compression(features.Feature):
         with file.open("rb") as found:
             encoded = _encoded(found.fileno())
         if encoded and taken >= BYTES // 2:
-            return features.yes("chattr +c: compressed, but the room that is saved is not given back")
+            return features.yes("chattr +c: compressed, but the saved space is not freed")
         if taken < BYTES // 2:
-            return features.yes(f"chattr +c: {BYTES} bytes of text took {max(taken, 0)}")
-        return features.no(f"chattr +c is taken, but {BYTES} bytes of text took {taken}")
+            return features.yes(f"chattr +c: {BYTES} bytes of text take {max(taken, 0)}")
+        return features.no(f"chattr +c has no effect: {BYTES} bytes of text take {taken}")
 
 
 def _encoded(descriptor: int) -> bool:

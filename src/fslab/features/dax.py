@@ -11,14 +11,14 @@ class Dax(features.Feature):
     """Maps a file with MAP_SYNC, which works with DAX only."""
 
     title = "DAX"
-    summary = "files mapped straight from persistent memory"
+    summary = "files in persistent memory, mapped without the page cache"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Unknown on a device that has none."""
         queue = sysfs.queue_directory(sysfs.block_directory(place.device))
         if sysfs.number(queue / "dax") != 1:
-            return features.unknown("the device is no persistent memory")
+            return features.unknown("the device is not persistent memory")
         file = place.directory / "file"
         file.write_bytes(b"x" * syscalls.PAGE_BYTES)
         try:

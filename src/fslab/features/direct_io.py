@@ -1,4 +1,4 @@
-"""Direct I/O: is it possible, in steps of how many bytes, and does it really pass the page cache by?"""
+"""Direct I/O: does it work, what is the smallest request, and does it bypass the page cache?"""
 
 import errno
 import os
@@ -15,7 +15,7 @@ class DirectIo(features.Feature):
     """Writes and reads at ever larger steps until one is taken, then looks whether pages become dirty or cached."""
 
     title = "direct I/O, step"
-    summary = "O_DIRECT: the smallest step, and whether the page cache is really passed by"
+    summary = "O_DIRECT: smallest request, and whether it bypasses the page cache"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
@@ -38,9 +38,9 @@ class DirectIo(features.Feature):
         finally:
             os.close(descriptor)
         if not taken:
-            return features.no(f"taken by open(2), but not in steps of up to {STEPS[-1]} bytes")
+            return features.no(f"open(2) succeeds, but requests of up to {STEPS[-1]} bytes fail")
         if step is None and cached:
-            return features.no("taken, but reads and writes go through the page cache")
+            return features.no("open(2) succeeds, but reads and writes go through the page cache")
         if step is None:
             return features.value("reads only", detail="writes go through the page cache")
         if cached:

@@ -17,7 +17,7 @@ class Encryption(features.Feature):
     """Gives a directory a key, writes into it, and looks for what was written on the device."""
 
     title = "encryption"
-    summary = "directories with a key of their own (fscrypt)"
+    summary = "encryption by directory (fscrypt)"
     group = FeatureGroup.DATA
     volume = Volume.OWN
 
@@ -38,11 +38,11 @@ class Encryption(features.Feature):
         (directory / "file").write_bytes(needle * (BYTES // len(needle)))
         mounts.flush(place.directory)
         if (directory / "file").read_bytes()[:64] != needle:
-            return features.no("what is read is not what was written")
+            return features.no("read returns other data than was written")
         place.unmount()
         found = _on_device(place, needle)
         place.mount()
-        return features.no("the text stands on the device") if found else features.yes()
+        return features.no("the text is on the device unencrypted") if found else features.yes()
 
 
 def _on_device(place: TestPlace, needle: bytes) -> bool:

@@ -27,7 +27,7 @@ class FallocateModes(features.Feature):
     """Each mode on a file of its own."""
 
     title = "fallocate modes"
-    summary = f"of {', '.join(MODES)}"
+    summary = f"modes of fallocate(2) that work: {', '.join(MODES)}"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:

@@ -10,14 +10,14 @@ class Grow(features.Feature):
     """Makes the device larger, runs the file system's command, and looks at the size."""
 
     title = "grow online"
-    summary = "becomes larger while mounted"
+    summary = "can be made larger while mounted"
     group = FeatureGroup.SPACE
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Larger by at least half of what the device gained."""
         if place.grow_argv is None:
-            return features.no("there is no command for it")
+            return features.no("no command for it")
         before = _size(place)
         gained = place.enlarge()
         if gained is None:
@@ -27,7 +27,7 @@ class Grow(features.Feature):
             return features.yes()
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         if any("ermission denied" in line or "not permitted" in line for line in said):
-            return features.unknown(f"we lack a right for it (CAP_SYS_RESOURCE): {said[-1]}")
+            return features.unknown(f"needs CAP_SYS_RESOURCE: {said[-1]}")
         return features.no(f"{place.grow_argv[0]}: {said[-1] if said else 'nothing changed'}")
 
 

@@ -14,7 +14,7 @@ class HardLinks(features.Feature):
     """Links one file until it is refused, or often enough."""
 
     title = "hard links to a file"
-    summary = f"names that one file can have (tried up to {BOUND})"
+    summary = f"number of names that one file can have (tested up to {BOUND})"
     group = FeatureGroup.LIMITS
     volume = Volume.OWN
 

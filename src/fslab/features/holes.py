@@ -1,4 +1,4 @@
-"""Holes: files with parts that take no room, and SEEK_HOLE that finds them: lseek(2)."""
+"""Holes: parts of a file that take no space, and SEEK_HOLE, which finds them: lseek(2)."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ class Holes(features.Feature):
     """Writes the two ends of a file and asks for what lies between."""
 
     title = "holes, SEEK_HOLE"
-    summary = "sparse files, and a call that finds the holes"
+    summary = "sparse files, and SEEK_HOLE finds their holes"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
@@ -35,5 +35,5 @@ class Holes(features.Feature):
         finally:
             os.close(descriptor)
         if not sparse:
-            return features.no("what was never written takes room")
-        return features.yes() if hole < BYTES - DATA else features.no("sparse, but SEEK_HOLE does not see it")
+            return features.no("unwritten parts take space")
+        return features.yes() if hole < BYTES - DATA else features.no("sparse, but SEEK_HOLE finds no hole")

@@ -1,4 +1,4 @@
-"""Inodes: does the file system run out of them while there is room left? Empty files until it is full."""
+"""Inodes: does the file system run out of inodes before it runs out of space? Creates empty files until it is full."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ class Inodes(features.Feature):
     """Makes empty files on the smallest volume until it refuses, or often enough."""
 
     title = "inodes"
-    summary = "a fixed number of files, or as many as there is room for"
+    summary = "fixed number of inodes, or dynamic: as many as there is space for"
     group = FeatureGroup.LIMITS
     volume = Volume.SMALL
 
@@ -26,7 +26,7 @@ class Inodes(features.Feature):
         ends = time.monotonic() + LIMIT_S
         for count in range(BOUND):
             if time.monotonic() > ends:
-                return features.value("dynamic", at_least=True, detail=f"{count} files and no end in sight")
+                return features.value("dynamic", at_least=True, detail=f"more than {count} files")
             directory = place.directory / f"d{count // PER_DIRECTORY}"
             try:
                 directory.mkdir(exist_ok=True)
@@ -44,15 +44,13 @@ def _full(place: TestPlace, count: int) -> FeatureFinding:
     per = place.size_bytes // max(count, 1)
     if left > ROOM_LEFT:
         return features.value(
-            "fixed", detail=f"{count} files, one for each {per} bytes, with {left:.0%} left"
+            "fixed", detail=f"{count} files, one per {per} bytes, with {left:.0%} of the space free"
         )
-    return features.value("dynamic", detail=f"{count} files, then no room was left")
+    return features.value("dynamic", detail=f"{count} files, then the space was full")
 
 
 def _never_full(place: TestPlace) -> FeatureFinding:
     found = os.statvfs(place.directory)
     if found.f_files and found.f_files - found.f_ffree >= BOUND:
-        return features.value(
-            "dynamic", at_least=True, detail=f"{BOUND} files; {found.f_ffree} more are offered"
-        )
-    return features.value("dynamic", at_least=True, detail=f"{BOUND} files and no end in sight")
+        return features.value("dynamic", at_least=True, detail=f"{BOUND} files, {found.f_ffree} inodes free")
+    return features.value("dynamic", at_least=True, detail=f"more than {BOUND} files")

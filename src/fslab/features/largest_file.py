@@ -12,10 +12,10 @@ NOT = {errno.EFBIG, errno.EINVAL, errno.EOVERFLOW}
 
 
 class LargestFile(features.Feature):
-    """Asks first how far one may seek, which takes no room, then gives a file that size."""
+    """Finds the largest possible offset, which takes no space, then gives a file that size."""
 
     title = "largest file"
-    summary = "bytes that one file can have"
+    summary = "size of the largest possible file"
     group = FeatureGroup.LIMITS
     volume = Volume.OWN
 
@@ -25,16 +25,16 @@ class LargestFile(features.Feature):
         try:
             far = largest(lambda size: _works(os.lseek, descriptor, size, os.SEEK_SET), low=1, high=MOST)
             if far is None:
-                return features.unknown("no file can be made larger than nothing")
+                return features.unknown("no file can be made larger than 0 bytes")
             if far <= place.size_bytes:
-                return features.value(far, "B", at_least=True, detail="all of this volume")
+                return features.value(far, "B", at_least=True, detail="limited by this volume")
             try:
                 given = largest(lambda size: _works(os.ftruncate, descriptor, size), low=1, high=far)
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
                 return features.value(
-                    far, "B", detail="as far as one may seek: making it needs more room than there is"
+                    far, "B", detail="largest offset; the volume is too small for such a file"
                 )
             os.ftruncate(descriptor, 0)
         finally:

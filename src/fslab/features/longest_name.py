@@ -21,7 +21,7 @@ class LongestName(features.Feature):
         """Longest of both kinds; the name must be found again in the directory."""
         plain, wide = _longest(place, "x"), _longest(place, "é")
         if plain is None:
-            return features.unknown("no name was taken at all")
+            return features.unknown("no name was accepted")
         if wide is not None and wide >= plain:
             return features.value(plain, "chars", detail=f"{2 * wide} bytes in UTF-8")
         return features.value(plain, "B")

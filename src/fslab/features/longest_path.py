@@ -15,7 +15,7 @@ class LongestPath(features.Feature):
     """Goes down one directory after the other, each made relative to the one above."""
 
     title = "longest path"
-    summary = f"bytes of the deepest path (tried up to {DEPTH * (len(NAME) + 1)})"
+    summary = f"bytes of the longest path (tested up to {DEPTH * (len(NAME) + 1)})"
     group = FeatureGroup.LIMITS
 
     def probe(self, place: TestPlace) -> FeatureFinding:

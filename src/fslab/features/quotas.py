@@ -37,7 +37,7 @@ class Quotas(features.Feature):
             return _groups(place, error)
         if held >= BYTES:
             return features.yes("by user")
-        return features.no(f"the user is said to hold {held} bytes of {BYTES}")
+        return features.no(f"quotactl reports {held} of {BYTES} bytes for the user")
 
 
 def _groups(place: TestPlace, why: OSError) -> FeatureFinding:

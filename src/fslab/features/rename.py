@@ -14,7 +14,7 @@ class AtomicRename(features.Feature):
     """Exchange two files, and refuse to replace one; each is checked by what then lies where."""
 
     title = "atomic rename"
-    summary = "of exchange, noreplace and whiteout"
+    summary = "flags of renameat2(2) that work: exchange, noreplace, whiteout"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:

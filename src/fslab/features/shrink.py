@@ -12,7 +12,7 @@ class Shrink(features.Feature):
     """Runs the file system's command for a smaller size, and looks at what came of it."""
 
     title = "shrink online"
-    summary = "becomes smaller while mounted"
+    summary = "can be made smaller while mounted"
     group = FeatureGroup.SPACE
     volume = Volume.OWN
 
@@ -20,14 +20,14 @@ class Shrink(features.Feature):
         """Smaller by at least half of what was asked for."""
         argv = place.shrink_argv(place.size_bytes - LESS_BYTES)
         if argv is None:
-            return features.no("there is no command for it")
+            return features.no("no command for it")
         before = _size(place)
         done = place.run(argv)
         if before - _size(place) >= LESS_BYTES // 2:
             return features.yes()
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         if any("ermission denied" in line or "not permitted" in line for line in said):
-            return features.unknown(f"we lack a right for it (CAP_SYS_RESOURCE): {said[-1]}")
+            return features.unknown(f"needs CAP_SYS_RESOURCE: {said[-1]}")
         return features.no(f"{argv[0]}: {said[-1] if said else 'nothing changed'}")
 
 

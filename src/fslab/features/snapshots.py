@@ -34,7 +34,7 @@ class Snapshots(features.Feature):
                         raise
         finally:
             os.close(descriptor)
-        return features.no("neither btrfs's subvolumes nor NILFS2's checkpoints")
+        return features.no("neither subvolumes (btrfs) nor checkpoints (NILFS2)")
 
 
 def _subvolume(place: TestPlace, directory: int) -> FeatureFinding:

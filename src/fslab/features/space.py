@@ -1,4 +1,4 @@
-"""Room for data on an empty volume, as a share of the device: statvfs(3)."""
+"""Space for data on an empty volume, as a share of the device: statvfs(3)."""
 
 import os
 
@@ -9,8 +9,8 @@ from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 class Space(features.Feature):
     """What an unprivileged user may fill, right after mkfs."""
 
-    title = "room for data"
-    summary = "share of an empty device that files can take"
+    title = "space for data"
+    summary = "share of a new file system that files can use"
     group = FeatureGroup.SPACE
     volume = Volume.OWN
 

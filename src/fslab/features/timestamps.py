@@ -25,7 +25,7 @@ class Timestamps(features.Feature):
     """One file for each step; the smallest step that comes back as it was set."""
 
     title = "timestamp step"
-    summary = "the smallest difference between two times of files"
+    summary = "smallest step of a modification time, after a remount"
     group = FeatureGroup.LIMITS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
@@ -37,4 +37,4 @@ class Timestamps(features.Feature):
         for step in STEPS_NS:
             if (place.directory / str(step)).stat().st_mtime_ns == BASE_NS + step:
                 return features.value(step, "ns")
-        return features.unknown("no time comes back as it was set")
+        return features.unknown("no time was the same after a remount")

@@ -33,5 +33,9 @@ class Verity(features.Feature):
         try:
             file.open("r+b").close()
         except PermissionError:
-            return features.yes() if len(file.read_bytes()) == 100_000 else features.no("it reads wrong")
+            return (
+                features.yes()
+                if len(file.read_bytes()) == 100_000
+                else features.no("read returns wrong data")
+            )
         return features.no("the file can still be written")

@@ -43,6 +43,6 @@ class Xattr(features.Feature):
                 return features.no(error.strerror)
             raise
         if found is None:
-            return features.no("not even one byte")
+            return features.no("no value is accepted, not even of one byte")
         detail = "the kernel's own limit" if found == MOST_BYTES else None
         return features.value(found, "B", detail=detail)

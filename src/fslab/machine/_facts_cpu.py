@@ -10,14 +10,14 @@ CPUS = "sys/devices/system/cpu"
 
 
 def model(root: Path) -> Value:
-    """x86 calls it ``model name``; some ARM kernels say ``Model``, all of them a part number."""
+    """``model name`` on x86; ``Model`` on some ARM kernels, otherwise the part number."""
     cpuinfo = root / "proc/cpuinfo"
     names = ("model name", "Model", "CPU part")
     return next((found for name in names if (found := field_of(cpuinfo, name))), None)
 
 
 def each_cpu(name: str, root: Path) -> Value:
-    """What a file says for every processor; several answers are told together."""
+    """The value of a file for every processor; different values are joined by commas."""
     found = {sysfs.text(path) for path in (root / CPUS).glob(f"cpu[0-9]*/cpufreq/{name}")}
     return ", ".join(sorted(text for text in found if text)) or None
 

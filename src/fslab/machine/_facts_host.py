@@ -20,13 +20,13 @@ DMI_NAMES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
 
 
 def hypervisor(root: Path) -> Value:
-    """Whether the processor says that it is a virtual one; None where it says nothing of itself."""
+    """Whether the CPU flags contain ``hypervisor``; None where /proc/cpuinfo has no flags."""
     flags = field_of(root / "proc/cpuinfo", "flags")
     return None if flags is None else "hypervisor" in flags.split()
 
 
 def virtualisation(root: Path) -> Value:
-    """The hypervisor by name, ``unknown hypervisor`` if only the processor tells; None if nothing does."""
+    """The name of the hypervisor, ``unknown hypervisor`` if only the CPU flags show one; None without one."""
     if field_of(root / "proc/cpuinfo", "vendor_id") == "User Mode Linux":
         return "uml"
     for said in (sysfs.text(root / DMI / name) for name in DMI_NAMES):
@@ -39,7 +39,7 @@ def virtualisation(root: Path) -> Value:
 
 
 def container(root: Path) -> Value:
-    """The container manager, if we are in a container that says so (systemd's container interface)."""
+    """The container manager, if this is a container that announces itself (systemd's container interface)."""
     if said := sysfs.text(root / "run/systemd/container"):
         return said
     for name, marker in (("docker", ".dockerenv"), ("podman", "run/.containerenv")):
@@ -67,7 +67,7 @@ def _images(root: Path) -> mounts.Mount | None:
 
 
 def images_filesystem(root: Path) -> Value:
-    """What loop images lie on: they are only as fast as that."""
+    """The file system that loop images lie on."""
     mount = _images(root)
     return mount.filesystem if mount else None
 

@@ -1,4 +1,4 @@
-"""Facts of the kernel: which one, how it was started, what it does against attacks, its clock. Reads only."""
+"""Facts of the kernel: release, command line, mitigations, clock source. Reads only."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _PREEMPTION = re.compile(r"\bPREEMPT\w*")
 
 
 def mitigations(root: Path) -> Value:
-    """What the kernel does about each known weakness of the processor
+    """The kernel's mitigation for each known vulnerability of the processor
     (Documentation/admin-guide/hw-vuln)."""
     found = {path.name: sysfs.text(path) for path in (root / VULNERABILITIES).glob("*")}
     return {name: text for name, text in sorted(found.items()) if text} or None

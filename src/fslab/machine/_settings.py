@@ -114,7 +114,7 @@ def missing(name: str) -> UnsupportedError:
     return UnsupportedError(
         "this machine has no such setting",
         where=f"tuning.{name}",
-        hint=f"can be set where there is one: {', '.join(tunables.NAMES)}",
+        hint=f"remove it on this machine; settings that a study can set: {', '.join(tunables.NAMES)}",
     )
 
 
@@ -151,9 +151,9 @@ def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:
         words = _choices(path)
         if words and value not in words:
             raise UnsupportedError(
-                f"this machine knows no '{value}'",
+                f"'{value}' is not available on this machine",
                 where=f"tuning.{name}",
-                hint=f"it knows: {', '.join(words)}",
+                hint=f"available: {', '.join(words)}",
             )
 
 

@@ -1,7 +1,6 @@
-"""systemd timers that a study stops for the time of its trials: exactly those that were active are started again.
+"""systemd timers that a study stops during its trials: those that were active are started again.
 
-A timer only stops to *begin* work; a job that it began before goes on. systemctl(1) is started by
-``system.proc`` alone.
+A stopped timer starts no new job; a job that it started before continues.
 """
 
 import shutil
@@ -31,13 +30,13 @@ def check(running: Path = RUNNING) -> None:
     """UnsupportedError where no systemd runs."""
     if not running.is_dir() or shutil.which("systemctl") is None:
         raise UnsupportedError(
-            "no systemd runs here, so there are no timers to stop", where="tuning.stop_timers",
-            hint="leave it out on this machine",
+            "systemd does not run on this machine", where="tuning.stop_timers",
+            hint="remove 'stop_timers' on this machine",
         )  # fmt: skip
 
 
 def is_active_argv(name: str) -> list[str]:
-    """Exits with 0 if the timer is active."""
+    """Exit status 0 if the timer is active."""
     return ["systemctl", "is-active", "--quiet", "--", name]
 
 

@@ -1,6 +1,6 @@
-"""What of this machine makes figures scatter or mean something else, and the tuning that holds it. Reads only.
+"""Properties of this machine that make figures noisy or misleading, and the tuning against them. Reads only.
 
-Only what the facts tell at no cost; says nothing of what they do not tell.
+Based only on the facts, which cost nothing to read; unknown facts lead to no advice.
 """
 
 import os
@@ -15,7 +15,7 @@ BUSY = 0.2  # of the processors, over the last minute
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Advice:
-    """``tuning``: the key of a study that holds it, as one writes it; None where a study cannot."""
+    """``tuning``: the line in a study that fixes it; None where a study cannot."""
 
     what: str
     tuning: str | None = None
@@ -27,12 +27,12 @@ def advise(facts: Mapping[str, Any]) -> list[Advice]:
 
 
 def advise_disks() -> list[Advice]:
-    """What the server of a virtual disk lacks here; ``doctor`` says elsewhere who may not serve any."""
+    """What the server of a virtual disk lacks here, for a user who may start one."""
     if not disk.FUSE.exists() or disk.may_flush() is not False or os.geteuid() != 0:
         return []
     what = (
         "virtual disks: CAP_SYS_RESOURCE is missing, so PR_SET_IO_FLUSHER is refused and memory reclaim can wait for "
-        "a disk's server: keep the sum of their 'memory' well below what is free"
+        "a disk's server that waits for memory: keep the total 'memory' of virtual disks well below the free memory"
     )
     return [Advice(what=what)]
 
@@ -44,13 +44,16 @@ def _clocks(facts: Mapping[str, Any]) -> list[Advice]:
     if governor is not None and governor != "performance":
         found.append(
             Advice(
-                what=f"the CPU governor is {governor}: clocks follow the load",
+                what=f"the CPU governor is {governor}: the CPU frequency depends on the load",
                 tuning="cpu_governor: performance",
             )
         )
     if facts.get("turbo"):
         found.append(
-            Advice(what="turbo is on: clocks follow heat and the other CPUs' load", tuning="cpu_turbo: off")
+            Advice(
+                what="turbo is on: the CPU frequency depends on temperature and on the load of other CPUs",
+                tuning="cpu_turbo: off",
+            )
         )
     if facts.get("clocksource") not in {
         None,
@@ -59,9 +62,7 @@ def _clocks(facts: Mapping[str, Any]) -> list[Advice]:
         "kvm-clock",
         "hyperv_clocksource_tsc_page",
     }:
-        found.append(
-            Advice(what=f"the clocksource is {facts['clocksource']}: each reading of the time costs much")
-        )
+        found.append(Advice(what=f"the clock source is {facts['clocksource']}: reading the time is slow"))
     return found
 
 
@@ -70,17 +71,20 @@ def _neighbours(facts: Mapping[str, Any]) -> list[Advice]:
     load, cpus = facts.get("load_1min"), facts.get("cpus")
     if load is not None and cpus and load > BUSY * cpus:
         found.append(
-            Advice(what=f"something else runs here: the load of the last minute is {load:.1f} on {cpus} CPUs")
+            Advice(what=f"other programs are running: the 1-minute load average is {load:.1f} on {cpus} CPUs")
         )
     if facts.get("init") == "systemd":
         found.append(
             Advice(
-                what="systemd starts jobs by timers (systemctl list-timers)",
+                what="systemd timers can start jobs during a trial (systemctl list-timers)",
                 tuning="stop_timers: apt-daily.timer apt-daily-upgrade.timer fstrim.timer man-db.timer",
             )
         )
     if (facts.get("swap_bytes") or 0) > 0 and (facts.get("swappiness") or 0) > 10:
         found.append(
-            Advice(what="idle memory is swapped out while files are cached", tuning="vm.swappiness: 1")
+            Advice(
+                what=f"swap is on and vm.swappiness is {facts['swappiness']}: memory can be swapped out during a trial",
+                tuning="vm.swappiness: 1",
+            )
         )
     return found

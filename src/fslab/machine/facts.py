@@ -77,7 +77,7 @@ def check_names(names: Collection[str]) -> None:
     for name in names:
         if name not in known and not name.startswith(PARTS):
             raise UsageError(
-                f"no fact or group of facts is called '{name}'",
+                f"'{name}' is neither a fact nor a group of facts",
                 where="--differing",
                 hint=nearest(name, known),
             )

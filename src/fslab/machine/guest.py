@@ -1,7 +1,7 @@
 """A guest that runs: requests and replies over a line, bulk through a shared directory, disks plugged and unplugged.
 
-What a guest is asked is not this module's matter: requests and replies are JSON documents. A guest that panics,
-hangs or vanishes is an error here, never a wait without end.
+Requests and replies are JSON documents; this module does not interpret them. A guest that panics, hangs or ends raises
+an error, and never blocks forever.
 """
 
 import json
@@ -91,7 +91,7 @@ class Guest(ABC):
             untrusted_files.write_new(path, json.dumps(request).encode())
         except FileExistsError as error:
             raise self._broke(
-                GuestError("the guest made a file of the host's name", where=str(path))
+                GuestError("the guest created a file that only the host may create", where=str(path))
             ) from error
         try:
             self.line.sendall(f"run {self.count}\n".encode())
@@ -102,7 +102,7 @@ class Guest(ABC):
         try:
             reply = texts.json_of(untrusted_files.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
         except (OSError, ValueError) as error:
-            raise self._broke(GuestError(f"the guest's reply cannot be read: {error}")) from error
+            raise self._broke(GuestError(f"cannot read the guest's reply: {error}")) from error
         if not isinstance(reply, dict):
             raise self._broke(GuestError("invalid reply from the guest"))
         path.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ class Guest(ABC):
         """Wait for a line; lines of earlier requests are passed over."""
         while (got := self._read_line(deadline)) != wanted:
             if got is None or time.monotonic() > deadline:
-                raise self._hung(f"the guest did not answer in time ('{wanted}')")
+                raise self._hung(f"timeout while waiting for '{wanted}' from the guest")
 
     def _read_line(self, deadline: float) -> str | None:
         next_ping, unanswered = time.monotonic() + PING_EVERY_S, 0
@@ -165,7 +165,7 @@ class Guest(ABC):
                 raise self._ended()
             self._rest += data
             if b"\n" not in self._rest and len(self._rest) > LINE_LIMIT_BYTES:
-                raise self._broke(GuestError("what the guest says is no line"))
+                raise self._broke(GuestError("invalid message from the guest: too long for a line"))
         found, _, self._rest = self._rest.partition(b"\n")
         return found.decode("ascii", "replace").strip()
 
@@ -173,14 +173,14 @@ class Guest(ABC):
         """Raises when it fills what it shares with the host."""
         if self.console_end() > CONSOLE_LIMIT_BYTES:
             raise self._broke(
-                GuestError(f"the guest's kernel log has more than {format_size(CONSOLE_LIMIT_BYTES)}")
+                GuestError(f"the guest's kernel log is larger than {format_size(CONSOLE_LIMIT_BYTES)}")
             )
         try:
             images.check_room(self.directory, 0)
         except NoSpaceError as error:
             raise self._broke(
                 GuestError(
-                    f"the guest was ended: it fills the directory that it shares ({error.what})",
+                    f"the guest was stopped, because it filled the directory shared with the host ({error.what})",
                     where=error.where,
                 )
             ) from error
@@ -190,7 +190,7 @@ class Guest(ABC):
         code = self.child.wait(END_LIMIT_S)
         if PANIC in self.log_text():
             return self._broke(GuestPanickedError("the guest's kernel panicked", hint=self._last_words()))
-        how = "lost its console" if code is None else f"ended ({code})"
+        how = "closed its connection" if code is None else f"ended (exit status {code})"
         return self._broke(GuestError(f"the guest {how}", hint=self._last_words()))
 
     def _hung(self, what: str) -> FslabError:
@@ -222,7 +222,9 @@ def booted(guest: G) -> G:
         guest.wait_ready()
     except GuestError as error:
         guest.end()
-        hint = error.hint or "it said nothing: is the kernel one for this kind of machine?"
+        hint = (
+            error.hint or "its kernel log is empty: check that the kernel is built for this kind of machine"
+        )
         raise type(error)(f"the guest did not boot: {error.what}", where=error.where, hint=hint) from error
     except BaseException:
         guest.end()

@@ -1,4 +1,4 @@
-"""What a kernel brings, by the lists that lie beside its modules: file systems and modules by name.
+"""The file systems and modules that a kernel has, from the lists in its modules directory.
 
 Reads files of a modules directory (kmod's modules.alias, modules.builtin, modules.dep, modules.builtin.modinfo).
 Boots and loads nothing.

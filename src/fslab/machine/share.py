@@ -1,6 +1,6 @@
-"""The directory that a guest shares with the host: for root a tmpfs of its own, so that the guest fills no more of it.
+"""The directory that a guest shares with the host: with root a tmpfs, which limits how much the guest can write.
 
-Whoever may not mount has a plain directory there, and only the looks at it (``guest.py``).
+A user who may not mount gets a plain directory, whose size ``guest.py`` checks.
 """
 
 from __future__ import annotations

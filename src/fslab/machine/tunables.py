@@ -1,8 +1,8 @@
-"""Which settings a study may change, and within which bounds. Pure: what this machine has is ``_settings``' matter.
+"""The settings that a study may change, with their bounds. Pure: ``_settings`` knows what this machine has.
 
-Only what is here can be set. A value that the kernel takes can still cost the machine (``vm.min_free_kbytes`` near
-the size of memory kills every process) or others their work, so each setting has its own bounds; settings that
-take memory, refuse memory to others, act at once or guard against attacks have no line here.
+Only these can be set. A value that the kernel accepts can still make the machine unusable (``vm.min_free_kbytes`` near
+the size of memory kills every process), so each setting has bounds. Settings that take memory, refuse memory to
+others, act at once or protect against attacks are not in the list.
 """
 
 import re
@@ -44,7 +44,9 @@ class Number:
             return
         most = int(memory_bytes * self.share) // self.unit_bytes
         if int(value) > most:
-            raise ValueError(f"{value} is more than {self.share:.0%} of this machine's memory: {most}")
+            raise ValueError(
+                f"{value} is too large: at most {most}, {self.share:.0%} of this machine's memory"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +67,7 @@ class Timers:
     """Names of systemd timers."""
 
     def check(self, value: str, memory_bytes: int | None) -> None:  # noqa: ARG002
-        """ValueError for a unit that is not a timer: a service that stops could be the way into the machine."""
+        """ValueError for a unit that is not a timer: to stop a service such as sshd could lock users out."""
         timers(value)
 
 
@@ -74,7 +76,7 @@ def timers(value: str) -> tuple[str, ...]:
     found = tuple(filter(None, re.split(r"[\s,]+", value)))
     for name in found:
         if not TIMER_NAME.fullmatch(name):
-            raise ValueError(f"'{name}' is no timer: write apt-daily.timer man-db.timer")
+            raise ValueError(f"'{name}' is not the name of a timer, such as apt-daily.timer")
     return found
 
 

@@ -1,7 +1,6 @@
-"""Kernel settings for the time of a trial: set, verified, and put back to what was found.
+"""Kernel settings during a trial: set, verified, and restored afterwards.
 
-The found value is in the journal before the new one is set. Which settings there are stands in ``_settings``;
-nothing else is ever written.
+The previous value is in the journal before the new one is set. Only the settings in ``_settings`` are ever written.
 """
 
 import fcntl
@@ -34,7 +33,7 @@ def check(settings: Mapping[str, str]) -> None:
     """
     if settings and os.geteuid() != 0:
         raise NeedsRootError(
-            "settings of the machine need root", where="tuning", hint="run with sudo, or leave them out"
+            "kernel settings need root", where="tuning", hint="run with sudo, or remove 'tuning'"
         )
     for name, value in _of_machine(settings).items():
         _settings.writes(name, value)
@@ -131,7 +130,9 @@ def _write(write: Write) -> None:
     holds = _settings.held(write.path)
     if holds != write.value and not _equal_numbers(holds, write.value):
         raise UnsupportedError(
-            f"'{write.value}' was written, but '{holds}' holds", where=str(write.path), hint=f"write {holds}"
+            f"'{write.value}' was written, but the kernel uses '{holds}'",
+            where=str(write.path),
+            hint=f"write {holds} in the study",
         )
 
 
@@ -153,7 +154,7 @@ def _alone() -> int:
     except BlockingIOError as error:
         os.close(descriptor)
         raise BusyError(
-            "another campaign has kernel settings of its own at this moment", where="tuning",
-            hint="wait for it, or end it",
+            "another campaign has changed kernel settings", where="tuning",
+            hint="wait for it, or stop it",
         ) from error  # fmt: skip
     return descriptor

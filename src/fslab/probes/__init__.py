@@ -1,6 +1,6 @@
 """The contract of a probe: reads one kernel source around a trial. One file per source.
 
-A probe only reads; it never changes what it watches, and it must cost far less than the run it watches.
+A probe only reads, and must cost far less than the run.
 """
 
 from abc import ABC, abstractmethod
@@ -87,8 +87,8 @@ class Probe(ABC):
     def snapshot(self, target: Target) -> Snapshot:
         """Raw counters now; keys are the probe's own.
 
-        OSError or ValueError: the source should be there and is not, which is noted. A source that many machines
-        lack is no failure: leave its counters out, so that its figures are unknown.
+        OSError or ValueError: the source should exist but does not; this is recorded. If many machines lack the
+        source, leave its counters out instead, so that its figures are unknown.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Block-device counters: what reached the device, against what the application moved.
+"""Block-device counters: what reached the device, compared with what the application transferred.
 
 Reads ``/sys/class/block/*/stat`` (Documentation/block/stat.rst; a sector there is 512 bytes whatever the
 device says). Only reads; takes some 30 µs per device.
@@ -25,7 +25,7 @@ FIELDS = (
 class BlockDevice(Probe):
     """Counters of all devices under the file system, summed.
 
-    Empty flushes count as write requests (of no sectors) on some file systems: bytes are the firmer figure.
+    On some file systems, empty flushes count as write requests of 0 sectors: bytes are the more reliable figure.
     ``device_written_bytes`` is until the tool ended, ``device_written_bytes_flushed`` until all dirty data had
     reached the device; only the latter says what the work cost.
     """

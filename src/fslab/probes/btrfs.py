@@ -16,9 +16,9 @@ _SPACE = ("bytes_used", "disk_used", "total_bytes", "bytes_may_use")
 
 
 class BtrfsCounters(Probe):
-    """Commits are of transactions: an fsync writes a log tree, which is none. The figures of space are space, not
-    traffic. ``btrfs_metadata_reserved`` beyond ``btrfs_metadata_total`` makes btrfs flush while it would rather
-    collect: a matter of small volumes. ``btrfs_metadata_copies`` is 2 for DUP."""
+    """Commits of transactions; an fsync writes a log tree and is not a commit. The figures of space are allocations,
+    not I/O. When ``btrfs_metadata_reserved`` exceeds ``btrfs_metadata_total``, btrfs flushes early, which happens on
+    small volumes. ``btrfs_metadata_copies`` is 2 for DUP."""
 
     summary = "btrfs: commits, metadata space, reservations and copies"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (

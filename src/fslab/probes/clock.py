@@ -18,11 +18,10 @@ _ATTEMPTS = 50
 
 
 class Clock(Probe):
-    """CLOCK_MONOTONIC is slewed but never set and stands still in suspend; CLOCK_REALTIME may be set;
-    CLOCK_BOOTTIME goes on in suspend. ``clock_step`` is how far
-    the wall clock ran ahead of what passed, suspend included."""
+    """CLOCK_MONOTONIC is slewed but never set, and stops in suspend; CLOCK_REALTIME can be set; CLOCK_BOOTTIME also
+    counts suspend. ``clock_step`` is how far the wall clock moved more than CLOCK_BOOTTIME."""
 
-    summary = "wall clock against monotonic clock, suspend, clock source"
+    summary = "steps of the wall clock, suspend, clock source"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:

@@ -19,10 +19,10 @@ class Cpu(Probe):
 
     ``machine_cpu_busy_measured`` is of the measured part of the window: that holds the tool's start and end too,
     when it keeps one CPU busy at most, and the idle time of the others then is not held against saturation.
-    iowait is kept for what it is worth: an idle CPU whose last sleeper waited for I/O.
+    iowait is unreliable: it is the time of an idle CPU on which a task last waited for I/O.
     """
 
-    summary = "CPU of the whole machine: user, system, iowait, interrupts, stolen"
+    summary = "CPU time of the whole machine: user, system, iowait, interrupts, steal"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:

@@ -1,4 +1,4 @@
-"""ext4's own counters: fast commits, and what had no place on the disk yet when the tool ended.
+"""ext4's own counters: fast commits, and data that was not yet allocated when the tool ended.
 
 Reads ``/proc/fs/ext4/DEVICE/fc_info`` and ``/sys/fs/ext4/DEVICE`` (Documentation/admin-guide/ext4.rst); some 30 µs.
 """

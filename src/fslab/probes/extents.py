@@ -1,4 +1,4 @@
-"""How the files of the workload lie on the device: extents and real discontinuities, before and after.
+"""Layout of the workload's files on the device: extents and discontinuities, before and after the run.
 
 Asks FIEMAP (Documentation/filesystems/fiemap.rst) of the largest files, outside the measured time. Only reads.
 """

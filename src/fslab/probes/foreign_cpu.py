@@ -1,4 +1,4 @@
-"""CPU time of other programs: of all processes that are neither ours, nor the tool, nor kernel threads.
+"""CPU time of other programs: all processes except fslab, the tool and kernel threads.
 
 Reads ``/proc/PID/stat`` of every process (proc_pid_stat(5)): some 3 µs each, before and after the run only.
 """
@@ -33,7 +33,7 @@ class ForeignCpu(Probe):
     ``kernel_threads_cpu`` is that of kernel threads, which do the writeback, the journal and the loop device of
     the trial, and whatever else the machine's kernel does meanwhile."""
 
-    summary = "CPU time of programs that have nothing to do with the trial"
+    summary = "CPU time of programs that are not part of the trial, and of kernel threads"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:

@@ -1,4 +1,4 @@
-"""What the kernel logged during a trial; which of it tells of trouble is judged elsewhere (validity).
+"""What the kernel logged during a trial; ``fslab.validity`` decides which messages mean a problem.
 
 Reads ``/dev/kmsg`` from its start without taking anything out of it (Documentation/ABI/testing/dev-kmsg).
 Where a user may not read it, this probe finds nothing.
@@ -23,7 +23,7 @@ class KernelLog(Probe):
     The log stays open, so that only the first snapshot of a process reads all of it: on some machines it holds tens of
     thousands of lines."""
 
-    summary = "what the kernel logged meanwhile"
+    summary = "kernel messages during the trial"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.FLUSHED)
     source: ClassVar[Path] = Path("/dev/kmsg")
     _descriptor: int | None = None

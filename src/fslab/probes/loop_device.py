@@ -15,7 +15,7 @@ from fslab.units import Unit
 class LoopDevice(Probe):
     """``loop_direct`` is 1 if every loop device did direct I/O, 0 if one did not; other devices have no such figure."""
 
-    summary = "direct I/O of loop devices"
+    summary = "whether loop devices used direct I/O"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.END,)
 
     def snapshot(self, target: Target) -> Snapshot:

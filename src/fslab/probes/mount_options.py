@@ -1,4 +1,4 @@
-"""Mount options that are in effect, which are more than those that were asked for, and may be other ones.
+"""Mount options in effect: the requested ones and defaults, or what the kernel made of them.
 
 Reads ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)) and, for ext4, ``/proc/fs/ext4/DEVICE/options``; some 50 µs.
 """
@@ -11,8 +11,8 @@ from fslab.system import mounts
 
 
 class MountOptions(Probe):
-    """ext4 leaves its defaults out of mountinfo and lists all options in a file of its own. Of the kernel's other
-    file systems what they show is what there is."""
+    """ext4 leaves its defaults out of mountinfo and lists all options in another file. Other file systems show only
+    mountinfo."""
 
     summary = "mount options in effect"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE,)

@@ -1,4 +1,4 @@
-"""What this file system, and no other, dirtied in the page cache and wrote back from it.
+"""Page cache data that this file system dirtied and wrote back.
 
 Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a detached mount; takes some 50 µs.
 """
@@ -18,10 +18,10 @@ _LINE = re.compile(r"^(BdiDirtied|BdiWritten):\s+(\d+) kB", re.MULTILINE)
 
 
 class PageCacheCounters(Probe):
-    """Direct writes that really were direct dirty nothing here. Unlike /proc/vmstat it is of one file system, but
-    only root can read it: for other users there are no figures."""
+    """Direct writes that bypassed the page cache dirty nothing. Unlike /proc/vmstat, the counters are of one file
+    system, but only root can read them: for other users there are no figures."""
 
-    summary = "pages that this file system dirtied and wrote back"
+    summary = "page cache bytes that this file system dirtied and wrote back"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:

@@ -16,10 +16,10 @@ _KINDS = ("some", "full")
 
 
 class Pressure(Probe):
-    """Of the whole machine, the tool's own waiting included: that one waits for I/O is what a benchmark does.
-    "some": at least one task waited; "full": all that were not idle did (of ``cpu`` that says nothing)."""
+    """Of the whole machine, including the tool, which is expected to wait for I/O.
+    "some": at least one task waited; "full": all non-idle tasks waited (not meaningful for ``cpu``)."""
 
-    summary = "share of the time in which tasks waited for CPU, I/O and memory"
+    summary = "share of the time in which tasks waited for CPU, I/O or memory (PSI)"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:

@@ -1,4 +1,4 @@
-"""A fixed loop of system calls and copies right before and right after the run: whether the machine itself changed.
+"""A fixed loop of system calls and copies immediately before and after the run: did the speed of the machine change?
 
 Takes 50 ms each time, first of all probes before the run and last of them after it.
 """
@@ -17,7 +17,7 @@ class ReferenceLoop(Probe):
     """4 KiB reads from a file in memory. A neighbour on the same hardware takes cache and memory bandwidth, which no
     counter of a guest shows; measured on an idle guest with 0.2 % steal, such a loop varied by 16 %."""
 
-    summary = "speed of a fixed loop before and after the run"
+    summary = "speed of a fixed loop of system calls, before and after the run"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
     outermost = True
 

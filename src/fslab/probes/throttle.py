@@ -16,9 +16,9 @@ _COUNTERS = ("core_throttle_count", "package_throttle_count")
 
 
 class Throttle(Probe):
-    """Events of all cores, and of the package that was throttled most: each of its CPUs tells of the same ones."""
+    """Events of all cores, and of the package with the most: all CPUs of a package count the same events."""
 
-    summary = "how often the CPU throttled itself"
+    summary = "thermal throttling of the CPU"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:

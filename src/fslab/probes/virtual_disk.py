@@ -1,4 +1,4 @@
-"""What a virtual disk counted: its times, how late its answers were, what an SSD made of what was written.
+"""Counters of a virtual disk: service times, lateness of its answers, write amplification of an SSD.
 
 Asks the servers of virtual disks (``fslab-disk``) on their control sockets; takes some 0.3 ms per disk.
 """
@@ -20,12 +20,12 @@ OPERATIONS = ("read", "write", "flush", "discard")
 class VirtualDisk(Probe):
     """Counters of all virtual disks under the file system, summed; a machine without them has no such figures.
 
-    ``disk_late_mean`` is how much later than its deadline an answer was ready, ``disk_service_mean`` how long the
-    model took, both in real time. ``device_write_amplification`` is what an SSD wrote to its flash over what it was
-    given.
+    ``disk_late_mean`` is how much later than its deadline a reply was ready, ``disk_service_mean`` the service time of
+    the model, both in real time. ``device_write_amplification``: bytes that an SSD wrote to flash, divided by bytes
+    that the host wrote.
     """
 
-    summary = "virtual disks: service times, lateness, seek distances, an SSD's write amplification and wear"
+    summary = "virtual disks: service times, lateness, seek distances; write amplification and wear of SSDs"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (
         SnapshotMoment.BEFORE,
         SnapshotMoment.END,

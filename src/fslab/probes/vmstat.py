@@ -1,4 +1,4 @@
-"""Memory management counters of the whole machine: what was dirtied, written back and paged meanwhile.
+"""Memory management counters of the whole machine: pages dirtied and written back, bytes paged in and out.
 
 Reads ``/proc/vmstat`` (proc_vmstat(5), mm/vmstat.c). Only reads.
 """
@@ -15,10 +15,10 @@ COUNTERS = ("pgpgin", "pgpgout", "nr_dirtied", "nr_written", "pgmajfault", "drop
 
 
 class Vmstat(Probe):
-    """``pgpgin`` and ``pgpgout`` are in KiB and count every block device, a loop device and the disk under it
-    both: hence ``all_devices_``. ``nr_dirtied`` and ``nr_written`` are pages of the page cache, so direct I/O
-    that really was direct does not show in them. ``drop_pagecache`` and ``drop_slab`` count writes to
-    /proc/sys/vm/drop_caches: one during a run is somebody else's."""
+    """``pgpgin`` and ``pgpgout`` are in KiB and count every block device, both a loop device and the disk under it:
+    hence ``all_devices_``. ``nr_dirtied`` and ``nr_written`` are pages of the page cache, so I/O that bypassed it is
+    not counted. ``drop_pagecache`` and ``drop_slab`` count writes to /proc/sys/vm/drop_caches: during a run, another
+    program makes them."""
 
     summary = "pages dirtied and written back, bytes of all block devices, major faults"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)

@@ -29,7 +29,7 @@ _COUNTERS: Mapping[str, tuple[str, int]] = {
 
 
 class XfsCounters(Probe):
-    """``xfs_log_bytes`` is what the log wrote, exactly; ``xfs_log_no_buffer`` how often all log buffers were full."""
+    """``xfs_log_bytes``: bytes written to the log; ``xfs_log_no_buffer``: how often all log buffers were full."""
 
     summary = "XFS: log writes and bytes, log buffers, allocations"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)

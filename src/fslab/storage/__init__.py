@@ -1,6 +1,6 @@
-"""Storage stacks: medium ▸ layout ▸ file system ▸ mount, composed in ``stack.py``.
+"""Storage stacks: medium, layout, file system and mount, composed in ``stack.py``.
 
-This module holds the values that the parts hand to each other and the journal they write to first.
+This module holds the values that the parts pass to each other, and the journal that they write to first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ def print_nothing(text: str) -> None:
 
 
 class UndoJournal(Protocol):
-    """What must be undone after a crash. An entry is on disk before the thing it names exists."""
+    """What must be undone after a crash. An entry is on disk before its object exists."""
 
     def will_create(self, kind: str, target: str) -> str:
         """Record that we are about to create ``target`` (``kind``: directory, mount, image, loop, …)."""

@@ -61,7 +61,7 @@ def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) 
         return str(error)
     except OSError as error:
         raise UnsafeError(
-            f"cannot be read, so it is not known to be blank ({error.strerror})", where=str(device),
+            f"cannot be read ({error.strerror}), so it may contain data", where=str(device),
             hint="choose another device",
         ) from error  # fmt: skip
     finally:
@@ -81,12 +81,12 @@ def _everything(
         now = time.monotonic()
         if now - begun >= limit_s:
             raise _NotReadError(
-                f"is not known to be blank: {format_size(offset)} of {format_size(size)} were read in "
-                f"{limit_s:.0f} s and held nothing, the rest may"
+                f"may contain data: only {format_size(offset)} of {format_size(size)} could be read in "
+                f"{limit_s:.0f} s; they are blank"
             )
         if now - told >= TELL_EVERY_S:
             told = now
-            tell(f"reading {device} to see whether it is blank: {offset / size:.0%}")
+            tell(f"checking that {device} is blank: {offset / size:.0%} read")
         yield offset, min(CHUNK_BYTES, size - offset)
 
 
@@ -101,7 +101,7 @@ def _read(descriptor: int, places: Iterator[tuple[int, int]]) -> str | None:
         # What is read once and never again need not push others' files out of memory.
         os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
         if not _blank(content):
-            return "is not blank: it contains data of an unknown kind (encrypted?)"
+            return "is not blank: it contains data without a known signature (encrypted?)"
     return None
 
 

@@ -1,7 +1,6 @@
-"""The last thing between a user's data and mkfs: may this block device be overwritten?
+"""The last check before mkfs: may this block device be overwritten?
 
-Looks only. Refuses what is in use in any way, always; refuses what carries data unless the user named
-this very device with --wipe.
+Only reads. Always refuses a device that is in use. Refuses a device with data, unless the user named it with --wipe.
 """
 
 import fcntl
@@ -31,7 +30,7 @@ def check_name(path: str) -> None:
         raise UnsafeError("a device path must not contain '..'", where=path, hint=_stable_hint(path))
     if not path.startswith(STABLE):
         raise UnsafeError(
-            "not a stable device name: after a reboot, a re-plug or a copy it can be another disk", where=path,
+            "not a stable device name: after a reboot or a re-plug it can mean another disk", where=path,
             hint=_stable_hint(path),
         )  # fmt: skip
 
@@ -93,7 +92,7 @@ def _locked(device: Path, kind: int, path: str) -> int:
                 holder = descriptors.locker(device)
                 raise BusyError(
                     f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
-                    where=path, hint="wait for it, or end it",
+                    where=path, hint="wait for it, or stop it",
                 ) from error  # fmt: skip
             time.sleep(0.05)
         else:
@@ -111,7 +110,7 @@ def check_apart(paths: Iterable[str]) -> None:
     blocks = {path: sysfs.block_directory(_block_device(path)) for path in paths}
     for (path, block), (other, its) in itertools.combinations(blocks.items(), 2):
         if shared.number(block) in shared.numbers(its) or shared.number(its) in shared.numbers(block):
-            raise UnsafeError(f"shares bytes with {path}", where=other, hint="name disks that are apart")
+            raise UnsafeError(f"overlaps with {path}", where=other, hint="name disks that do not overlap")
 
 
 def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
@@ -125,14 +124,14 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
     if partitions := [part.name for part in shared.partitions(block)]:
         reason = f"has partitions: {', '.join(partitions)}"
     elif image := sysfs.text(shared.disk(block) / "loop/backing_file"):
-        reason = f"is a loop device that somebody else set up, on {image}"
+        reason = f"is a loop device that fslab did not create, on {image}"
     elif signatures := _signatures(device):
-        reason = f"carries data: {', '.join(signatures)}"
+        reason = f"contains data: {', '.join(signatures)}"
     else:
         reason = blank.reason_not_blank(device, tell)
     if reason:
         raise UnsafeError(
-            reason, where=path, hint=f"if all of it may be destroyed: fslab run … --wipe {path}"
+            reason, where=path, hint=f"if all of its data may be destroyed: fslab run … --wipe {path}"
         )  # fmt: skip
 
 
@@ -161,7 +160,7 @@ def _check_mounts(numbers: set[str], path: str) -> None:
         if _source_number(swap) in numbers:
             raise UnsafeError("is in use as swap", where=path, hint="choose another device")
     for user in _loops_on(numbers):
-        raise UnsafeError(f"is in use: {user} lies on it", where=path, hint="choose another device")
+        raise UnsafeError(f"is in use by the loop device {user}", where=path, hint="choose another device")
     for namespace in sorted(sysfs.SYS.glob("kernel/config/nvmet/subsystems/*/namespaces/*/device_path")):
         if _source_number(sysfs.text(namespace) or "") in numbers:  # the kernel opens it, and not exclusively
             raise UnsafeError("is exported (NVMe target)", where=path, hint="choose another device")
@@ -199,7 +198,7 @@ def _check_exclusive(device: Path, path: str) -> None:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         raise UnsafeError(
-            f"is in use ({error.strerror})", where=path, hint="choose another device, or end what uses it"
+            f"is in use ({error.strerror})", where=path, hint="choose another device, or stop what uses it"
         ) from error
 
 
@@ -207,8 +206,8 @@ def _check_writers(numbers: set[str], path: str) -> None:
     # Not all that write to a device ask for it exclusively.
     if writers := descriptors.writers(numbers):
         raise UnsafeError(
-            f"is written by process {', '.join(map(str, writers))}: a virtual machine, a database?", where=path,
-            hint="choose another device, or end what uses it",
+            f"is open for writing by process {', '.join(map(str, writers))}, such as a virtual machine or a database",
+            where=path, hint="choose another device, or stop that process",
         )  # fmt: skip
 
 
@@ -238,5 +237,5 @@ def _stable_hint(path: str) -> str:
     links = sorted(str(link) for link in Path("/dev/disk").glob("by-*/*") if os.path.realpath(link) == real)
     links = [link for link in links if link.startswith(STABLE)]
     if links:
-        return f"name it as {links[0]}"
+        return f"use the name {links[0]}"
     return "use a name below /dev/disk/by-id (ls -l /dev/disk/by-id)"

@@ -1,6 +1,6 @@
-"""Image files: preallocated, fully written, never over a file that exists.
+"""Image files: preallocated, fully written, never over an existing file.
 
-A sparse or merely fallocated image would make first writes pay for the backing file system's allocation.
+With a sparse or only fallocated image, first writes would include the backing file system's allocation.
 """
 
 import errno
@@ -20,19 +20,19 @@ MEMORY = "memory"
 
 
 def check_room(directory: Path, size_bytes: int) -> None:
-    """NoSpaceError unless ``directory`` (or its nearest existing parent) has room for so much."""
+    """NoSpaceError unless ``directory`` (or its nearest existing parent) has that much free space."""
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     room = os.statvfs(existing)
     free = room.f_bavail * room.f_frsize
     if room.f_files and room.f_favail < RESERVE_FILES:  # some file systems count none
         raise NoSpaceError(
-            f"only {room.f_favail} more files are possible there", where=str(existing),
+            f"only {room.f_favail} free inodes", where=str(existing),
             hint="choose fewer files, or another 'path' for the medium",
         )  # fmt: skip
     reserve = min(RESERVE_BYTES, room.f_blocks * room.f_frsize // RESERVE_SHARE)
     if free < size_bytes + reserve:
         raise NoSpaceError(
-            f"{format_size(size_bytes + reserve)} are needed and {format_size(free)} are free", where=str(existing),
+            f"needs {format_size(size_bytes + reserve)}, but only {format_size(free)} are free", where=str(existing),
             hint="choose smaller sizes, or another 'path' for the medium",
         )  # fmt: skip
 
@@ -44,7 +44,8 @@ def check_memory(size_bytes: int) -> None:
         return
     if size_bytes > available * 3 // 4:
         raise NoSpaceError(
-            f"{format_size(size_bytes)} of memory are needed and {format_size(available)} are available",
+            f"needs {format_size(size_bytes)} of memory, but only 3/4 of the available {format_size(available)} "
+            "may be used",
             where="memory", hint="choose smaller sizes or less guest_memory, or a 'loop' medium",
         )  # fmt: skip
 
@@ -57,7 +58,7 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
     Returns its device and inode number.
     """
     if os.path.lexists(path):  # checked before the journal may claim that the file is ours
-        raise UnsafeError("there is a file of this name already, not overwritten", where=str(path))
+        raise UnsafeError("the file exists already; fslab does not overwrite it", where=str(path))
     entry = workspace.journal.will_create("image", str(path))
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -74,7 +75,7 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise NoSpaceError(
-                f"no room for an image of {format_size(size_bytes)}", where=str(path),
+                f"no space for an image of {format_size(size_bytes)}", where=str(path),
                 hint="choose a smaller 'size' or another 'path' for the medium",
             ) from error  # fmt: skip
         raise

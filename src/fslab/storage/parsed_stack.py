@@ -84,17 +84,16 @@ class ParsedStack:
             return
         if self.layout.filesystems is not None and self.filesystem.name not in self.layout.filesystems:
             only = ", ".join(sorted(self.layout.filesystems))
-            what = f"layout '{self.layout.name}' is made by the file system itself"
-            raise ValueError(f"{what}: {only}, not {self.filesystem.name}")
+            raise ValueError(
+                f"layout '{self.layout.name}' works with {only} only, not with {self.filesystem.name}"
+            )
         self.layout.check_mkfs_options(self.spec.mkfs_options)
         plan = self.layout_plan([f"disk{index}" for index in range(self.disks)], "CAMPAIGN")
         if self.spec.geometry is Geometry.DEFAULT:
             return
         self._check_told_twice(self.filesystem)
         if self.spec.geometry is Geometry.ALIGNED and plan.stripe is None:
-            raise ValueError(
-                f"geometry 'aligned': layout '{self.layout.name}' has no stripe that mkfs could be told of"
-            )
+            raise ValueError(f"geometry 'aligned': layout '{self.layout.name}' has no stripe")
         self.geometry_options(plan)
 
     @property
@@ -106,8 +105,8 @@ class ParsedStack:
             # At the beginning of a word, of a list's item, or right after its flag: -Estride=16
             if re.search(rf"(?:^|[\s,]|-\w){re.escape(name)}(?![\w-])", self.spec.mkfs_options):
                 raise ValueError(
-                    f"geometry '{self.spec.geometry}': the mkfs options '{self.spec.mkfs_options}' say '{name}' "
-                    "themselves; leave one of the two out"
+                    f"geometry '{self.spec.geometry}': the mkfs options '{self.spec.mkfs_options}' set '{name}' too; "
+                    "remove one of the two"
                 )
 
 

@@ -1,7 +1,7 @@
-"""What a file system promises of a power cut, beyond what POSIX says of fsync(2). Declared by each driver.
+"""What a file system promises for a power cut, beyond what POSIX says about fsync(2). Declared by each driver.
 
-What POSIX promises (data and size after fsync and fdatasync, everything after sync where it waits, as Linux does) is
-no matter of the file system, and is not said here.
+Promises of POSIX hold for every file system and are not declared here: data and size after fsync and fdatasync, and
+everything after sync, which waits on Linux.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promise:
-    """Whether it is given, and where the file system says so, or says that it is not."""
+    """Whether the promise is given, and the source for that."""
 
     given: bool
     source: str

@@ -1,4 +1,4 @@
-"""Which devices share bytes with a block device, by what the kernel says of them. Looks only.
+"""Finds the devices that share bytes with a block device, in sysfs. Only reads.
 
 A disk has partitions, a partition may overlap another one, a volume lies on disks, a disk may be reached by several
 paths, and SCSI and NVMe disks have a character device beside the block device.

@@ -1,7 +1,6 @@
-"""A storage stack for one trial: medium ▸ layout ▸ file system ▸ mount, composed on an ExitStack.
+"""A storage stack for one trial: medium, layout, file system and mount, composed on an ExitStack.
 
-Whatever is made here is undone by the ExitStack in reverse, also on errors and signals. Decides nothing
-about when to measure.
+The ExitStack undoes everything in reverse order, also after errors and signals.
 """
 
 from collections.abc import Callable
@@ -25,7 +24,7 @@ STRIPES = ("stripe", "sunit", "swidth")
 
 @dataclass(kw_only=True, slots=True)
 class Stack:
-    """A stack that is up.
+    """A stack that is mounted.
 
     ``work`` is the workload's own directory on it; ``device`` is None on a ``directory`` medium, and so is
     ``plan``, what its layout does; ``watched`` are kernel names of the disks under it, as far as they can be
@@ -152,7 +151,7 @@ def check_supported(driver: FileSystem, *, where: str) -> None:
         raise UnsupportedError(
             f"not possible: this kernel ({release}) has no {driver.mount_type}{f': {why}' if why else ''}",
             where=where,
-            hint="use another kernel, for example in a guest (--on), or leave it out",
+            hint="use another kernel, for example in a guest (--on), or remove the file system from the study",
         )
 
 

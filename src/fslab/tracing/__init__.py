@@ -1,7 +1,7 @@
-"""What the kernel can be asked to tell while a workload runs: only in the explain pass, never where speed is measured.
+"""Kernel tracing while a workload runs: only in the explain pass, never where speed is measured.
 
-A trace costs speed, so that its trial yields no figure of speed. Every figure names the method that it comes from,
-and is checked against the block device's own counters.
+Tracing costs speed, so a traced trial yields no figure of speed. Every figure names its method, and is checked against
+the counters of the block device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class TraceMethod(StrEnum):
-    """What split the device's traffic, from the cheapest and most exact to the coarsest."""
+    """What split the device's I/O, from the cheapest and most exact to the coarsest."""
 
     EBPF = "own eBPF program at block_rq_complete"
     HIST = "histogram trigger at block_rq_complete"

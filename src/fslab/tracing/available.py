@@ -1,4 +1,4 @@
-"""Which of the kernel's evidence is available here, tried briefly and put back: for ``fslab doctor``."""
+"""Which sources of evidence this kernel offers: each is tested briefly and closed again. For ``fslab doctor``."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _NO_DEVICE = 0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceSource:
-    """One source of evidence; ``missing`` is why it is unavailable, or None. ``costs``: what is then missing."""
+    """One source of evidence. ``missing``: why it is unavailable, or None. ``costs``: what cannot be measured then."""
 
     name: str
     summary: str
@@ -26,23 +26,31 @@ class TraceSource:
 
 
 def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
-    """All of them, as this user finds them on this machine."""
+    """All of them, for this user on this machine."""
     return [
-        _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that is traced"),
+        _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that tracing measures"),
         *_of_split([
-            _tried("ebpf", "split of traffic by a built-in eBPF program", lambda: _opened(DeviceSplit, _NO_DEVICE), ""),
-            _tried("histogram", "the same by the kernel's histograms", lambda: _opened(Histogram, [_NO_DEVICE]), ""),
+            _tried(
+                "ebpf", "split into data and metadata by a built-in eBPF program",
+                lambda: _opened(DeviceSplit, _NO_DEVICE), "",
+            ),
+            _tried(
+                "histogram", "the same split by histogram triggers of the kernel",
+                lambda: _opened(Histogram, [_NO_DEVICE]), "",
+            ),
         ]),
         _tried(
             "ring", "order of requests, submitters, journal commits", lambda: _opened(Ring, [_NO_DEVICE], None),
-            "sequential share, submitters, journal and superblock writes, commits beside slow operations",
+            "share of sequential I/O, submitters, journal and superblock writes, commits during slow operations",
         ),
         _tried(
             "debugfs", "pages that one file system dirtied", detached.debugfs,
-            "pages dirtied by one file system, to check O_DIRECT: counted for the whole machine instead",
+            "whether O_DIRECT was honoured by this file system; only counters of the whole machine are left",
         ),
-        _tried("kernel-log", "errors and warnings that the kernel logged", _kernel_log, "whether it logged an error"),
-        _tried("pressure", "share of the time in which tasks waited", _pressure, "waiting for CPU, memory and I/O"),
+        _tried("kernel-log", "errors and warnings of the kernel", _kernel_log, "whether the kernel logged an error"),
+        _tried(
+            "pressure", "share of the time in which tasks waited (PSI)", _pressure, "waiting for CPU, memory and I/O"
+        ),
         _iostats(sys),
     ]  # fmt: skip
 
@@ -51,9 +59,9 @@ def _of_split(methods: list[TraceSource]) -> list[TraceSource]:
     """Each tells the same; the trace ring does so as well, only coarser."""
     told = next((method.name for method in methods if method.missing is None), None)
     costs = (
-        f"nothing: {told} is used instead"
+        f"nothing; {told} is used instead"
         if told
-        else "the split of traffic into data and metadata, except for what the ring shows of it"
+        else "the exact split of device I/O into data and metadata; the trace ring gives a coarser one"
     )
     return [replace(method, costs=costs) for method in methods]
 
@@ -87,6 +95,6 @@ def _iostats(sys: Path) -> TraceSource:
     )  # without a size it is not in use
     return TraceSource(
         name="iostats", summary="the block device's own counters",
-        missing=f"switched off for {', '.join(off)}" if off else None,
-        costs="bytes, requests, flushes and amplification there; no trace can be checked",
+        missing=f"switched off (queue/iostats is 0) for {', '.join(off)}" if off else None,
+        costs="bytes, requests, flushes and write amplification of these disks; traces cannot be checked",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Splits a device's traffic in the kernel with a program of our own: no compiler, no package, some 80 ns a request.
+"""Splits a device's I/O in the kernel with a built-in eBPF program: no compiler, no package, some 80 ns per request.
 
 Linux: bpf(2), perf_event_open(2); needs CAP_BPF and CAP_PERFMON. Counts; keeps nothing of what was written.
 """
@@ -83,7 +83,7 @@ class DeviceSplit:
 def _numbers() -> tuple[int, int]:
     found = _NUMBERS.get(platform.machine())
     if found is None:
-        raise OSError(f"system call numbers of {platform.machine()} are not known here")
+        raise OSError(f"not supported on {platform.machine()}")
     return found
 
 
@@ -106,7 +106,7 @@ def _event(file: Path) -> tuple[int, dict[str, tuple[int, int]]]:
     lines = re.finditer(r"field:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+)", text)
     fields = {line[1]: (int(line[2]), int(line[3])) for line in lines}
     if number is None or not {"dev", "nr_sector", "rwbs"} <= set(fields):
-        raise OSError(f"{file} is not as it was when this was written")
+        raise OSError(f"unexpected format of {file}: fslab does not support this kernel's tracepoint")
     return int(number[1]), fields
 
 

@@ -58,7 +58,7 @@ def withdrawn(trace: Trace) -> list[str]:
     if off is None:
         found.append("the block device does not count (iostats is 0), so the trace cannot be checked")
     elif off > SHARE_OFF:
-        found.append(f"the traced bytes are {100 * off:.1f} % off what the block device counted")
+        found.append(f"the traced bytes differ by {100 * off:.1f} % from the block device's own count")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Splits a device's traffic by the kernel's own histograms: where the kernel has them and allows no program of ours.
+"""Splits a device's I/O with histogram triggers of the kernel, for kernels that do not allow the eBPF program.
 
 Documentation/trace/histogram.rst; kernels with CONFIG_HIST_TRIGGERS, such as those of Debian. Root only.
 """

@@ -1,6 +1,6 @@
-"""The kernel's trace ring: written while the workload runs, read when it is over. Root only.
+"""The kernel's trace ring: written while the workload runs, read afterwards. Root only.
 
-An instance of its own (Documentation/trace/ftrace.rst, "Instances"), so that other tracing is not touched.
+Uses a separate instance (Documentation/trace/ftrace.rst, "Instances"), so that it does not disturb other tracing.
 """
 
 import os

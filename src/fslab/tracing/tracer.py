@@ -1,4 +1,4 @@
-"""Traces one run with the best that this kernel offers, and asks the block device's own counters for comparison.
+"""Traces one run with the best method of this kernel, and reads the block device's counters for comparison.
 
 Begins when the device is idle and ends when everything has been written and unmounted. Judges nothing.
 """
@@ -44,7 +44,7 @@ class Tracer:
             self._locate(Path("/dev") / self.volume)
         if not numbers or len(numbers) < len(self.devices):
             self._absent.append(
-                "trace: a partition, or no block device, cannot be separated from its disk's other traffic"
+                "trace: needs a whole block device; I/O of a partition cannot be separated from that of its disk"
             )
         else:
             self._begin(numbers)
@@ -147,6 +147,6 @@ def _written(stat: dict[str, Traffic]) -> int:
 def _whole(figures: RingFigures | None, absent: list[str]) -> RingFigures | None:
     """A ring that ran over tells of the end of the run only."""
     if figures is not None and figures.overruns:
-        absent.append(f"{TraceMethod.RING}: {figures.overruns} events were lost, so none is used")
+        absent.append(f"{TraceMethod.RING}: {figures.overruns} events were lost; none is used")
         return None
     return figures

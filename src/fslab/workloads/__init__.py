@@ -102,8 +102,8 @@ class ToolOutput:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading(WorkFacts):
     """What a tool's output says: a value (or None for unknown) for each declared metric, and the facts of how it
-    worked. What of these gives reason for doubt is judged in ``fslab.validity``, never here. ``latencies``: by
-    operation, the percentiles that the tool tells, in percent (50.0 … 99.99), in ns.
+    worked. ``fslab.validity`` decides which of these facts lead to a warning, never this module. ``latencies``: by
+    operation, the percentiles that the tool reports: percent (50.0 … 99.99) → ns.
     """
 
     metrics: Mapping[str, float | None]
@@ -124,7 +124,7 @@ class Workload(ABC, Generic[P]):
 
     @abstractmethod
     def headline(self, parameters: P) -> tuple[str, ...]:
-        """Names of the one to three metrics that a table shows, most telling first."""
+        """Names of the one to three metrics that a table shows, the most important first."""
 
     @abstractmethod
     def commands(self, parameters: P, job: Job) -> Commands:
@@ -132,9 +132,9 @@ class Workload(ABC, Generic[P]):
 
     @abstractmethod
     def read(self, parameters: P, output: ToolOutput) -> Reading:
-        """Parse the tool's output; ToolOutputError when it is not what was promised. Pure.
+        """Parse the tool's output; ToolOutputError when it is not in the expected format. Pure.
 
-        It is also asked when the tool exited non-zero: NoSpaceError if the output says so.
+        Also called when the exit status was not 0: NoSpaceError if the output shows that space ran out.
         """
 
     @abstractmethod
@@ -176,9 +176,9 @@ class Workload(ABC, Generic[P]):
 
     def scaled(self, parameters: P, factor: float) -> Changes:  # noqa: ARG002
         """The keys that change when there is to be ``factor`` times as much work: sizes of files, counts and run
-        times. What a request, a file or a directory is like does not, nor how many work at once.
+        times. The sizes of requests and the number of threads do not change.
 
-        None goes below what the tool needs to work or to tell a figure. Pure.
+        No value goes below what the tool needs to run and to report a figure. Pure.
         """
         return {}
 

@@ -13,32 +13,40 @@ _MOST_FILES = 28_339 * FILES_UNIT  # bonnie++ keeps 37 bytes for each in at most
 
 
 class BonnieParameters(Parameters):
-    """``size`` for the tests of one large file, ``files`` for those of many small ones, or both.
+    """``size`` for the tests of one large file, ``files`` for those of many small files, or both.
 
     The chunk of small files (fifth part of -n) is not offered: with it bonnie++ 2.00a uses a buffer
     that it has freed. ``ram`` is always given (-r), 0 unless the study says otherwise: without it bonnie++ refuses
     a ``size`` below twice the machine's memory.
     """
 
-    size: Size = Field("0", description="-s: bytes of the large file, whole MiB; 0: none")
+    size: Size = Field("0", description="-s: size of the large file, in whole MiB; 0: no large file")
     chunk: Size = Field(
-        "8k", description="-s: bytes of each of its reads and writes, 256 to 1m, a power of two"
+        "8k", description="-s: bytes of each read and write of the large file: a power of two, 256 to 1m"
     )
-    seeks: int = Field(8192, ge=0, description="-s: random reads, of which about a tenth write back")
+    seeks: int = Field(
+        8192, ge=0, description="-s: random reads of the large file; about a tenth are written back"
+    )
     seekers: int = Field(5, ge=1, le=100, description="-s: processes that share the seeks")
-    files: int = Field(0, ge=0, le=_MOST_FILES, description="-n: small files, in multiples of 1024; 0: none")
-    max_size: Size = Field("0", alias="max-size", description="-n: bytes of the largest small file")
+    files: int = Field(
+        0, ge=0, le=_MOST_FILES, description="-n: number of small files, a multiple of 1024; 0: none"
+    )
+    max_size: Size = Field("0", alias="max-size", description="-n: size of the largest small file")
     min_size: Size = Field(
-        "0", alias="min-size", description="-n: bytes of the smallest; sizes are drawn between"
+        "0",
+        alias="min-size",
+        description="-n: size of the smallest small file; sizes are drawn between the two",
     )
     dirs: int = Field(1, ge=1, le=99_999, description="-n: directories that the files are spread over")
-    ram: Size = Field("0", description="-r: memory in whole MiB that 'size' must be twice of; 0: not checked")
-    fast: bool = Field(True, description="-f: leave out reading and writing byte by byte")
+    ram: Size = Field(
+        "0", description="-r: memory in whole MiB; 'size' must be at least twice as large; 0: no check"
+    )
+    fast: bool = Field(True, description="-f: skip the tests that read and write byte by byte")
     fsync: bool = Field(
-        False, description="-b: fsync after each operation on small files and each written seek"
+        False, description="-b: fsync after each operation on small files and each seek that writes"
     )
     direct: bool = Field(
-        False, description="-D: O_DIRECT, which bonnie++ 2.00a uses for the block write only"
+        False, description="-D: O_DIRECT; bonnie++ 2.00a uses it only for the block write test"
     )
 
     @property
@@ -64,7 +72,7 @@ class BonnieParameters(Parameters):
     @classmethod
     def _below_an_int(cls, value: str) -> str:
         if parse_size(value) >= 1 << 31:
-            raise ValueError(f"'{value}' is too large: bonnie++'s small files end below 2g")
+            raise ValueError(f"'{value}' is too large: bonnie++'s small files must be smaller than 2g")
         return value
 
     @field_validator("files")
@@ -73,7 +81,7 @@ class BonnieParameters(Parameters):
         if value % FILES_UNIT:
             nearest = max(1, round(value / FILES_UNIT)) * FILES_UNIT
             raise ValueError(
-                f"{value} is not a multiple of {FILES_UNIT}, which bonnie++ counts in: {nearest} is"
+                f"{value} is not a multiple of {FILES_UNIT}, the unit of bonnie++'s -n; write {nearest}"
             )
         return value
 
@@ -88,11 +96,11 @@ class BonnieParameters(Parameters):
                 key = name.replace("_", "-")
                 raise ValueError(f"'{key}' has no effect without {'files' if self.size_bytes else 'size'}")
         if parse_size(self.min_size) > parse_size(self.max_size):
-            raise ValueError("'min-size' is more than 'max-size'")
+            raise ValueError("'min-size' is larger than 'max-size'")
         if self.files and self.dirs > self.files:
-            raise ValueError(f"{self.dirs} directories are more than the {self.files} files")
+            raise ValueError(f"more directories ({self.dirs}) than files ({self.files}): lower 'dirs'")
         if self.size_bytes and self.size_bytes < 2 * parse_size(self.ram):
-            raise ValueError(f"bonnie++ refuses a size below twice the ram: {self.size} is, of {self.ram}")
+            raise ValueError(f"'size' ({self.size}) must be at least twice 'ram' ({self.ram})")
         if self.direct and not self.fast:
-            raise ValueError("'direct' cannot write byte by byte: leave 'fast' on")
+            raise ValueError("'direct' is not possible with the byte-by-byte tests: set 'fast: true'")
         return self

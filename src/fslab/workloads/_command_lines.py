@@ -4,7 +4,7 @@ import shlex
 
 
 def split(text: str) -> tuple[tuple[str, ...], ...]:
-    """The commands of a text, one to a line unless quotes go on; ValueError for an open quote."""
+    """The commands of a text, one on each line; a quoted string may span lines. ValueError for an open quote."""
     found: list[tuple[str, ...]] = []
     begun = ""
     for line in text.split("\n"):

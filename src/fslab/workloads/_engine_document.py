@@ -27,8 +27,8 @@ def document_of(output: ToolOutput) -> dict[str, Any]:
     document: dict[str, Any] = texts.json_of(output.stdout)
     if document["protocol"] != PROTOCOL:
         raise ToolOutputError(
-            f"fslab-engine speaks protocol {document['protocol']}, this fslab protocol {PROTOCOL}",
-            hint="reinstall fslab, so that its engine and its Python part are of one version",
+            f"fslab-engine uses protocol {document['protocol']}, but fslab expects protocol {PROTOCOL}",
+            hint="reinstall fslab, so that fslab-engine has the same version",
         )
     if "error" in document:
         raise _failure(document["error"])

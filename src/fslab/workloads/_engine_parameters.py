@@ -51,12 +51,13 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in
 
 
 class EngineParameters(Parameters):
-    """Options of ``fslab-engine``, spelled as its own.
+    """Options of ``fslab-engine``, by their own names.
 
-    ``small-files`` and ``meta`` work on files of their own. Only the ``operations`` that are listed are
-    measured; what the first of them needs is prepared outside the measurement. To read files with a cold cache,
-    list no ``create`` before: what a run has made itself is still cached. The other operations work on a tree that
-    ``fslab-engine populate`` made, with a ground-truth manifest: a wrong answer makes the trial invalid.
+    ``small-files`` and ``meta`` create the files that they work on. Only the steps in ``operations`` are measured;
+    the files that the first step needs are created before the measurement. To read files with a cold cache, leave
+    ``create`` out of ``operations``: files that the measured run created are still cached. The other operations work
+    on a tree that ``fslab-engine populate`` makes together with a ground-truth manifest. An answer that differs from
+    the manifest makes the trial invalid.
     """
 
     operation: Literal[
@@ -69,20 +70,23 @@ class EngineParameters(Parameters):
         "sync-read",
         "sync-write",
         "delete",
-    ] = Field(default="small-files", description="what to do")
+    ] = Field(default="small-files", description="the command of fslab-engine")
     threads: int = Field(default=1, ge=1, le=MOST_AT_ONCE, description="threads that work at once")
     latency: Literal["off", "operation", "syscalls"] = Field(
-        default="operation", description="how much latency is recorded"
+        default="operation",
+        description="latency to record: none (off), of each operation, or also of each class of system call",
     )
     operations: str = Field(
-        default="", description="small-files, meta: which steps, in their order; default: all"
+        default="",
+        description="small-files, meta: comma-separated steps to measure, in the order of the engine; default: all",
     )
     files: int = Field(default=10_000, ge=1, description="small-files, meta: number of files")
-    size: Size = Field(default="4k", description="small-files: length of each file; 0 makes them empty")
+    size: Size = Field(default="4k", description="small-files: size of each file; 0: empty files")
     max_size: Size | None = Field(
         default=None,
         alias="max-size",
-        description="small-files: length of the longest; lengths are drawn evenly from `size` on; default: all alike",
+        description="small-files: size of the largest file; sizes are uniform between `size` and this; "
+        "default: every file has `size`",
     )
     dirs: int = Field(
         default=1, ge=1, description="small-files, meta: directories that the files are spread over"
@@ -90,45 +94,65 @@ class EngineParameters(Parameters):
     fsync: bool = Field(default=False, description="small-files: fsync each file before it is closed")
     syncfs: bool = Field(
         default=True,
-        description="small-files, meta, delete: end what changes anything with a syncfs, measured too",
+        description="small-files, meta, delete: after each step that changes the file system, call syncfs(2); its time "
+        "is measured too",
     )
     order: Text | None = Field(
         default=None,
-        description="small-files, meta: created, reverse, random (how files are gone through once they are created); "
-        "trees: depth, breadth",
+        description="small-files, meta: the order in which created files are visited: created, reverse or random; "
+        "trees: depth or breadth first; default: created, depth",
     )
     scale: float = Field(
-        default=0.002, gt=0, description="trees: factor on the number of files of each class"
+        default=0.002,
+        gt=0,
+        description="trees: factor by which the number of files of each class is multiplied",
     )
     classes: str | None = Field(
         default=None,
-        description="trees: size classes as name:files:size[:distribution], comma-separated; default: the 450000 files "
-        "of 32k, 50000 of 4m and 1000 of 100m on average of the file-management study",
+        description="trees: size classes, comma-separated, each name:files:mean size[:distribution]; distributions: "
+        "lognormal (default), uniform, fixed; default: 450000 files of 32k, 50000 of 4m and 1000 of 100m, as in the "
+        "file-management study",
     )
     compressibility: float | None = Field(
-        default=None, ge=0, le=1, description="trees: share of repeating contents"
+        default=None,
+        ge=0,
+        le=1,
+        description="trees: share of the contents that repeats, 0 to 1; default: 0.5",
     )
     duplicate_share: float = Field(
-        default=0.1, ge=0, le=0.9, description="trees: share of exact copies of others"
+        default=0.1,
+        ge=0,
+        le=0.9,
+        description="trees: share of the files that are exact copies of other files",
     )
-    data_seed: int = Field(default=1, ge=0, description="trees: what the data set depends on")
-    plant: str | None = Field(default=None, description="trees: text to plant, as text:share[:hits]")
-    by: Literal["name", "content", "both"] = Field(default="both", description="classify: by what")
+    data_seed: int = Field(default=1, ge=0, description="trees: random seed of the data set")
+    plant: str | None = Field(
+        default=None,
+        description="trees: text:share[:hits]: text to insert, into this share of the files, "
+        "this often in each (default: once)",
+    )
+    by: Literal["name", "content", "both"] = Field(
+        default="both", description="classify: determine the type by name, by content, or by both"
+    )
     hash: Literal["blake3", "xxh3"] | None = Field(
-        default=None, description="duplicates: how contents are compared"
+        default=None, description="duplicates: hash that groups files whose contents differ; default: xxh3"
     )
     pattern: str = Field(
-        default="fslab-needle", description="search: what to look for; planted if nothing else is"
+        default="fslab-needle",
+        description="search: text to find; without `plant` and `regex` it is inserted into a tenth of the files",
     )
     regex: bool = Field(default=False, description="search: the pattern is a regular expression over bytes")
-    buffer: Size | None = Field(default=None, description="search, sync-read, sync-write: bytes at once")
-    direct: bool = Field(default=False, description="sync-read: O_DIRECT")
+    buffer: Size | None = Field(
+        default=None, description="search, sync-read, sync-write: size of a read or write; default: 256k"
+    )
+    direct: bool = Field(default=False, description="sync-read: bypass the page cache (O_DIRECT)")
     method: Literal["read-write", "copy-file-range", "reflink"] = Field(
         default="read-write", description="sync-write: how contents are copied"
     )
     sync: Literal["none", "file", "directory", "syncfs"] = Field(
         default="syncfs",
-        description="sync-write: what makes the copy durable, measured: file for contents, directory for names as well",
+        description="sync-write: how the copy is made durable, in the measured time: not at all, fsync of each file, "
+        "fsync of each file and directory, or one syncfs",
     )
 
     @property
@@ -164,16 +188,16 @@ class EngineParameters(Parameters):
         names = value.split(",") if value else []
         for name in names:
             if known and name not in known:
-                raise ValueError(f"no operation '{name}': {nearest(name, known)}")
+                raise ValueError(f"unknown operation '{name}': {nearest(name, known)}")
         if (known and sorted(names, key=known.index) != names) or len(set(names)) != len(names):
-            raise ValueError(f"each once, in the order {', '.join(known)}")
+            raise ValueError(f"list each operation once, in the order {', '.join(known)}")
         return value
 
     @field_validator("max_size")
     @classmethod
     def _not_less(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and parse_size(value) < parse_size(info.data.get("size", "0")):
-            raise ValueError(f"'{value}' is less than 'size'")
+            raise ValueError(f"'{value}' is smaller than 'size'")
         return value
 
     @property
@@ -192,7 +216,7 @@ class EngineParameters(Parameters):
         files = info.data.get("operation") in STEPS
         known = ("created", "reverse", "random") if files else ("depth", "breadth")
         if value is not None and value not in known:
-            raise ValueError(f"no order '{value}': {nearest(value, known)}")
+            raise ValueError(f"unknown order '{value}': {nearest(value, known)}")
         return value
 
     @field_validator("classes")
@@ -205,7 +229,9 @@ class EngineParameters(Parameters):
     @classmethod
     def _plantable(cls, value: str | None) -> str | None:
         if value is not None and not _share_of(value):
-            raise ValueError(f"'{value}' is not text:share[:hits] with a share up to 1, such as needle:0.1:2")
+            raise ValueError(
+                f"'{value}' is not text:share[:hits] with a share above 0, at most 1, such as needle:0.1:2"
+            )
         return value
 
 

@@ -83,7 +83,7 @@ def _own_options(parameters: EngineParameters) -> tuple[str, ...]:
 def differences(
     parameters: EngineParameters, answer: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
-    """What the answer says otherwise than the manifest: key → (found, truth). Empty: all is right."""
+    """Where the answer differs from the manifest: key → (found, truth). Empty: no difference."""
     truth = _truth(parameters, manifest)
     return {key: (answer[key], value) for key, value in truth.items() if answer[key] != value}
 

@@ -40,34 +40,36 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in
 
 
 class FilebenchParameters(Parameters):
-    """Exactly one of ``personality``, ``script`` and ``file``. ``nfiles``, ``meanfilesize``, ``nthreads`` and ``set``
-    give variables of the workload other values; one that it does not have is an error.
+    """Give exactly one of ``personality``, ``script`` and ``file``. ``nfiles``, ``meanfilesize``, ``nthreads`` and
+    ``set`` set variables of the workload. A variable that the workload does not have is an error.
     """
 
     file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
 
     personality: str | None = Field(
-        None, description="a workload that comes with the engine, such as varmail; 'fslab-engine wml --list'"
+        None, description="a built-in workload, such as varmail; 'fslab-engine wml --list' shows all"
     )
     script: str | None = Field(None, description="the text of a workload in Filebench's language")
     file: str | None = Field(
         None,
-        description="a .f file, relative to the study; its text is stored with the results, and is what runs",
+        description="a .f file, relative to the study; fslab stores its text with the results and runs that text",
     )
     file_text: str | None = None
     digest: str | None = Field(
-        None, pattern="^[0-9a-f]{64}$", description="BLAKE3 of the file's text; another text is refused"
+        None,
+        pattern="^[0-9a-f]{64}$",
+        description="BLAKE3 digest of the file's text; a file with another digest is an error",
     )
-    runtime: Text = Field("60s", description="how long it runs, whatever the workload says")
+    runtime: Text = Field("60s", description="how long it runs; takes precedence over the workload")
     nfiles: int | None = Field(None, ge=1, description="the variable $nfiles: number of files")
-    meanfilesize: Size | None = Field(None, description="the variable $meanfilesize: mean length of a file")
+    meanfilesize: Size | None = Field(None, description="the variable $meanfilesize: mean size of a file")
     nthreads: int | None = Field(
         None, ge=1, le=MOST_AT_ONCE, description="the variable $nthreads: threads that work at once"
     )
-    set: str = Field("", description="further variables: name=value name=value")
-    syncfs: bool = Field(False, description="end with a syncfs, measured too")
+    set: str = Field("", description="further variables, separated by spaces: name=value name=value")
+    syncfs: bool = Field(False, description="call syncfs(2) at the end, in the measured time")
     space: Size | None = Field(
-        None, description="room that it needs; default: guessed for a personality, 1g otherwise"
+        None, description="space that it needs; default: estimated for a personality, 1g otherwise"
     )
 
     @property
@@ -99,7 +101,7 @@ class FilebenchParameters(Parameters):
     @classmethod
     def _known(cls, value: str | None) -> str | None:
         if value is not None and value not in PERSONALITIES:
-            raise ValueError(f"no personality '{value}': {nearest(value, PERSONALITIES)}")
+            raise ValueError(f"unknown personality '{value}': {nearest(value, PERSONALITIES)}")
         return value
 
     @field_validator("runtime")
@@ -123,5 +125,5 @@ class FilebenchParameters(Parameters):
         if len(given) != 1:
             raise ValueError(f"give one of personality, script and file, not {' and '.join(given) or 'none'}")
         if self.digest is not None and self.file is None:
-            raise ValueError("'digest' belongs to 'file'")
+            raise ValueError("'digest' needs 'file'")
         return self

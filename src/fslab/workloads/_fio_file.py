@@ -67,7 +67,7 @@ class FioFile(Workload[FioFileParameters]):
         jobs, reports = parameters.jobs, jobs_of(output.files.get(REPORT, ""))
         if len(jobs) != len(reports):
             raise ToolOutputError(
-                f"fio reports on {len(reports)} jobs, the file has {len(jobs)}", where=REPORT
+                f"fio reports {len(reports)} jobs, but the job file has {len(jobs)}", where=REPORT
             )
         try:
             return _reading(jobs, reports)
@@ -176,7 +176,9 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         counts = (sum(int(report[direction][key]) for report in reports) for key in ("total_ios", "io_bytes"))
         for name, count in zip(_TOTALS, counts, strict=True):
             metrics[f"total_{direction}_{name}"] = count / measured_s if measured_s else None
-    whole = not any("ramp_time" in job.options for job in jobs)  # what it moved in its ramp it does not tell
+    whole = not any(
+        "ramp_time" in job.options for job in jobs
+    )  # fio does not report the bytes of the ramp time
     writing = [job for job in jobs if "write" in job.directions]
     return Reading(
         metrics=metrics,

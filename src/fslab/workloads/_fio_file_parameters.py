@@ -104,7 +104,7 @@ class FioFileParameters(Parameters):
             try:
                 _ = job.bytes, job.runtime_s
             except ValueError as error:
-                raise ValueError(f"job '{job.name}' must say its 'size' in bytes: {error}") from error
+                raise ValueError(f"job '{job.name}' must give its 'size' in bytes: {error}") from error
         return value
 
 
@@ -118,14 +118,14 @@ def jobs_of(text: str) -> tuple[FileJob, ...]:
             section = _SECTION.fullmatch(line)
             if section is None:
                 raise ValueError(
-                    f"line {number}: '{line}' is no section that fslab lets through, such as [job]"
+                    f"line {number}: '{line}' is not a section name that fslab accepts, such as [job]"
                 )
             options = common if section[1] == _GLOBAL else dict(common)
             if section[1] != _GLOBAL:
                 found.append((section[1], options))
             continue
         if options is None:
-            raise ValueError(f"line {number}: '{line}' belongs to no section")
+            raise ValueError(f"line {number}: '{line}' comes before the first section")
         key, value = _option(number, line)
         if key not in _OURS:
             options[key] = value
@@ -137,9 +137,9 @@ def jobs_of(text: str) -> tuple[FileJob, ...]:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.rstrip("\r").replace("\t", " ").isprintable():
-            raise ValueError(f"line {number}: control characters are not let through")
+            raise ValueError(f"line {number}: control characters are not allowed")
         if "include " in line[:8]:
-            raise ValueError(f"line {number}: a job file may not include another")
+            raise ValueError(f"line {number}: a job file may not include another file")
         kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
         if kept:
             yield number, kept
@@ -156,13 +156,14 @@ def _option(number: int, line: str) -> tuple[str, str | None]:
 
 def _refusal(key: str, value: str) -> str | None:
     if re.search(r"[$`\\]", value):
-        return "fslab does not pass on what fio would look up or compute"
+        return "fslab does not accept $, ` and \\: fio would expand the value"
     if key == "filename":
         names = value.split(":")
         outside = any(not name or "/" in name or name in {".", "..", "-"} for name in names)
-        return "only a plain name within the test directory" if outside else None
+        return "must be plain file names, without '/'" if outside else None
     if key == "ioengine" and value not in SYNC_ENGINES | ASYNC_ENGINES:
-        return f"fslab has no file engine '{value}'; known: {', '.join(sorted(SYNC_ENGINES | ASYNC_ENGINES))}"
+        known = ", ".join(sorted(SYNC_ENGINES | ASYNC_ENGINES))
+        return f"fslab does not support the I/O engine '{value}'; supported: {known}"
     if key == "rw" and "trim" in value:
         return "fio trims block devices only, not files"
     if key in _OWN or key == "buffered":

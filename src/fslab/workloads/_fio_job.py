@@ -54,7 +54,7 @@ class FioJob(Workload[FioParameters]):
     (``invalidate``), which it is told not to do where the study wants a warm cache.
     """
 
-    summary = "flexible I/O tester: sequential, random and mixed I/O at any depth"
+    summary = "fio, the flexible I/O tester: sequential, random and mixed I/O at any queue depth"
     tools: ClassVar[tuple[Tool, ...]] = (FIO,)
     Parameters = FioParameters
 

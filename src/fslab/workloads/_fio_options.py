@@ -51,24 +51,24 @@ ALIASES = {
     "timeout": "runtime",
 }
 
-_PLACE = "fslab gives each workload its own directory and file names on the file system under test"
-_SEED = "fslab seeds each block of trials itself, so that all cells of a block draw the same offsets"
+_PLACE = "fslab sets the directory and the file names itself"
+_SEED = "fslab sets the seed itself, so that all cells of a block use the same offsets"
 _COMMAND = "a workload may not run commands of its own"
-_LOG = "fslab keeps fio's JSON document; logs would be written beside it, unseen"
+_LOG = "fslab stores fio's JSON document only, not its logs"
 _READING = "it changes the document that fslab reads"
-_MACHINE = "machine settings belong under 'tuning', where they are put back afterwards"
-_PINNED = "memory that cannot be reclaimed gets other processes killed; a guest can have less (guest_memory)"
-_REPLAY = "a trace names its own files, outside the directory under test"
-_ONE_JOB = "a workload is one job; write several workloads instead"
-_UNITS = "it changes what k and m mean; fslab reads sizes as powers of 1024"
-_REMOTE = "trials run where fslab runs; a fleet is fslab's own concern"
-_IDENTITY = "the tool runs as the user that started fslab"
-_CACHE = "say what the page cache holds with the study's 'cache': cold or warm"
-_WINDOW = (
-    "fslab counts what the device does during the whole run; part of it would be left out of fio's figures"
+_MACHINE = "set machine settings under 'tuning' of the study; fslab restores them afterwards"
+_PINNED = (
+    "locked memory can make the kernel kill other processes; to test with less memory, use 'guest_memory'"
 )
-_SPACE = "size says how large the files are, io_size how much of them to move"
-_ZONED = "zones belong to raw devices, not to files"
+_REPLAY = "a trace names its own files, outside the test directory"
+_ONE_JOB = "a workload is one job; write several workloads, or use a job file ('file')"
+_UNITS = "it changes the meaning of k and m; fslab reads sizes as powers of 1024"
+_REMOTE = "fio runs on the machine on which fslab runs; compare machines with 'fslab fleet'"
+_IDENTITY = "fio runs as the user who started fslab"
+_CACHE = "set the state of the page cache with 'cache' of the study: cold or warm"
+_WINDOW = "fslab counts device I/O during the whole run, and fio would report only a part of it"
+_SPACE = "set the size of the files with 'size', and the bytes to transfer with 'io_size'"
+_ZONED = "zones exist on raw devices only, not in files"
 
 REFUSED = {
     name: reason

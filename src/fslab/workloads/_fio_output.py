@@ -1,4 +1,4 @@
-"""Reads fio's JSON document (HOWTO, "JSON output"): latencies in ns, bandwidth in B/s, run times in ms.
+"""Read fio's JSON document (HOWTO, "JSON output"): latencies in ns, bandwidth in B/s, run times in ms.
 
 Pure functions. What fio does not say is None; what it says about jobs that failed is raised.
 """
@@ -42,13 +42,14 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         _ = jobs[0]
     except (ValueError, LookupError, TypeError) as problem:
         raise ToolOutputError(
-            f"fio wrote no JSON document with a job: {text.strip()[-200:] or 'nothing'}", where="fio.json"
+            f"fio wrote no JSON document with a job; it wrote: {text.strip()[-200:] or 'nothing'}",
+            where="fio.json",
         ) from problem
     for error in filter(None, errors):
         raise _failure(error, text[:start].strip())
     if any("clat" in job.get(direction, {}) for job in jobs for direction in ("read", "write")):
         what = (
-            f"{document.get('fio version', 'this fio')} tells latencies in µs: fslab needs fio 3.0 or newer"
+            f"{document.get('fio version', 'this fio')} reports latencies in µs; fslab needs fio 3.0 or newer"
         )
         raise ToolOutputError(what, where="fio.json", hint="install a newer fio")
     return jobs

@@ -43,14 +43,15 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 
 
 class FioParameters(Parameters):
-    """Job options by fio's own names; those without a line here are passed on as they are.
+    """Job options by fio's own names. Options that are not in the table are passed to fio unchanged.
 
-    With `file: job.fio` instead, a job file of fio runs as it is, and no other key is given: each of its jobs has its
-    figures under its name (`reader_read_iops`), and several have a total (`total_read_iops`; jobs that `stonewall`
-    parts count one after the other). Its text is stored with the results, and is what runs, whatever becomes of the
-    file. What would reach outside the test directory, run commands or write logs is refused with its line.
+    With `file: job.fio`, a job file of fio runs unchanged, and no other key may be given. The metrics of each job have
+    its name as a prefix (`reader_read_iops`). Several jobs also have a total (`total_read_iops`); jobs separated by
+    `stonewall` run one after the other, and their times add up. fslab stores the text of the file with the results and
+    runs that text, even if the file changes later. Options that would reach outside the test directory, run commands
+    or write logs are errors; the message names the line.
 
-    A time is a whole number: fio 3.33 cuts ``runtime=1.5`` to 1, without a word.
+    A time is a whole number with a unit: fio 3.33 silently reads ``runtime=1.5`` as 1 s.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -60,28 +61,44 @@ class FioParameters(Parameters):
     file: str | None = Field(None, description="a job file, relative to the study, instead of all other keys")
     rw: str = Field(description="read, write, randread, randwrite, rw or randrw")
     size: SomeSize = Field(
-        description="bytes per job, such as 1g: the size of its file, or the sum over nrfiles"
+        description="size per job, such as 1g: that of its file, or of its nrfiles files together"
     )
-    bs: Text = Field(default="4k", description="block size, or two for reads and writes: 4k,64k")
+    bs: Text = Field(default="4k", description="block size; two sizes are for reads and writes: 4k,64k")
     iodepth: int = Field(
-        default=1, ge=1, le=MOST_AT_ONCE, description="requests kept in flight per job (libaio, io_uring)"
+        default=1,
+        ge=1,
+        le=MOST_AT_ONCE,
+        description="queue depth: requests in flight per job (libaio, io_uring, posixaio)",
     )
     numjobs: int = Field(
-        default=1, ge=1, le=MOST_AT_ONCE, description="processes that do the same, each in its own file"
+        default=1, ge=1, le=MOST_AT_ONCE, description="processes that run the job, each with its own files"
     )
-    ioengine: str | None = Field(default=None, description="default: libaio when direct, psync otherwise")
+    ioengine: str | None = Field(
+        default=None, description="I/O engine; default: libaio with direct, psync otherwise"
+    )
     direct: bool = Field(default=False, description="bypass the page cache (O_DIRECT)")
-    runtime: Text | None = Field(default=None, description="measure for this long, such as 10s")
-    time_based: bool | None = Field(default=None, description="default: yes when runtime is given")
-    rwmixread: int | None = Field(default=None, ge=0, le=100, description="percent of reads in rw and randrw")
+    runtime: Text | None = Field(default=None, description="run for this time, such as 10s")
+    time_based: bool | None = Field(
+        default=None, description="repeat the work until runtime is over; default: true if runtime is given"
+    )
+    rwmixread: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="percentage of reads in rw and randrw; default: that of fio, 50",
+    )
     overwrite: bool | None = Field(
-        default=None, description="write over laid-out files, in place; default: for random and mixed writes"
+        default=None,
+        description="write the files before the run, and overwrite them in the run; default: true for random and mixed "
+        "writes",
     )
     fallocate: Text = Field(default="none", description="preallocation of files: none, native, posix, keep")
-    fsync: int = Field(default=0, ge=0, description="fsync(2) after this many writes")
-    fdatasync: int = Field(default=0, ge=0, description="fdatasync(2) after this many writes")
+    fsync: int = Field(default=0, ge=0, description="fsync(2) after this many writes; 0: never")
+    fdatasync: int = Field(default=0, ge=0, description="fdatasync(2) after this many writes; 0: never")
     end_fsync: bool | None = Field(
-        default=None, description="fsync at the end, in the measured time; default: for buffered writes"
+        default=None,
+        description="fsync(2) at the end, in the measured time; default: true for buffered writes without fsync and "
+        "fdatasync",
     )
 
     @property
@@ -168,7 +185,9 @@ class FioParameters(Parameters):
     @classmethod
     def _plain_time(cls, value: str | None) -> str | None:
         if value is not None and not _TIME.fullmatch(value):
-            raise ValueError(f"'{value}' is not a time: write a whole number with s, ms, m or h, such as 10s")
+            raise ValueError(
+                f"'{value}' is not a time: write a whole number with us, ms, s, m, h or d, such as 10s"
+            )
         if value is not None:
             parse_duration(value)
         return value
@@ -177,10 +196,12 @@ class FioParameters(Parameters):
     @classmethod
     def _known_engine(cls, value: str | None) -> str | None:
         if value in METADATA_ENGINES:
-            raise ValueError(f"fio reports '{value}' as reads of made-up bandwidth: use the tool 'engine'")
+            raise ValueError(
+                f"'{value}' transfers no data, yet fio reports a bandwidth for it: use 'tool: engine' instead"
+            )
         known = SYNC_ENGINES | ASYNC_ENGINES
         if value is not None and value not in known:
-            raise ValueError(f"fio has no file engine '{value}': {nearest(value, known)}")
+            raise ValueError(f"fslab does not support the I/O engine '{value}': {nearest(value, known)}")
         return value
 
     @model_validator(mode="wrap")
@@ -207,16 +228,16 @@ class FioParameters(Parameters):
         found = {}
         if self.iodepth > 1 and self.engine in SYNC_ENGINES:
             found["iodepth"] = (
-                f"more than 1 has no effect with the engine {self.engine}, which waits for each request: "
+                f"has no effect above 1 with the synchronous I/O engine {self.engine}: "
                 "set direct: true or ioengine: io_uring, or use numjobs"
             )
         if self.timed and self.runtime is None:
-            found["time_based"] = "needs a runtime"
+            found["time_based"] = "needs 'runtime'"
         files = int(self.others.get("nrfiles", "1")) if "nrfiles" not in found else 1
         if files > parse_size(self.size):
-            found["nrfiles"] = f"{files} files of {self.size} together would have less than a byte each"
+            found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
         if self.syncs and not self.writes:
-            found["fsync" if self.fsync else "fdatasync"] = "needs a mode that writes"
+            found["fsync" if self.fsync else "fdatasync"] = "needs an 'rw' that writes"
         return found
 
 
@@ -230,7 +251,7 @@ def _spelled(value: Scalar) -> str:
 def objection(key: str, value: object) -> str | None:
     """Why an option cannot be passed on, None if it can."""
     if key in REFUSED:
-        return f"fslab does not pass this on to fio: {REFUSED[key]}"
+        return f"not allowed: {REFUSED[key]}"
     if key in ALIASES:
         return f"write it as '{ALIASES[key]}'"
     if key not in KNOWN:
@@ -238,12 +259,12 @@ def objection(key: str, value: object) -> str | None:
         advice = f"did you mean '{close[0]}'?" if close else "see fio --cmdhelp=all"
         return f"fio has no such option: {advice}"
     if key in {"mem", "buffer_pattern", "verify_pattern"} and re.search(r"[/']", str(value)):
-        return "fslab does not pass file names on to fio"
+        return "file names are not allowed here"
     return _uncounted(key, str(value)) if key in COUNTS else None
 
 
 def _uncounted(key: str, value: str) -> str | None:
-    """Why a number is none that files, memory and processes can be counted by: fio takes ``4k`` for 4,096 jobs."""
+    """Why a value is not a plain number; fio reads ``4k`` as 4,096 jobs."""
     if not re.fullmatch("[0-9]+", value):
         return f"'{value}' is not a whole number"
     if key in AT_ONCE and int(value) > MOST_AT_ONCE:

@@ -46,7 +46,7 @@ def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[Told, 
         point = test["size_bytes"], test["record_bytes"]
         if point not in points:
             raise ToolOutputError(
-                f"fslab-engine tells of {label(point[0])} in records of {label(point[1])}, which was not requested"
+                f"fslab-engine reports {label(point[0])} in records of {label(point[1])}, which was not requested"
             )
         found.append((point, test["name"].replace("-", "_"), test["bandwidth_bytes_per_second"]))
     return tuple(found)

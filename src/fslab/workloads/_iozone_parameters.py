@@ -19,40 +19,51 @@ Point = tuple[int, int]
 
 
 class IozoneParameters(Parameters):
-    """``size`` for one point, ``largest`` for a sweep; each description names IOzone's own option.
+    """Give ``size`` for one point, or ``largest`` for a sweep over file sizes and record lengths. Each description
+    names the option of IOzone.
 
-    What is timed ends with fsync (``flush``) and close (``close``) unless the study says otherwise.
+    By default, the measured time includes fsync (``flush``) and close (``close``).
     """
 
     program: Literal["iozone", "engine"] = Field(
         "iozone",
-        description="what runs the tests: IOzone itself, or fslab's engine, whose random order changes by block",
+        description="what runs the tests: IOzone, or fslab's engine, whose random order differs from block to block",
     )
     tests: Text = Field("0,1,2", description="-i: 0 write, rewrite; 1 read, reread; 2 random read, write")
-    size: Size | None = Field(
-        None, description="-s: size of the file, or of each process's file, of one point"
+    size: Size | None = Field(None, description="-s: size of the file (one for each process) at one point")
+    record: Size | None = Field(
+        None, description="-r: record length, 4k by default; in a sweep: the only one"
     )
-    record: Size | None = Field(None, description="-r: record length; of a sweep that has only this one")
-    smallest: Size | None = Field(None, description="-n: first file size of a sweep, doubled up to 'largest'")
-    largest: Size | None = Field(None, description="-g: last file size; makes it a sweep (-a)")
+    smallest: Size | None = Field(
+        None, description="-n: first file size of a sweep, doubled up to 'largest'; default: 64k"
+    )
+    largest: Size | None = Field(None, description="-g: last file size of a sweep (-a)")
     smallest_record: Size | None = Field(
-        None, alias="smallest-record", description="-y: first record length of a sweep, 4k"
+        None, alias="smallest-record", description="-y: first record length of a sweep; default: 4k"
     )
     largest_record: Size | None = Field(
-        None, alias="largest-record", description="-q: last record length of a sweep, 16m"
+        None, alias="largest-record", description="-q: last record length of a sweep; default: 16m"
     )
-    flush: bool = Field(True, description="-e: fsync is part of the time")
-    close: bool = Field(True, description="-c: close is part of the time")
-    retest: bool = Field(True, description="also rewrite and reread (without: -+n)")
+    flush: bool = Field(True, description="-e: include fsync in the measured time")
+    close: bool = Field(True, description="-c: include close in the measured time")
+    retest: bool = Field(True, description="also run rewrite and reread; false: -+n")
     direct: bool = Field(False, description="-I: bypass the page cache (O_DIRECT)")
     sync: bool = Field(False, description="-o: each write reaches the device (O_SYNC)")
-    threads: int = Field(1, ge=1, le=256, description="-t: processes with a file each, when more than one")
-    purge: bool = Field(False, description="-p: purge the processor's cache before each test")
+    threads: int = Field(1, ge=1, le=256, description="-t: number of processes, each with its own file")
+    purge: bool = Field(False, description="-p: purge the CPU cache before each test")
     cache_size: int | None = Field(
-        None, alias="cache-size", ge=1, le=1 << 20, description="-S: processor cache in kB, which -p purges"
+        None,
+        alias="cache-size",
+        ge=1,
+        le=1 << 20,
+        description="-S: size of the CPU cache that 'purge' purges, in KiB; default: 1024",
     )
     cache_line: int | None = Field(
-        None, alias="cache-line", ge=1, le=4096, description="-L: processor cache line in bytes"
+        None,
+        alias="cache-line",
+        ge=1,
+        le=4096,
+        description="-L: size of a CPU cache line, in bytes; not with 'program: engine'",
     )
 
     @property
@@ -105,37 +116,43 @@ class IozoneParameters(Parameters):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        """A key that the other form would ignore must not be believed to be in force."""
+        """A key that the other form would ignore is an error."""
         if (self.size is None) == (self.largest is None):
             raise ValueError("give 'size' for one point or 'largest' for a sweep")
         given = {name for name in type(self).model_fields if getattr(self, name) is not None}
         ranges = given & {"smallest", "smallest_record", "largest_record"}
         if not self.sweep and ranges:
-            raise ValueError(f"{_spelled(ranges)} belongs to a sweep: give 'largest' instead of 'size'")
+            raise ValueError(f"{_spelled(ranges)} needs a sweep: give 'largest' instead of 'size'")
         if self.record and ranges - {"smallest"}:
-            raise ValueError("'record' is the only record length: leave out smallest-record, largest-record")
+            raise ValueError(
+                "'record' sets the only record length: remove it, or smallest-record and largest-record"
+            )
         return self
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.program == "engine" and self.cache_line is not None:
-            raise ValueError("'cache-line' belongs to 'program: iozone': leave it out")
+            raise ValueError("'cache-line' is not supported by 'program: engine': remove it")
         if self.sweep and self.threads > 1:
-            raise ValueError("IOzone sweeps with one process only: leave out 'threads'")
+            raise ValueError("a sweep runs with one process only: remove 'threads'")
         if self.sweep and 0 not in self.groups:
-            raise ValueError("a sweep reads the files that it wrote: 'tests' must have 0")
+            raise ValueError("a sweep reads the files that it wrote: 'tests' must include 0")
         if not self.points:
-            raise ValueError("no file size from 'smallest' to 'largest' holds a record")
+            raise ValueError("no file size from 'smallest' to 'largest' is at least one record long")
         if len(self.points) > MOST_POINTS:
-            raise ValueError(f"{len(self.points)} points are more than {MOST_POINTS}: narrow the sweep")
+            raise ValueError(
+                f"the sweep has {len(self.points)} points, at most {MOST_POINTS} are possible: narrow it"
+            )
         least = min(size for size, _ in self.points)
         if least < SMALLEST_FILE_BYTES:
             raise ValueError("IOzone's smallest file is 4k")
         for size, record in self.points:
             if size % record:
-                raise ValueError(f"a file of {label(size)} is no whole number of records of {label(record)}")
+                raise ValueError(
+                    f"the file size {label(size)} is not a multiple of the record length {label(record)}"
+                )
         if self.record and least < parse_size(self.record):
-            raise ValueError("'smallest' must hold one record")
+            raise ValueError("'smallest' must be at least 'record'")
         return self
 
 

@@ -52,7 +52,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         wrong=named("wrong"),
         messages=(
             *(f"{name}: {message}" for name, each in parts.items() for message in each.messages),
-            *(f"part '{name}' ran for {seconds[name]:.1f} s of {longest:.1f} s" for name in short),
+            *(f"part '{name}' ran for only {seconds[name]:.1f} s of {longest:.1f} s" for name in short),
         ),
     )
 

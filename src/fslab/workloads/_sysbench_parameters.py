@@ -16,10 +16,10 @@ def _switch(value: object) -> object:
 
 
 class SysbenchParameters(Parameters):
-    """Options of ``sysbench fileio``, spelled as sysbench spells them, with its own defaults.
+    """Options of ``sysbench fileio``, by sysbench's names and with its defaults.
 
-    Random modes draw offsets from ``rand-type``, which is ``special`` unless the study says otherwise:
-    three quarters of the requests go to one hundredth of the data.
+    Random modes draw offsets from the distribution ``rand-type``. The default is ``special``: 75 % of the requests go
+    to 1 % of the data.
     """
 
     file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
@@ -31,9 +31,11 @@ class SysbenchParameters(Parameters):
     file_io_mode: Literal["sync", "async", "mmap"] = Field(
         "sync", alias="file-io-mode", description="sync, async or mmap"
     )
-    file_extra_flags: str = Field("", alias="file-extra-flags", description="of sync, dsync and direct")
+    file_extra_flags: str = Field(
+        "", alias="file-extra-flags", description="comma-separated: sync, dsync, direct"
+    )
     file_fsync_freq: int = Field(
-        100, alias="file-fsync-freq", ge=0, description="fsync all files after N writes"
+        100, alias="file-fsync-freq", ge=0, description="fsync all files after this many requests; 0: never"
     )
     file_fsync_all: Annotated[OnOff, BeforeValidator(_switch)] = Field(
         "off", alias="file-fsync-all", description="fsync after each write"
@@ -50,9 +52,9 @@ class SysbenchParameters(Parameters):
     )
     threads: int = Field(1, ge=1, le=MOST_AT_ONCE, description="threads that work at once")
     time: int | None = Field(
-        None, ge=0, description="seconds to measure; 10, or no limit when events is given"
+        None, ge=0, description="time limit in seconds; 0: none; default: 10, or none if events is given"
     )
-    events: int = Field(0, ge=0, description="requests to make; 0: until time is over")
+    events: int = Field(0, ge=0, description="number of requests; 0: until time is over")
     rate: int = Field(0, ge=0, description="requests per second; 0: as fast as possible")
 
     @property
@@ -83,5 +85,5 @@ class SysbenchParameters(Parameters):
     @model_validator(mode="after")
     def _ends(self) -> Self:
         if not self.time_s and not self.events:
-            raise ValueError("time: 0 without events would never end")
+            raise ValueError("'time: 0' needs 'events': the run would not end")
         return self

@@ -47,10 +47,10 @@ _AT = _IO | _FILES
 
 
 class Bonnie(Workload[BonnieParameters]):
-    """All tests follow each other in one run, so that a file smaller than memory is read from there. What took
-    less than half a second bonnie++ does not tell (``+++++``): the figure is unknown. It removes its files."""
+    """All tests follow each other in one run, so that a file smaller than memory is read from the page cache.
+    bonnie++ reports no figure (``+++++``) for a test shorter than half a second. It removes its files."""
 
-    summary = "bonnie++: block I/O of a large file, and creating, stating and deleting many files"
+    summary = "bonnie++: block I/O of a large file; create, stat and delete of many small files"
     tools: ClassVar[tuple[Tool, ...]] = (
         # It has no option for its version, and prints it with the usage.
         Tool(program="bonnie++", package="bonnie++", version_pattern=r"Version: (\S+)"),
@@ -120,7 +120,7 @@ class Bonnie(Workload[BonnieParameters]):
             direct=False,  # reads and seeks never are
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
             flushed=True,
-            messages=(f"too fast to time (below 0.5 s): {', '.join(untold)}",) if untold else (),
+            messages=(f"no figure, shorter than 0.5 s: {', '.join(untold)}",) if untold else (),
         )
 
     def needs(self, parameters: BonnieParameters) -> Needs:
@@ -215,7 +215,7 @@ def _fields(output: ToolOutput) -> list[str]:
     fields = lines[-1].split(",") if lines else []
     if len(fields) != _FIELDS or fields[0] != FORMAT:
         said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
-        raise ToolOutputError(f"bonnie++ ended without a CSV line of format {FORMAT}: {said}")
+        raise ToolOutputError(f"bonnie++ printed no CSV line of format {FORMAT}; it printed: {said}")
     return fields
 
 
@@ -225,13 +225,13 @@ def _number(field: str, test: str) -> float | None:
     try:
         return float(field)
     except ValueError as error:
-        raise ToolOutputError(f"bonnie++ gives '{field}' for {test}") from error
+        raise ToolOutputError(f"bonnie++ reports '{field}' for {test}, which is not a number") from error
 
 
 def _latency_ns(field: str, test: str) -> float | None:
     match = re.fullmatch(r"(\d+)(us|ms|s)", field)
     if field and match is None:
-        raise ToolOutputError(f"bonnie++ gives '{field}' for the latency of {test}")
+        raise ToolOutputError(f"bonnie++ reports '{field}' as the latency of {test}, which is not a time")
     return float(match[1]) * _NS[match[2]] if match else None
 
 

@@ -1,4 +1,4 @@
-"""A command of the user's own: prepared, timed and cleaned up like any tool, with metrics read from what it prints.
+"""A user's own command: prepared, timed and cleaned up like any tool, with metrics read from its output.
 
 Says which commands to run; starts nothing. They run as the user who runs fslab, which is root for most stacks, and are
 not confined: such a study runs only with consent (``Workload.own_commands``).
@@ -24,19 +24,21 @@ _FLUSHED = '"$@" && sync -f .'
 
 
 class CommandParameters(Parameters):
-    """A command is a text that is split into words as a shell splits it, or a list of words; it is never given to a
-    shell: write `sh -c '…'` where one is wanted. `prepare` and `cleanup` may have several commands, one to a line or as
-    a list of lists. Each runs in the workload's own empty directory on the file system under test; what it starts must
-    have ended when it ends. In every word, `{directory}` is that directory, `{file}` the copy of `file`, `{seed}` a
-    number that differs from block to block.
+    """A command is a list of words, or a text that is split into words as a shell would. No shell runs it; to use one,
+    write `sh -c '…'`. `prepare` and `cleanup` may hold several commands, one on each line or as a list of lists. Each
+    command runs in an empty directory on the file system under test. Every process that a command starts must end
+    before the command ends. In each word, `{directory}` stands for that directory, `{file}` for the copy of `file`,
+    and `{seed}` for a number that differs from block to block.
 
-    The commands run with the rights of the user who runs fslab, mostly root, and are not confined. `fslab plan` shows
-    them; `fslab run` asks on a terminal, and elsewhere wants `--allow-commands`.
+    The commands run with the rights of the user who runs fslab, usually root, and without any restriction.
+    `fslab plan` shows them. `fslab run` asks for confirmation on a terminal; without a terminal it requires
+    `--allow-commands`.
 
-    `metrics` maps a name to how the figure is read from the output:
-    `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher, factor: 1000}}`. The last match of the
-    regular expression counts, in stdout or else in stderr; its only group is the number, times `factor` in `unit` (B/s,
-    IOPS, files/s, ops/s, ns, s, B, %, count, ratio); `better` is `higher`, `lower` or `neither`.
+    `metrics` says how figures are read from the output:
+    `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher, factor: 1000}}`. `pattern` is a regular
+    expression with one group, the number. Its last match in stdout is used; if stdout has none, its last match in
+    stderr. The number times `factor` (default: 1) is the figure in `unit` (B/s, IOPS, files/s, ops/s, ns, s, B, %,
+    count (default), ratio). `better` is `higher` (default), `lower` or `neither`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -46,16 +48,18 @@ class CommandParameters(Parameters):
     nested_keys: ClassVar[frozenset[str]] = frozenset({"metrics"})
 
     run: str = Field(description="the command that is timed")
-    prepare: str = Field("", description="commands before it, not timed")
-    cleanup: str = Field("", description="commands after it, not timed, where the file system lives on")
+    prepare: str = Field("", description="commands that run before it, not timed")
+    cleanup: str = Field(
+        "", description="commands that run after it, not timed, if the file system is used for another trial"
+    )
     file: str | None = Field(
         None,
         description="a text file, relative to the study, such as a script; its text is stored with the results",
     )
     file_text: str | None = None
-    sync: bool = Field(False, description="flush the file system at the end, inside the time")
-    space: Size = Field("1g", description="room that it needs")
-    takes: str = Field("10s", description="about how long prepare and run take, for the plan")
+    sync: bool = Field(False, description="run `sync -f` after it, in the measured time")
+    space: Size = Field("1g", description="space that it needs on the file system")
+    takes: str = Field("10s", description="estimated duration of prepare and run, for the plan")
 
     @property
     def declared(self) -> tuple[Metric, ...]:
@@ -104,7 +108,8 @@ class CommandParameters(Parameters):
                 raise ValueError(f"unknown key '{key}'; known: {', '.join(cls.model_fields)}, metrics")
             if len(parts) != 3 or parts[2] not in _METRIC_KEYS or not _NAME.fullmatch(parts[1]):
                 raise ValueError(
-                    f"'{key}' is not metrics.NAME.KEY with {', '.join(sorted(_METRIC_KEYS))} as its KEY"
+                    f"'{key}' is not metrics.NAME.KEY; NAME: small letters, digits and _; "
+                    f"KEY: {', '.join(sorted(_METRIC_KEYS))}"
                 )
         return data
 
@@ -113,10 +118,12 @@ class CommandParameters(Parameters):
         if len(split(self.run)) != 1:
             raise ValueError("'run' must be one command; for several, write sh -c '…'")
         if ("{file}" in self.run + self.prepare + self.cleanup) != (self.file is not None):
-            raise ValueError("'file' and {file} in a command belong together")
+            raise ValueError("give 'file' and use {file} in a command, or neither")
         for name in self._names():
             if name == "time":
-                raise ValueError("a metric 'time' is there already: the time of the command")
+                raise ValueError(
+                    "the metric 'time' exists already, as the time of the command: choose another name"
+                )
             try:
                 groups = self.pattern(name).groups if self._of(name, "pattern") is not None else None
                 _ = self.declared, self.factor(name)
@@ -128,9 +135,9 @@ class CommandParameters(Parameters):
 
 
 class OwnCommand(Workload[CommandParameters]):
-    """Its own time is the headline, and what it prints where that is declared."""
+    """The headline is its time, and the first two declared metrics."""
 
-    summary = "a command of your own, timed, with metrics read from its output"
+    summary = "your own command, timed, with metrics read from its output"
     tools: ClassVar[tuple[Tool, ...]] = ()
     Parameters = CommandParameters
 
@@ -191,9 +198,7 @@ def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> flo
     found = pattern.findall(output.stdout) or pattern.findall(output.stderr)
     if not found:
         said = (output.stdout.strip() or output.stderr.strip())[-200:] or "nothing"
-        raise ToolOutputError(
-            f"metric '{name}': '{pattern.pattern}' is not in what the command printed: {said}"
-        )
+        raise ToolOutputError(f"metric '{name}': no match of '{pattern.pattern}' in the output: {said}")
     try:
         return float(found[-1].replace(",", "")) * parameters.factor(name)
     except ValueError as error:

@@ -35,21 +35,37 @@ _COUNTS = {
 
 
 class CrashParameters(Parameters):
-    """How much to try. Every trial of a campaign draws other sequences and states."""
+    """What to run before the power cut, and how many crash states to test. Each block of a campaign draws other
+    sequences and states."""
 
-    length: int = Field(1, ge=1, le=3, description="most operations of a sequence; all of one come first")
+    length: int = Field(
+        1,
+        ge=1,
+        le=3,
+        description="number of operations of the longest sequences; sequences of one are tried first",
+    )
     sequences: int | None = Field(
         None, ge=1, le=5000,
-        description="sequences of operations, each in a directory of its own (100), or runs of the application (3)",
+        description="number of sequences of operations, each in its own directory (default: 100), or of runs of the "
+        "application (default: 3)",
     )  # fmt: skip
     application: str | None = Field(
-        None, description="instead of sequences, transactions of an application: fslab list applications"
+        None,
+        description="run transactions of this application instead of sequences; 'fslab list applications' shows all",
     )
-    settings: str = Field("", description="of the application, such as journal_mode=wal,synchronous=normal")
-    transactions: int = Field(20, ge=1, le=10_000, description="transactions of each run of the application")
-    states: int = Field(150, ge=1, le=100_000, description="crash states to make, mount and judge")
+    settings: str = Field(
+        "",
+        description="settings of the application, such as journal_mode=wal,synchronous=normal; 'fslab list "
+        "applications' shows all",
+    )
+    transactions: int = Field(20, ge=1, le=10_000, description="transactions in each run of the application")
+    states: int = Field(
+        150, ge=1, le=100_000, description="number of crash states to create, mount and check"
+    )
     sector: SomeSize = Field(
-        "4k", description="what the disk writes whole: a write that is cut is torn at multiples of it"
+        "4k",
+        description="size that the disk writes atomically, a multiple of 512: a write that the power cut interrupts is "
+        "torn at multiples of it",
     )
 
     @field_validator("sector")
@@ -63,7 +79,7 @@ class CrashParameters(Parameters):
     def _known(self) -> Self:
         if self.application is None:
             if self.settings:
-                raise ValueError("'settings' are those of an 'application', and none is named")
+                raise ValueError("'settings' needs 'application'")
             return self
         try:
             applications.parse_settings(applications.REGISTRY.get(self.application), self.settings)
@@ -78,9 +94,9 @@ class CrashParameters(Parameters):
 
 
 class Crash(Workload[CrashParameters]):
-    """The time is that of the program: speed is not what it measures."""
+    """It does not measure speed; its duration is that of the test program."""
 
-    summary = "crash states: what fsync promised, what a power cut loses, and how soon it is mounted again"
+    summary = "crash states: promises broken and data lost after a power cut, and the time to mount again"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(program="fslab", package=None),
         Tool(program="fslab-disk", package=None),
@@ -122,7 +138,7 @@ class Crash(Workload[CrashParameters]):
             raise NoSpaceError("crash: no space left on device", hint="give the medium more memory")
         if "with a log of its data" in output.stderr:
             raise UnsupportedError(
-                "crash needs one virtual disk with a log of its data", where="medium",
+                "crash needs a medium that is one virtual disk with a log of its data", where="medium",
                 hint="media: {disk: {type: virtual, profile: none, size: 320m, log: data}}, layout: single",
             )  # fmt: skip
         try:
@@ -130,7 +146,7 @@ class Crash(Workload[CrashParameters]):
             return _reading(document, output.duration_s)
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-            raise ToolOutputError(f"fslab crash did not keep to its format: {said}") from error
+            raise ToolOutputError(f"unexpected output of fslab crash test: {said}") from error
 
     def needs(self, parameters: CrashParameters) -> Needs:  # noqa: ARG002
         return Needs(abilities=frozenset({Ability.DIRECT_WRITES, Ability.HARD_LINKS, Ability.SYMLINKS}))

@@ -30,16 +30,22 @@ _SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re
 
 
 class DdParameters(Parameters):
-    """Operands of dd by their own names, and ``op`` for the direction.
+    """Operands of dd by their own names, and ``op``, the direction.
 
-    ``conv`` is ``fsync`` unless the study says otherwise: without it, dd measures how fast memory fills.
+    ``conv`` is ``fsync`` by default. Without it, buffered writes measure how fast the page cache is filled.
     """
 
-    op: Literal["write", "read"] = Field(description="write a new file, or read one that lies there")
+    op: Literal["write", "read"] = Field(
+        description="write a new file, or read a file written before the run"
+    )
     bs: SomeSize = Field(default="1M", description="bytes of each read(2) and write(2), such as 64k")
     count: int = Field(ge=1, description="number of blocks")
-    oflag: str = Field(default="", description="for writes: of direct, dsync, sync, nocache, noatime")
-    iflag: str = Field(default="", description="for reads: of direct, dsync, sync, nocache, noatime")
+    oflag: str = Field(
+        default="", description="for writes, comma-separated: direct, dsync, sync, nocache, noatime"
+    )
+    iflag: str = Field(
+        default="", description="for reads, comma-separated: direct, dsync, sync, nocache, noatime"
+    )
     conv: str = Field(default="fsync", description="for writes: fsync, fdatasync or none")
 
     @property
@@ -48,7 +54,7 @@ class DdParameters(Parameters):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        """A flag that the command would not get must not be believed to be in force."""
+        """A key that dd would not get is an error."""
         useless = {"write": ("iflag",), "read": ("oflag", "conv")}[self.op]
         for name in useless:
             if name in self.model_fields_set:
@@ -80,7 +86,7 @@ class Dd(Workload[DdParameters]):
     Parameters = DdParameters
 
     def metrics(self, parameters: DdParameters) -> tuple[Metric, ...]:
-        """The bandwidth, which is all that dd tells."""
+        """The bandwidth, which is all that dd reports."""
         return (Metric(name=f"{parameters.op}_bandwidth", unit=Unit.BYTES_PER_SECOND),)
 
     def headline(self, parameters: DdParameters) -> tuple[str, ...]:
@@ -107,7 +113,7 @@ class Dd(Workload[DdParameters]):
         found = _SUMMARY.findall(output.stderr)
         if not found:
             raise ToolOutputError(
-                f"dd ended without its summary: {output.stderr.strip()[-200:] or 'nothing'}"
+                f"dd printed no summary; it printed: {output.stderr.strip()[-200:] or 'nothing'}"
             )
         copied_bytes, seconds = int(found[-1][0]), float(found[-1][1])
         if copied_bytes != parameters.total_bytes:

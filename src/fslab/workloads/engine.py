@@ -50,7 +50,7 @@ class Engine(Workload[EngineParameters]):
     CPU is the engine's own, per file or operation; writeback by kernel threads is not in it.
     """
 
-    summary = "fslab's engine: small files, metadata, and file management on trees of known truth"
+    summary = "fslab's engine: small files, metadata operations, and file management on synthetic trees"
     tools: ClassVar[tuple[Tool, ...]] = (Tool(program="fslab-engine", package=None),)
     Parameters = EngineParameters
 
@@ -83,7 +83,7 @@ class Engine(Workload[EngineParameters]):
             return _reading(self, parameters, output)
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-            raise ToolOutputError(f"fslab-engine did not keep to its protocol: {said}") from error
+            raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
 
     def needs(self, parameters: EngineParameters) -> Needs:
         """Links, modes, direct reads or reflinks, where the operations that are listed use them."""
@@ -217,7 +217,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
 
 
 def _working_set(parameters: EngineParameters, manifest: Mapping[str, Any] | None) -> int | None:
-    """File contents that the operations work on; of metadata there is no telling how much it is."""
+    """File contents that the operations work on; None for metadata, whose size is unknown."""
     if parameters.operation == "meta":
         return None
     if parameters.operation == "small-files":
@@ -238,6 +238,6 @@ def _flushed(parameters: EngineParameters) -> bool | None:
 
 
 def _bytes(done: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    """Bytes that these operations moved together; None if one of them does not tell."""
+    """Bytes that these operations moved together; None if one of them reports none."""
     moved = [done[name]["bytes"] for name in names if name in done]
     return None if None in moved else sum(moved)

@@ -31,7 +31,7 @@ _NEARLY = 0.9
 
 
 class Filebench(Workload[FilebenchParameters]):
-    """The files are made by ``prepare``, so that the cache can be cold when the run begins; it is told to take them."""
+    """``prepare`` makes the files, so that the cache can be cold when the run starts; the run reuses them."""
 
     summary = "Filebench's workloads (varmail, webserver, oltp, any .f file), run by fslab's engine"
     tools: ClassVar[tuple[Tool, ...]] = (Tool(program="fslab-engine", package=None),)
@@ -74,7 +74,7 @@ class Filebench(Workload[FilebenchParameters]):
             return _reading(parameters, documents.document_of(output))
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-            raise ToolOutputError(f"fslab-engine did not keep to its protocol: {said}") from error
+            raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
 
     def scaled(self, parameters: FilebenchParameters, factor: float) -> scaling.Changes:
         """The run time, to no less than a second, and the number of files, if the study gives it."""

@@ -18,7 +18,7 @@ Given = FioParameters | FioFileParameters
 
 
 class Fio(Workload[Any]):
-    """What is asked of it is answered by the form that the parameters have."""
+    """Passes every call to the class for the form of its parameters: options, or a job file."""
 
     summary = FioJob.summary
     tools: ClassVar[tuple[Tool, ...]] = (FIO,)

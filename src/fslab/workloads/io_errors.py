@@ -1,4 +1,4 @@
-"""io-errors: what a file system makes of a disk that fails, on a virtual disk that is told to.
+"""io-errors: how a file system reacts to disk faults, which a virtual disk injects.
 
 Says which ``fslab crash fault`` to run and reads its document; starts nothing. How it works: docs/io-errors.md.
 """
@@ -31,22 +31,22 @@ _COUNTS = {
 
 
 class IoErrorsParameters(Parameters):
-    """Which fault. Every trial of a campaign meets it at other places."""
+    """Which fault the virtual disk injects. The places of the fault differ from block to block."""
 
-    fault: str = Field("read-error-data", description="what the disk does: fslab list faults")
+    fault: str = Field("read-error-data", description="the fault; 'fslab list faults' shows all")
 
     @field_validator("fault")
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in (known := faults.REGISTRY.names()):
-            raise ValueError(f"no fault '{value}': known are {', '.join(known)}")
+            raise ValueError(f"unknown fault '{value}'; known: {', '.join(known)}")
         return value
 
 
 class IoErrors(Workload[IoErrorsParameters]):
-    """Counts of operations on eight files; nothing here is a speed."""
+    """Counts of operations on eight files; it does not measure speed."""
 
-    summary = "io-errors: errors reported, silent, or survived, of a disk that fails"
+    summary = "io-errors: disk faults that a file system reports, corrects, or silently passes on"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(program="fslab", package=None),
         Tool(program="fslab-disk", package=None),
@@ -74,7 +74,7 @@ class IoErrors(Workload[IoErrorsParameters]):
             raise NoSpaceError("io-errors: no space left on device", hint="give the medium more memory")
         if "virtual disk" in output.stderr:
             raise UnsupportedError(
-                "io-errors needs one virtual disk that keeps a log", where="medium",
+                "io-errors needs a medium that is one virtual disk with a log", where="medium",
                 hint="media: {disk: {type: virtual, profile: none, size: 320m, log: requests}}",
             )  # fmt: skip
         try:
@@ -82,7 +82,7 @@ class IoErrors(Workload[IoErrorsParameters]):
             figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-            raise ToolOutputError(f"fslab crash fault did not keep to its format: {said}") from error
+            raise ToolOutputError(f"unexpected output of fslab crash fault: {said}") from error
         return Reading(metrics=figures, measured_s=output.duration_s, disk_fails=True)
 
     def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002

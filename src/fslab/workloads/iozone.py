@@ -40,7 +40,7 @@ class Iozone(Workload[IozoneParameters]):
     each point with a new file. Bandwidths of several processes are IOzone's "children see": the sum of what
     each did until the first one was done; on a full disk IOzone then waits for ever, until the time limit."""
 
-    summary = "IOzone: bandwidth over file size and record length, of one point or in a sweep"
+    summary = "IOzone: bandwidth by file size and record length, at one point or in a sweep"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(
             program="iozone", package="iozone3", component="non-free",
@@ -51,7 +51,7 @@ class Iozone(Workload[IozoneParameters]):
     Parameters = IozoneParameters
 
     def tools_of(self, parameters: IozoneParameters) -> tuple[Tool, ...]:
-        """IOzone or the engine, as the study says; nothing stands in for the other."""
+        """IOzone or the engine, as the study says; neither replaces the other."""
         iozone, own = self.tools
         return (own,) if parameters.program == "engine" else (iozone,)
 
@@ -197,7 +197,7 @@ def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str
         row = rows.get(point, [])
         if len(row) != len(columns):
             raise ToolOutputError(
-                f"iozone's report has {len(row)} figures for {label(point[0])} in records of "
+                f"iozone reports {len(row)} figures for {label(point[0])} in records of "
                 f"{label(point[1])}, not {len(columns)}"
             )
         yield from (
@@ -210,7 +210,7 @@ def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Read
         found = engine.reading_of(parameters, output)
     except (ValueError, LookupError, TypeError) as error:
         said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-        raise ToolOutputError(f"fslab-engine did not keep to its protocol: {said}") from error
+        raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
     rates = {_name(parameters, test, point): rate for point, test, rate in found}
     seconds = {_name(parameters, test, point): point[0] / rate for point, test, rate in found if rate}
     return _reading(parameters, rates, seconds if parameters.threads == 1 else {})

@@ -41,11 +41,11 @@ _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 
 
 class MixedParameters(Parameters):
-    """`parts` maps a name to a workload as it is written elsewhere:
+    """`parts` maps a name to a workload, written as any other workload:
     `parts: {reader: {tool: fio, rw: randread, size: 1g}, mail: {tool: filebench, personality: varmail}}`.
-    A list within a part is a matrix axis (`parts.reader.bs`). The parts start at the same moment; a run ends when all
-    have ended, so give all the same `runtime` or as much work. Figures carry the part's name: `reader_read_iops`.
-    `overlap` is the share of the time in which all parts ran.
+    A list in a part is a matrix axis (`parts.reader.bs`). All parts start at the same moment, and the run ends with
+    the last part: give all parts the same `runtime`, or work of the same duration. Metrics have the part's name as a
+    prefix: `reader_read_iops`. `overlap` is the duration of the shortest part in percent of that of the longest.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -55,7 +55,7 @@ class MixedParameters(Parameters):
     nested_keys: ClassVar[frozenset[str]] = frozenset({"parts"})
 
     runtime: str | None = Field(
-        None, description="run time of each part that has one and does not say its own"
+        None, description="run time of the parts that take one and do not set their own"
     )
 
     @cached_property
@@ -86,7 +86,7 @@ class Mixed(Workload[MixedParameters]):
     Parameters = MixedParameters
 
     def metrics(self, parameters: MixedParameters) -> tuple[Metric, ...]:
-        """Those of the parts, with the part's name before, and how long they ran together."""
+        """Those of the parts, with the part's name as a prefix, and how long they ran together."""
         found = [
             metric.model_copy(update={"name": f"{name}_{metric.name}"})
             for name, part in parameters.parts.items()
@@ -205,10 +205,11 @@ def _mistakes(keys: Mapping[str, Scalar], runtime: str | None) -> Iterator[InitE
         tool = str(raw.pop("tool", ""))
         if not _NAME.fullmatch(name):
             yield _mistake(
-                (f"parts.{name}.tool",), f"'{name}' is no name of a part: small letters and digits"
+                (f"parts.{name}.tool",),
+                f"'{name}' is not a valid name of a part: use a small letter, then up to 19 small letters and digits",
             )
         if tool not in known:
-            yield _mistake((f"parts.{name}.tool",), f"no workload '{tool}': {nearest(tool, known)}")
+            yield _mistake((f"parts.{name}.tool",), f"unknown tool '{tool}': {nearest(tool, known)}")
             continue
         try:
             parsed(WorkloadSpec(name="part", tool=tool, parameters=raw))

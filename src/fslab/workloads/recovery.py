@@ -1,4 +1,4 @@
-"""recovery: how soon a file system is back after a power cut, with so many new files, on the disk under test itself.
+"""recovery: how long a file system takes to recover from a power cut with many new files, on the modelled disk.
 
 Says which ``fslab crash recover`` to run and reads its document; starts nothing. How it works: docs/crash.md.
 """
@@ -25,29 +25,27 @@ _BYTES = ("read", "written")
 
 
 class RecoveryParameters(Parameters):
-    """What is on the file system, and under way, when power is cut."""
+    """The files on the file system, and the writes in flight, when power is cut."""
 
     files: int = Field(
         10_000,
         ge=0,
         le=1_000_000,
-        description="new files that nothing synced when power is cut; one more is synced",
+        description="new files that are not synced when power is cut; one more file is synced",
     )
-    size: SomeSize = Field("4k", description="of each new file")
-    existing: int = Field(
-        0, ge=0, le=1_000_000, description="files of 4 KiB that are there before, on the disk"
-    )
+    size: SomeSize = Field("4k", description="size of each new file")
+    existing: int = Field(0, ge=0, le=1_000_000, description="files of 4 KiB that are on the disk before")
     unflushed: disk.Unflushed = Field(
         disk.Unflushed.RANDOM,
-        description="what becomes of writes in the disk's volatile cache: random, lost, kept",
+        description="writes in the disk's volatile cache at the power cut: all kept, all lost, or each at random",
     )
-    check: bool = Field(True, description="also time a full check of the file system afterwards")
+    check: bool = Field(True, description="also measure a full check of the file system")
 
 
 class Recovery(Workload[RecoveryParameters]):
-    """Every time is one event: repetitions are trials."""
+    """Each trial measures each time once."""
 
-    summary = "recovery: time to mount, read, write and check after a power cut"
+    summary = "recovery: time to mount, read, write and check the file system after a power cut"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(program="fslab", package=None),
         Tool(program="fslab-disk", package=None),
@@ -56,7 +54,7 @@ class Recovery(Workload[RecoveryParameters]):
     Parameters = RecoveryParameters
 
     def metrics(self, parameters: RecoveryParameters) -> tuple[Metric, ...]:
-        """Times, what the disk transferred until it was mounted, and how many unsynced files are there."""
+        """Times, bytes that the disk transferred during mount, and the number of unsynced files that survived."""
         names = _TIMES if parameters.check else _TIMES[:-1]
         times = (Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER) for name in names)
         transferred = (
@@ -93,14 +91,14 @@ class Recovery(Workload[RecoveryParameters]):
             raise NoSpaceError("recovery: no space left on device", hint="give the medium more memory")
         if "this is not on one virtual disk" in output.stderr:
             raise UnsupportedError(
-                "recovery needs one virtual disk, whose power can be cut", where="medium",
+                "recovery needs a medium that is one virtual disk, whose power can be cut", where="medium",
                 hint="media: {disk: {type: virtual, profile: hdd-7200}}, layout: single",
             )  # fmt: skip
         try:
             return _reading(texts.json_of(output.stdout), parameters)
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-            raise ToolOutputError(f"fslab crash recover did not keep to its format: {said}") from error
+            raise ToolOutputError(f"unexpected output of fslab crash recover: {said}") from error
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
         """Files."""

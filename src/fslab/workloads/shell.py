@@ -1,4 +1,4 @@
-"""Shell loops: one everyday command for each of N files, as studies time them.
+"""Shell loops: one coreutils command for each of N files, as many studies do it.
 
 Says which ``sh`` commands to run; starts nothing. Such a loop mostly measures fork and exec of the command:
 the engine does the same operations without them, so that the two can be compared. Scripts are constants;
@@ -48,18 +48,19 @@ _READS = frozenset({"read", "cat"})
 
 
 class ShellParameters(Parameters):
-    """``read`` is ``cat`` and ``delete`` is ``rm``, under the names that studies of small files use."""
+    """``read`` is the same as ``cat``, and ``delete`` the same as ``rm``."""
 
     operation: Literal["create", "read", "delete", "mkdir", "rmdir", "touch", "echo", "cat", "dd", "rm"] = (
         Field(
-            description="what the loop does once for each file: create (head -c), read (cat), delete (rm), …"
+            description="the command for each file: create (head -c), read (cat), delete (rm), echo (a line), or the "
+            "command of that name"
         )
     )
     files: int = Field(
-        10000, ge=1, le=10_000_000, description="how many files or directories, all in one directory"
+        10000, ge=1, le=10_000_000, description="number of files or directories, all in one directory"
     )
-    size: Size = Field("4k", description="bytes of each file; not used by mkdir, rmdir, touch and echo")
-    sync: bool = Field(False, description="flush the file system at the end, inside the time")
+    size: Size = Field("4k", description="size of each file; not for mkdir, rmdir, touch and echo")
+    sync: bool = Field(False, description="run `sync -f` at the end, in the measured time")
 
     @property
     def size_bytes(self) -> int:
@@ -71,15 +72,15 @@ class ShellParameters(Parameters):
         if self.operation not in _SIZED and "size" in self.model_fields_set:
             raise ValueError(f"'size' is not supported by operation: {self.operation}")
         if self.operation == "dd" and not parse_size(self.size):
-            raise ValueError("dd needs a size of at least one byte")
+            raise ValueError("operation 'dd' needs a 'size' of at least one byte")
         return self
 
 
 class Shell(Workload[ShellParameters]):
-    """The time is that of the whole loop from outside, with the start of ``sh`` (about 1 ms): asking for the time
-    inside would add two processes. What the loop needs is made before by a loop of the same kind."""
+    """The time is that of the whole loop, with the start of ``sh`` (about 1 ms): measuring inside the loop
+    would add two processes. Another loop makes the files that the measured loop needs."""
 
-    summary = "shell loops of everyday commands; mostly measures fork and exec, compare with the engine"
+    summary = "shell loops of coreutils commands: they measure mostly fork and exec; compare with 'engine'"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(program="sh", package="dash", version_argv=("-c", ":")),
         *(
@@ -90,7 +91,7 @@ class Shell(Workload[ShellParameters]):
     Parameters = ShellParameters
 
     def metrics(self, parameters: ShellParameters) -> tuple[Metric, ...]:
-        """The rate, which is all that a loop tells."""
+        """The rate, which is all that can be measured of a loop."""
         return (Metric(name=f"{parameters.operation}_rate", unit=Unit.FILES_PER_SECOND),)
 
     def headline(self, parameters: ShellParameters) -> tuple[str, ...]:
@@ -110,7 +111,7 @@ class Shell(Workload[ShellParameters]):
         )
 
     def read(self, parameters: ShellParameters, output: ToolOutput) -> Reading:
-        """The loop must say that it went round as often as it was told."""
+        """The loop must print the number of its iterations."""
         if "No space left on device" in output.stderr:
             raise NoSpaceError(
                 "the shell loop: no space left on device",
@@ -118,7 +119,7 @@ class Shell(Workload[ShellParameters]):
             )
         if output.stdout.strip() != str(parameters.files):
             said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
-            raise ToolOutputError(f"the shell loop did not come to its end: {said}")
+            raise ToolOutputError(f"the shell loop ended early; it printed: {said}")
         moved = parameters.files * parameters.size_bytes
         changes = parameters.operation not in _READS
         return Reading(

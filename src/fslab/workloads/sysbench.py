@@ -1,4 +1,4 @@
-"""sysbench fileio: threads that read and write the files test_file.N of the working directory.
+"""sysbench fileio: threads that read and write files test_file.N in the working directory.
 
 Says which commands to run and what their report means; starts nothing. Relies on the runner's promise that
 every command runs in ``Job.directory``: sysbench cannot be told a directory.
@@ -188,7 +188,7 @@ def _figure(text: str, label: str) -> float:
     """The number after a label of the report, which stands alone on its line."""
     match = re.search(rf"^ *{re.escape(label)}: +([\d.]+)s?$", text, re.MULTILINE)
     if match is None:
-        raise ToolOutputError(f"sysbench's report has no line '{label}'")
+        raise ToolOutputError(f"sysbench's output has no line '{label}'")
     return float(match[1])
 
 

@@ -8,22 +8,22 @@ use crate::options::{Measured, Walked};
 
 /// Sum up the files of a tree by directory, extension, age and owner
 ///
-/// Allocated bytes are those of files, links and directories, as `du` counts them; a file with several
-/// names is counted once. Apparent bytes are the lengths of regular files.
+/// Allocated bytes are those of files, links and directories, as `du` counts them. A file with several
+/// names is counted once. Apparent bytes are the sizes of regular files.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// Depth to which directories are reported separately
+    /// Report directories separately down to this depth
     #[arg(long, value_name = "N", default_value_t = 1)]
     depth: usize,
 
-    /// How many lines each list has at most; 0 for all
+    /// Maximum number of lines of each list; 0: all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Count ages from this time, in seconds since 1970, instead of now
+    /// Compute ages relative to this time, in seconds since 1970; default: now
     #[arg(long, value_name = "SECONDS")]
     now: Option<i64>,
 

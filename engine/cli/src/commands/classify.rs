@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// What determines the type; by name, no file is opened
+    /// What determines the type
     #[arg(long, value_enum, value_name = "BY", default_value_t = By::Both)]
     by: By,
 

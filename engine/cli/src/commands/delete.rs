@@ -17,33 +17,34 @@ const ASK_ABOVE: u64 = 10_000;
 
 /// Delete a tree, in parallel
 ///
-/// Links are removed, never followed; other file systems and subvolumes below are left alone; and nothing
-/// outside DIR is ever touched, whatever anyone does to the tree meanwhile.
+/// Symbolic links are removed, never followed. Other file systems and subvolumes below DIR are left
+/// alone. Nothing outside DIR is deleted, even if other programs change the tree meanwhile.
 ///
 /// Refused, also with --keep-root: a path that does not end in a name (/, ., ..), a symbolic link, a mount
-/// point or subvolume, the current directory, a home directory, a directory of the system, and whatever holds one of these.
+/// point or subvolume, the current directory, a home directory, a directory of the system, and every
+/// directory that contains one of these.
 ///
-/// On a terminal, more than 10,000 files are only deleted after a question or with --yes. Where standard
-/// input is no terminal, nothing is asked and everything is deleted.
+/// If standard input is a terminal, deleting more than 10,000 files needs a confirmation or --yes.
+/// If it is not a terminal, everything is deleted WITHOUT a question.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to delete
+    /// Directory to delete
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// Delete what is in DIR, and leave DIR itself
+    /// Delete the contents of DIR, and keep DIR itself
     #[arg(long)]
     keep_root: bool,
 
-    /// Do not ask, however many files there are
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 
-    /// Leave out the final syncfs, which is part of the measured time otherwise
+    /// Skip the final syncfs, which is part of the measured time
     #[arg(long)]
     no_syncfs: bool,
 
-    /// Which directory comes next: the one found last (depth) or first (breadth)
+    /// Which directory is visited next: the one found last (depth) or first (breadth)
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
     order: Order,
 
@@ -73,12 +74,12 @@ impl Arguments {
             return Ok(());
         }
         let shown = self.directory.display();
-        eprint!("{shown} holds more than {ASK_ABOVE} files. Delete them all? [y/N] ");
+        eprint!("{shown} contains more than {ASK_ABOVE} files. Delete all of them? [y/N] ");
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         if matches!(answer.trim(), "y" | "Y" | "yes") {
             return Ok(());
         }
-        bail!(Error::Invalid(format!("{shown} was not deleted; to delete it unasked: --yes")))
+        bail!(Error::Invalid(format!("{shown} was not deleted; to delete it without a question, use --yes")))
     }
 }

@@ -9,22 +9,22 @@ use crate::units::parse_size;
 
 /// Find sets of files with the same contents
 ///
-/// Sizes first, then heads and tails, then every byte, side by side. Several names of one file are not
-/// duplicates.
+/// Compares sizes first, then the beginnings and ends of files, then every byte. Several names (hard
+/// links) of one file are not duplicates.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// Leave out files that are smaller
+    /// Skip files that are smaller
     #[arg(long, value_name = "SIZE", default_value = "1", value_parser = parse_size)]
     minimum: u64,
 
-    /// Hash by which files are grouped when a comparison finds a difference
+    /// Hash that groups files of the same size when their contents differ
     #[arg(long, value_enum, value_name = "HASH", default_value_t = Hash::Xxh3)]
     hash: Hash,
 
-    /// List up to this many of the sets, the most wasteful first
+    /// Maximum number of sets to list, those with the most redundant bytes first
     #[arg(long, value_name = "N", default_value_t = 0)]
     list: usize,
 

@@ -11,13 +11,13 @@ use crate::units::{parse_length, parse_size};
 
 /// IOzone's six tests: write, rewrite, read, reread, random read, random write
 ///
-/// Each thread has one file in the directory fslab-iozone inside DIR. What is timed, the order of the records and
-/// the kind of data are those of IOzone 3.489. Several sizes and records are a sweep: each file size in all records
-/// that are no longer than it.
+/// Each thread has one file in the directory fslab-iozone inside DIR. The measured system calls, the order of records
+/// and the kind of data are those of IOzone 3.489. Several sizes and records are a sweep: each file size with each
+/// record length that is not larger.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of IOzone")]
 pub(crate) struct Arguments {
-    /// Where to work
+    /// Existing directory to work in
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
@@ -26,19 +26,19 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u8).range(0..=2))]
     tests: Vec<u8>,
 
-    /// How long each thread's file is (-s)
+    /// Size of each thread's file; several for a sweep (-s)
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "512k", value_parser = parse_size)]
     size: Vec<u64>,
 
-    /// How much is read or written at once (-r)
+    /// Record length: size of a read or write; several for a sweep (-r)
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "4k", value_parser = parse_size)]
     record: Vec<u64>,
 
-    /// Include fsync in the time (-e)
+    /// Include fsync in the measured time (-e)
     #[arg(long)]
     flush: bool,
 
-    /// Include close in the time (-c)
+    /// Include close in the measured time (-c)
     #[arg(long)]
     close: bool,
 
@@ -50,19 +50,19 @@ pub(crate) struct Arguments {
     #[arg(long)]
     sync: bool,
 
-    /// Leave out rewrite and reread (-+n)
+    /// Skip rewrite and reread (-+n)
     #[arg(long)]
     no_retest: bool,
 
-    /// Overwrite so much of the processor's cache before each test (-p, -S)
+    /// Purge a CPU cache of this size before each test; default: no purge (-p, -S)
     #[arg(long, value_name = "SIZE", value_parser = parse_length)]
     purge: Option<usize>,
 
-    /// Keep the files, for a later run without the test 0 (-w)
+    /// Keep the files, for a later run without test 0 (-w)
     #[arg(long)]
     keep: bool,
 
-    /// What the order of the random tests depends on
+    /// Random seed of the order of the random tests
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 

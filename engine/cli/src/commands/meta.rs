@@ -11,38 +11,38 @@ use crate::options::Measured;
 
 /// Create, open, stat, rename, link, list and remove many empty files
 ///
-/// The files are made in the directory fslab-meta inside DIR. Their names depend on --files and --dirs
-/// alone, so that each operation can be a run of its own, between create and unlink. Making and removing
-/// the directories that hold them is not measured, nor is removing the links.
+/// The files are in the directory fslab-meta inside DIR. Their names depend on --files and --dirs only, so
+/// each operation can be a separate run, between create and unlink. Creating and removing the directories
+/// of the files is not measured, nor is removing the links.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to work
+    /// Existing directory to work in
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// How many files
+    /// Number of files
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     files: u64,
 
-    /// In how many directories; 1 is one shared by all threads, and with as many as threads each thread
-    /// has its own
+    /// Number of directories for the files; 1: all threads share it; as many as threads: each thread has
+    /// its own
     #[arg(long, value_name = "N", default_value_t = 1)]
     dirs: u64,
 
-    /// In which order each thread goes through its files; they are always created in their order
+    /// Order in which each thread visits its files; files are always created in ascending order
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = FileOrder::Created)]
     order: FileOrder,
 
-    /// What to do, in this order; all if not given
+    /// Operations, comma-separated, in this order; default: all
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     operations: Vec<Step>,
 
-    /// Leave out the syncfs after each operation that changes anything, which is part of the measured
-    /// time otherwise
+    /// Skip the syncfs after each operation that changes the file system, which is part of the measured
+    /// time
     #[arg(long)]
     no_syncfs: bool,
 
-    /// What a random order depends on
+    /// Random seed of --order random
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 

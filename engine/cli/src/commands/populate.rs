@@ -14,66 +14,68 @@ use crate::units::parse_size;
 
 /// Make a synthetic tree with a ground-truth manifest
 ///
-/// The same spec gives the same tree, byte for byte, on any machine and with any number of threads.
+/// The same specification gives the same tree, byte for byte, on any machine and with any number of threads.
 /// Without --spec, it is the data set of the file-management study (450,000 files of 32 KiB, 50,000 of
-/// 4 MiB and 1,000 of 100 MiB on average: some 330 GB), of which --scale takes a part. The answer is the manifest:
-/// what each operation must find in the tree.
+/// 4 MiB and 1,000 of 100 MiB on average: some 330 GB); --scale multiplies the numbers of files. The answer is the
+/// manifest: what each operation must find in the tree. Defaults apply without --spec.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("how much").required(true).multiple(true).args(["spec", "scale", "classes"])))]
 pub(crate) struct Arguments {
-    /// A directory that does not exist yet, or is empty; what delete refuses is refused here too
+    /// New or empty directory; directories that delete refuses are refused here too
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// A JSON file with what is wanted; other options have precedence
+    /// JSON file with the specification; other options take precedence
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
 
-    /// Also write the manifest to this file
+    /// Also write the manifest to this file, which is overwritten
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
 
-    /// What everything depends on
+    /// Random seed of the tree; default: 1
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Multiply the number of files of each class
+    /// Factor for the number of files of each class; default: 1
     #[arg(long, value_name = "FACTOR")]
     scale: Option<f64>,
 
-    /// A size class: how many files, their mean size, and fixed, uniform or lognormal; can be repeated
+    /// Size class: number of files, mean size, and distribution: lognormal (default), uniform or fixed; can be
+    /// repeated
     #[arg(long = "class", value_name = "NAME:FILES:SIZE[:DISTRIBUTION]", value_parser = parse_class)]
     classes: Vec<Class>,
 
-    /// A text to plant in a share of the files (0 to 1), so many times in each; can be repeated
+    /// Text to insert into a share of the files (0 to 1), HITS times in each (default: 1); can be repeated,
+    /// and replaces the default, fslab-needle:0.05:3
     #[arg(long = "plant", value_name = "TEXT:SHARE[:HITS]", value_parser = parse_planted)]
     patterns: Vec<Planted>,
 
-    /// How many files are in a directory
+    /// Number of files in a directory; default: 100
     #[arg(long, value_name = "N")]
     files_per_directory: Option<u64>,
 
-    /// How many subdirectories are in a directory
+    /// Number of subdirectories in a directory, at least 2; default: 10
     #[arg(long, value_name = "N")]
     fanout: Option<u64>,
 
-    /// Which share of the contents is the same over and over again
+    /// Share of the contents that repeats, 0 to 1; default: 0.5
     #[arg(long, value_name = "SHARE")]
     compressibility: Option<f64>,
 
-    /// Which share of the files are exact copies of others
+    /// Share of the files that are exact copies of other files, 0 to 1; default: 0.1
     #[arg(long, value_name = "SHARE")]
     duplicates: Option<f64>,
 
-    /// The oldest age of a file
+    /// Age of the oldest file; default: 1500
     #[arg(long, value_name = "DAYS")]
     max_age_days: Option<u64>,
 
-    /// How many owners the files have, if root makes them
+    /// Number of owners of the files, if root creates them; 0: the user who creates them; default: 0
     #[arg(long, value_name = "N")]
     owners: Option<u32>,
 
-    /// Leave out the final syncfs, which is part of the measured time otherwise
+    /// Skip the final syncfs, which is part of the measured time
     #[arg(long)]
     no_syncfs: bool,
 

@@ -7,32 +7,32 @@ use super::Shown;
 use crate::options::{Measured, Walked};
 use crate::units::parse_length;
 
-/// Find the files whose contents hold a pattern, and count the lines that do
+/// Find the files that contain a pattern, and count the matching lines
 ///
-/// Every regular file is searched as bytes: nothing is taken for binary, and no ignore rules apply. The
-/// count is that of `rg --no-unicode -uuu -a -c`.
+/// Every regular file is searched as bytes: binary files are searched too, and no ignore rules apply. The
+/// counts are those of `rg --no-unicode -uuu -a -c`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// What to look for
+    /// Text to search for
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pattern: String,
 
-    /// The pattern is a regular expression over bytes; ^ and $ are the ends of a line
+    /// The pattern is a regular expression over bytes; ^ and $ are the start and end of a line
     #[arg(long, short = 'E')]
     regex: bool,
 
-    /// Take upper and lower case of ASCII letters for the same
+    /// Ignore the case of ASCII letters
     #[arg(long, short)]
     ignore_case: bool,
 
-    /// List up to this many of the files found
+    /// Maximum number of matching files to list
     #[arg(long, value_name = "N", default_value_t = 0)]
     list: usize,
 
-    /// How much is read at once
+    /// Size of a read, at least 4k
     #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     buffer: usize,
 

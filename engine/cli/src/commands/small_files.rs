@@ -12,33 +12,32 @@ use crate::units::parse_size;
 
 /// Create, stat, read and delete many small files
 ///
-/// The files are made in the directory fslab-small-files inside DIR. Their names depend on --files and
-/// --dirs alone, so that each operation can be a run of its own: `--operations create` leaves the files
-/// there, and a later run with the same parameters reads or deletes them. Making and removing the
-/// directories themselves is not measured.
+/// The files are in the directory fslab-small-files inside DIR. Their names depend on --files and --dirs
+/// only, so each operation can be a separate run: `--operations create` keeps the files, and a later run
+/// with the same parameters reads or deletes them. Creating and removing the directories is not measured.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to work
+    /// Existing directory to work in
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// How many files
+    /// Number of files
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     files: u64,
 
-    /// How long each file is
+    /// Size of each file
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
     size: u64,
 
-    /// Draw the length of each file evenly from --size up to this
+    /// Largest file: sizes are uniform between --size and this; default: all files have --size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<u64>,
 
-    /// In how many directories; with as many as threads, each thread has its own
+    /// Number of directories for the files; as many as threads: each thread has its own
     #[arg(long, value_name = "N", default_value_t = 1)]
     dirs: u64,
 
-    /// In which order each thread goes through its files; they are always created in their order
+    /// Order in which each thread visits its files; files are always created in ascending order
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = FileOrder::Created)]
     order: FileOrder,
 
@@ -46,11 +45,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     fsync: bool,
 
-    /// Leave out the final syncfs of create and delete, which is part of the measured time otherwise
+    /// Skip the final syncfs of create and delete, which is part of the measured time
     #[arg(long)]
     no_syncfs: bool,
 
-    /// What to do, in this order
+    /// Operations, comma-separated, in this order
     #[arg(
         long,
         value_name = "LIST",
@@ -60,7 +59,7 @@ pub(crate) struct Arguments {
     )]
     operations: Vec<Step>,
 
-    /// What the contents depend on
+    /// Random seed of contents, sizes and --order random
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -71,7 +70,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(super) fn run(&self) -> anyhow::Result<Shown> {
         let largest_bytes = self.max_size.unwrap_or(self.size);
-        anyhow::ensure!(largest_bytes >= self.size, "--max-size is less than --size");
+        anyhow::ensure!(largest_bytes >= self.size, "--max-size is smaller than --size");
         let parameters = Parameters {
             directory: self.directory.clone(),
             files: self.files,

@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     walked: Walked,
 
-    /// How much is read at once
+    /// Size of a read
     #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     buffer: usize,
 
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     direct: bool,
 
-    /// Announce the access pattern with `posix_fadvise`
+    /// Announce the access pattern with `posix_fadvise`; default: none
     #[arg(long, value_enum, value_name = "ADVICE")]
     fadvise: Option<Advise>,
 

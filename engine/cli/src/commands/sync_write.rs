@@ -12,12 +12,12 @@ use crate::units::parse_length;
 
 /// Mirror a tree: create and write every file, set times and permissions
 ///
-/// Links are made again, a file with several names stays one file, and owners are kept as root.
-/// Extended attributes and devices are not copied, and holes are filled. A file that cannot be copied whole is
-/// removed again and counted as failed.
+/// Symbolic links and hard links are copied as links. Owners are kept if run as root. Extended attributes and
+/// devices are not copied, and holes are filled. A file that cannot be copied completely is removed again and
+/// counted as failed.
 ///
-/// What --sync promises: `none` nothing; `file` the contents of each file (fsync), but not its name;
-/// `directory` contents and names (fsync of each file, and of each directory once all is in it); `syncfs`
+/// What --sync makes durable: `none`: nothing; `file`: the contents of each file (fsync), but not its name;
+/// `directory`: contents and names (fsync of each file, and of each directory when it is complete); `syncfs`:
 /// everything, at the end.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -25,28 +25,27 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SRC")]
     source: PathBuf,
 
-    /// A directory that does not exist yet, or is empty; what delete refuses is refused here too
+    /// New or empty directory; directories that delete refuses are refused here too
     #[arg(value_name = "DST")]
     destination: PathBuf,
 
-    /// How much is read and written at once
+    /// Size of a read and write
     #[arg(long, value_name = "SIZE", default_value = "256k", value_parser = parse_length)]
     buffer: usize,
 
-    /// How contents are copied: read and write, or by the kernel, or as shared blocks; it is an error if the
-    /// file system cannot do that
+    /// How contents are copied; a method that the file system does not support is an error
     #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::ReadWrite)]
     method: Method,
 
-    /// What makes the copy durable, within the measured time
+    /// How the copy is made durable, in the measured time
     #[arg(long, value_enum, value_name = "SYNC", default_value_t = Sync::Syncfs)]
     sync: Sync,
 
-    /// Which directory comes next: the one found last (depth) or first (breadth)
+    /// Which directory is visited next: the one found last (depth) or first (breadth)
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Depth)]
     order: Order,
 
-    /// Leave out directories on other file systems
+    /// Skip directories on other file systems
     #[arg(long, short = 'x')]
     one_file_system: bool,
 

@@ -17,58 +17,58 @@ use super::Shown;
 
 /// Run a workload file of Filebench, or a built-in workload
 ///
-/// The files of the workload lie in the directory fslab-wml inside --dir, whatever paths it names. What is
-/// not from Filebench's documentation is told in docs/filebench.md. Without a run command the workload runs
-/// 60 seconds.
+/// The files of the workload are in the directory fslab-wml inside --dir, whatever paths it names.
+/// docs/filebench.md lists differences from Filebench. A workload without a run command runs for 60
+/// seconds.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 #[command(group(ArgGroup::new("what").required(true).args(["workload", "script", "list"])))]
 pub(crate) struct Arguments {
-    /// A file in the Workload Model Language, or the name of a workload that comes with the engine
+    /// File in the Workload Model Language, or name of a built-in workload
     #[arg(value_name = "FILE.f|NAME")]
     workload: Option<String>,
 
-    /// The text of a workload, instead of a file
+    /// Text of a workload, instead of a file
     #[arg(long, value_name = "TEXT")]
     script: Option<String>,
 
-    /// Where its files are made
+    /// Existing directory for its files; default: the current directory
     #[arg(long, value_name = "DIR", required_unless_present_any = ["list", "check"])]
     dir: Option<PathBuf>,
 
-    /// Run so many seconds, whatever the workload says
+    /// Run time; takes precedence over the workload
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     run: Option<f64>,
 
-    /// Give a variable of the workload this value, whatever the workload says; can be repeated
+    /// Set a variable of the workload; takes precedence over the workload; can be repeated
     #[arg(long = "set", value_name = "VARIABLE=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
 
-    /// What all random numbers depend on
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Refuse the workload unless its text has this BLAKE3 digest
+    /// Fail unless the text of the workload has this BLAKE3 digest
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
 
-    /// End with a syncfs, as part of the measured time
+    /// Call syncfs at the end, in the measured time
     #[arg(long)]
     syncfs: bool,
 
-    /// Make the files of the workload, and do nothing else
+    /// Create the files of the workload, and do nothing else
     #[arg(long)]
     create_only: bool,
 
-    /// Use the files that an earlier run with the same variables has made, without checking them
+    /// Use the files of an earlier run with the same variables, without checking them
     #[arg(long)]
     reuse: bool,
 
-    /// Let the workload run shell commands
+    /// Allow the workload to run shell commands
     #[arg(long)]
     allow_system: bool,
 
-    /// Print all mistakes of the workload, or what it would do; run nothing
+    /// Print all errors in the workload, or what it would do; run nothing
     #[arg(long)]
     check: bool,
 
@@ -89,7 +89,7 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
     let name = name.trim_start_matches('$');
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(fits) {
-        return Err(format!("'{name}' cannot be the name of a variable"));
+        return Err(format!("'{name}' is not a valid variable name"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -136,7 +136,7 @@ impl Arguments {
             }
             if path.extension().is_none() {
                 let known: Vec<&str> = personalities::ALL.iter().map(|one| one.name).collect();
-                bail!("there is no workload '{workload}'; known: {}", known.join(", "));
+                bail!("unknown workload '{workload}'; known: {}", known.join(", "));
             }
         }
         Ok((workload.to_owned(), input::read(path)?))
@@ -148,9 +148,7 @@ impl Arguments {
         if found.eq_ignore_ascii_case(wanted) {
             return Ok(());
         }
-        Err(anyhow!(Error::Invalid(format!(
-            "the workload has the digest {found}, not {wanted}: it has changed"
-        ))))
+        Err(anyhow!(Error::Invalid(format!("the workload has changed: its digest is {found}, not {wanted}"))))
     }
 }
 

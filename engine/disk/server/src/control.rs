@@ -228,7 +228,7 @@ impl Control {
 
     fn calibrate(&self, path: &Path) -> anyhow::Result<Value> {
         if !self.device.timed {
-            bail!("there is no model whose times could be corrected");
+            bail!("there is no model to calibrate: start the server with --profile");
         }
         let trip = calibrate::round_trip(&self.device, path)
             .with_context(|| format!("cannot read {} with direct I/O", path.display()))?;
@@ -241,7 +241,7 @@ impl Control {
     fn reset(&self, data: bool) -> anyhow::Result<Value> {
         let mut core = self.device.core();
         if core.busy() {
-            bail!("requests are under way: unmount the file system first");
+            bail!("requests are in flight: unmount the file system first");
         }
         core.reset(&self.device).context("cannot empty the log")?;
         if data && self.device.store.punch(0, self.device.size).is_err() {

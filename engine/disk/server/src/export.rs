@@ -16,9 +16,9 @@ use crate::states;
 /// Formats of other tools.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
-    /// A log of the kernel's dm-log-writes, for replay-log; needs --log-data
+    /// Log of the kernel's dm-log-writes, for replay-log; the log needs --log-data
     LogWrites,
-    /// Text as blkparse prints it
+    /// Text in the format of blkparse
     Blkparse,
 }
 

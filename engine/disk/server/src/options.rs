@@ -13,6 +13,8 @@ use crate::predict::{self, Predict};
 use crate::{clean, serve, states};
 
 /// Serves a modelled disk as a file for a loop device.
+///
+/// Sizes are in bytes, without suffixes. Exit status: 0 success; 1 failure; 2 wrong usage.
 #[derive(Debug, Parser)]
 #[command(name = "fslab-disk", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -22,32 +24,33 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Mount DIRECTORY with one file, disk, and serve it until told to stop
+    /// Mount a file system on DIRECTORY with one file, 'disk', and serve it until stopped
     Serve(Serve),
-    /// Abort what serves DIRECTORY, unmount and detach what lies on its disk, and remove it
+    /// Abort the server of DIRECTORY, unmount and detach everything on its disk, and remove DIRECTORY
     Clean {
-        /// The directory given to serve
+        /// Directory given to 'serve'
         directory: PathBuf,
     },
     /// Print all profiles with their figures and sources, as JSON
     List,
-    /// Say what a model does under a steady load, without serving it; as JSON
+    /// Predict the performance of a model under a constant load, without serving it; prints JSON
     Predict(Predict),
-    /// Convert a log
+    /// Convert a log to the format of another tool
     Export {
-        /// The file given with --log
+        /// Log file given to 'serve' with --log
         log: PathBuf,
-        /// New file
+        /// New file to write
         output: PathBuf,
-        /// Its format
+        /// Format of the new file
         #[arg(long)]
         format: Format,
     },
-    /// Make images of what the disk may hold after a power cut: a JSON request a line on standard input
+    /// Create images of states that a power cut may leave; reads one JSON request per line from standard
+    /// input
     States {
-        /// The file given with --log; needs --log-data
+        /// Log file given to 'serve' with --log; it needs --log-data too
         log: PathBuf,
-        /// The disk as it was when the log began, as a snapshot
+        /// Image of the disk when the log started, from the request 'snapshot'
         #[arg(long)]
         base: PathBuf,
     },
@@ -57,60 +60,60 @@ enum Command {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct Serve {
-    /// Directory to mount; made if it does not exist, and removed at the end if it was made
+    /// Mount point; if it does not exist, it is created, and removed at the end
     pub(crate) directory: PathBuf,
-    /// Size of the disk, a multiple of 4096
+    /// Size of the disk in bytes, a multiple of 4096
     #[arg(long)]
     pub(crate) size: u64,
-    /// Most bytes of memory for its contents; writes beyond fail with ENOSPC
+    /// Maximum memory for its contents in bytes; when it is full, writes fail with ENOSPC; default: SIZE
     #[arg(long, conflicts_with = "file")]
     pub(crate) memory: Option<u64>,
-    /// New sparse file for its contents, instead of memory
+    /// New file for its contents, sparse, instead of memory
     #[arg(long)]
     pub(crate) file: Option<PathBuf>,
-    /// Socket for control; removed at the end
+    /// Path of the control socket, which is created, and removed at the end
     #[arg(long)]
     pub(crate) control: PathBuf,
-    /// Model: a name that 'fslab-disk list' prints; without one requests are answered at once
+    /// Model of the disk, from 'fslab-disk list'; default: no model, requests take no extra time
     #[arg(long)]
     pub(crate) profile: Option<String>,
-    /// How an SSD collects garbage
+    /// How an SSD chooses the next block for garbage collection
     #[arg(long, default_value = "greedy")]
     pub(crate) collection: CollectionKind,
-    /// Start with an SSD that was filled, and written twice over at random
+    /// Start with an SSD in steady state: filled, then overwritten twice at random
     #[arg(long, requires = "profile")]
     pub(crate) steady: bool,
-    /// Write cache: as the profile has it if not given
+    /// Write cache; default: that of the profile
     #[arg(long)]
     pub(crate) cache: Option<CacheKind>,
-    /// Size of a volatile or protected write cache: as the profile has it if not given
+    /// Size of a volatile or protected write cache in bytes; default: that of the profile
     #[arg(long)]
     pub(crate) cache_bytes: Option<u64>,
-    /// Of everything random
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Run the model this many times faster
+    /// Factor by which the model runs faster than real time
     #[arg(long, default_value_t = 1.0)]
     pub(crate) speed: f64,
-    /// Without a model: serve with one thread and deadlines all the same
+    /// Without a model: use one thread and deadlines nevertheless, so that requests can be delayed
     #[arg(long)]
     pub(crate) timed: bool,
-    /// Without a model: number of serving threads
+    /// Without a model: number of threads that serve requests
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) threads: u8,
     /// Log every request to this new file
     #[arg(long)]
     pub(crate) log: Option<PathBuf>,
-    /// Keep the data of writes, in LOG.data
+    /// Also log the data of writes, in LOG.data
     #[arg(long, requires = "log")]
     pub(crate) log_data: bool,
-    /// End when this inherited descriptor is closed at its other end
+    /// Stop when the other end of this inherited file descriptor is closed
     #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) lifeline: Option<i32>,
-    /// End when the parent ends
+    /// Stop when the parent process ends
     #[arg(long)]
     pub(crate) die_with_parent: bool,
-    /// Fail if this machine cannot serve the model in its time
+    /// Fail if this machine is too slow to serve the model in real time
     #[arg(long)]
     pub(crate) strict: bool,
 }
@@ -118,11 +121,11 @@ pub(crate) struct Serve {
 /// The write cache as it is typed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum CacheKind {
-    /// A power cut empties it
+    /// Lost in a power cut
     Volatile,
-    /// Writes are done when they are on the medium
+    /// Writes complete when they are on the medium
     None,
-    /// A power cut spares it
+    /// Survives a power cut
     Protected,
 }
 
@@ -131,7 +134,7 @@ pub(crate) enum CacheKind {
 pub(crate) enum CollectionKind {
     /// The block with the fewest valid pages
     Greedy,
-    /// The block with the most free space times age for its copying
+    /// The block with the best ratio of free space times age to the cost of copying
     CostBenefit,
 }
 

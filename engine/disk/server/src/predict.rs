@@ -14,40 +14,40 @@ use serde_json::json;
 /// The disk and the load. Sizes are in bytes.
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
-    /// Model: a name that 'fslab-disk list' prints
+    /// Model of the disk, from 'fslab-disk list'
     #[arg(long)]
     profile: String,
-    /// Size of the disk
+    /// Size of the disk in bytes
     #[arg(long)]
     size: u64,
-    /// What is asked
+    /// Kind of requests
     #[arg(long)]
     op: Direction,
-    /// Bytes of a request
+    /// Size of a request in bytes
     #[arg(long)]
     block: u64,
-    /// Requests under way
+    /// Queue depth: requests in flight
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     depth: u64,
-    /// At random places
+    /// Random offsets; default: sequential
     #[arg(long)]
     random: bool,
-    /// First byte of the range
+    /// First byte of the range of the requests
     #[arg(long, default_value_t = 0)]
     start: u64,
-    /// The byte behind the range; the disk's end if not given
+    /// End of the range: the offset after its last byte; default: the end of the disk
     #[arg(long)]
     end: Option<u64>,
-    /// How long, time of the drive; the first quarter is not counted
+    /// Duration in seconds of the modelled drive; the first quarter is not counted
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// Nanoseconds that the host takes from an answer to its next request
+    /// Think time: nanoseconds between a reply and the host's next request
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400_000_000_000))]
     think: u64,
-    /// An SSD that was filled, and written twice over
+    /// Start with an SSD in steady state: filled, then overwritten twice at random
     #[arg(long)]
     steady: bool,
-    /// Of everything random
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -65,7 +65,7 @@ enum Direction {
 pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
     let end = options.end.unwrap_or(options.size);
     if options.size > LARGEST_DISK {
-        bail!("size {} is more than 1 PiB", options.size);
+        bail!("size {} is larger than 1 PiB", options.size);
     }
     let last = options.start.checked_add(options.block);
     if options.block == 0

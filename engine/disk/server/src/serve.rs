@@ -54,7 +54,7 @@ fn make_directory(directory: &Path) -> anyhow::Result<bool> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error).with_context(|| format!("cannot make {}", directory.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot create {}", directory.display())),
     }
 }
 
@@ -172,7 +172,7 @@ fn ready(
     let trip = calibrate::round_trip(device, &disk).context("cannot read the disk with direct I/O")?;
     let fidelity = calibrate::verdict(waiting, trip, fastest, &disk);
     if options.strict && fidelity["verdict"] == "too-fast" {
-        bail!("this machine cannot serve the model in its time: {fidelity}");
+        bail!("this machine is too slow to serve the model in real time: {fidelity}");
     }
     {
         let mut core = device.core();
@@ -180,7 +180,7 @@ fn ready(
         core.fidelity = fidelity.clone();
     }
     let listener = UnixListener::bind(&options.control)
-        .with_context(|| format!("cannot make the socket {}", options.control.display()))?;
+        .with_context(|| format!("cannot create the socket {}", options.control.display()))?;
     let control = Arc::new(Control {
         device: Arc::clone(device),
         waiting,

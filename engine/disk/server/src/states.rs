@@ -77,7 +77,7 @@ pub(crate) fn states(log: &Path, base: &Path) -> anyhow::Result<()> {
 fn answer(crash: &mut Crash, size: u64, line: &[u8]) -> anyhow::Result<Value> {
     let wanted: Wanted = serde_json::from_slice(line).context("not a request")?;
     if wanted.cut > crash.rows() {
-        bail!("cut {} is behind the log's {} rows", wanted.cut, crash.rows());
+        bail!("cut {} is beyond the end of the log, which has {} rows", wanted.cut, crash.rows());
     }
     if wanted.unit == 0 || wanted.unit % 512 != 0 {
         bail!("unit {} must be a multiple of 512", wanted.unit);
@@ -106,7 +106,7 @@ fn write(file: &File, size: u64, crash: &Crash, state: &State) -> io::Result<()>
 /// The log at this path.
 pub(crate) fn open(path: &Path, data_bytes: u64) -> anyhow::Result<Log> {
     Log::parse(&read(path)?, data_bytes)
-        .map_err(|what| anyhow!("{} is not a log of fslab-disk that can be used: {what}", path.display()))
+        .map_err(|what| anyhow!("cannot use {} as a log of fslab-disk: {what}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -65,7 +65,7 @@ impl Compiler {
             let position = defaults.iter().position(|(known, _)| *known == name.trim());
             match (position, value.trim().parse::<f64>()) {
                 (Some(position), Ok(number)) if number.is_finite() => values[position] = number,
-                (Some(_), _) => self.mistake(span, format!("'{value}' is no number for '{name}'")),
+                (Some(_), _) => self.mistake(span, format!("'{name}' needs a number, not '{value}'")),
                 (None, _) => {
                     let known: Vec<&str> = defaults.iter().map(|(known, _)| *known).collect();
                     let message = format!("unknown parameter '{name}' of cvar-{short}");

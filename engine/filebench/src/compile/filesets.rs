@@ -20,7 +20,7 @@ impl Compiler {
         for (span, single, attributes) in self.files.clone() {
             let Some(spec) = self.fileset(span, single, &attributes) else { continue };
             if found.iter().any(|one| one.name == spec.name) {
-                self.mistake(span, format!("there already is a fileset '{}'", spec.name));
+                self.mistake(span, format!("there is already a fileset '{}'", spec.name));
             }
             found.push(spec);
         }
@@ -102,7 +102,7 @@ impl Compiler {
         }
         let percent = self.fixed(value, "prealloc", 0.0, &Scope::new())?;
         if percent > 100.0 {
-            self.mistake(value.span, format!("prealloc is a percentage, not {percent}"));
+            self.mistake(value.span, format!("prealloc must be a percentage from 0 to 100, not {percent}"));
             return None;
         }
         Some(percent)
@@ -150,7 +150,7 @@ impl Compiler {
         if matches!(value.it, Value::Variable(_)) || path == Path::new("/tmp") {
             if path != Path::new("/tmp") {
                 let shown = directory.display();
-                self.warn("path_replaced", format!("the files lie in {shown}, not in {text}"));
+                self.warn("path_replaced", format!("the files are in {shown}, not in {text}"));
             }
             return Some(String::new());
         }

@@ -124,7 +124,7 @@ fn unreachable(path: &Path, errno: Errno) -> Error {
     if errno == Errno::XDEV {
         let path = path.display();
         return Error::Invalid(format!(
-            "{path} is or holds a mount point: unmount it, or name another directory for the files"
+            "{path} is or contains a mount point: unmount it, or choose another directory for the files"
         ));
     }
     Error::system("open", path, errno)

@@ -174,7 +174,7 @@ impl Running {
         let own = Arc::clone(&shared);
         let (go, started) = mpsc::channel();
         let handle = std::thread::Builder::new().spawn(move || run_threads(&own, go));
-        let handle = handle.map_err(|error| Error::Invalid(format!("no thread can be started: {error}")))?;
+        let handle = handle.map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
         let mut running = Self { shared, handle, started: 0 };
         match started.recv() {
             Ok(started) => running.started = started,

@@ -65,8 +65,9 @@ impl Worker<'_> {
         match transfer.direct {
             Some(direct) if size % direct.offset as u64 != 0 => {
                 let of = direct.offset;
-                let message =
-                    format!("with directio its iosize has to be a multiple of {of} bytes here, not {size}");
+                let message = format!(
+                    "with directio, its iosize must be a multiple of {of} bytes on this file system, not {size}"
+                );
                 Self::wrong(flowop, &message)
             }
             _ => Ok(()),
@@ -229,7 +230,7 @@ impl Worker<'_> {
             self.drain().context("write", || flowop.label.clone())?;
             self.aio = Writer::new(length, &self.shared.contents, self.index as u64)?;
         }
-        let Some(aio) = &self.aio else { return Self::wrong(flowop, "no helper threads can be started") };
+        let Some(aio) = &self.aio else { return Self::wrong(flowop, "cannot start its helper threads") };
         let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
         let request = Request { which, file: transfer.file, offset, length, asked: now_ns() };
         aio.write(request, || self.shared.over());

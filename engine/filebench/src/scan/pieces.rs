@@ -22,11 +22,11 @@ impl Scanner {
             return Ok(Kind::Word(format!("{}{text}{rest}", if negative { "-" } else { "" })));
         }
         let Some(factor) = factor(suffix) else {
-            return Err(format!("'{text}' is no number: '{suffix}' is not one of k, m, g, t"));
+            return Err(format!("'{text}' is not a number: '{suffix}' is not one of k, m, g, t"));
         };
         let sign = if negative { -1 } else { 1 };
         if digits.contains('.') {
-            let number: f64 = digits.parse().map_err(|_| format!("'{text}' is no number"))?;
+            let number: f64 = digits.parse().map_err(|_| format!("'{text}' is not a number"))?;
             return Ok(Kind::Float(number * factor as f64 * f64::from(sign), negative));
         }
         let number = digits.parse::<i64>().ok().and_then(|number| number.checked_mul(factor));

@@ -18,7 +18,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Detail {
-    /// None: nothing but counts and the time of the whole phase.
+    /// None: only counts and the time of the whole phase.
     Off,
     /// Each operation as a whole.
     Operation,

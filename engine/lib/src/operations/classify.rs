@@ -22,11 +22,11 @@ use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Vis
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum By {
-    /// The name: no file is opened.
+    /// The file name; no file is opened.
     Name,
-    /// The first bytes.
+    /// The first bytes of the file.
     Content,
-    /// Both, and how often they agree.
+    /// Both; also counts how often they agree.
     #[default]
     Both,
 }

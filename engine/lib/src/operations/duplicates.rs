@@ -36,9 +36,9 @@ const PIECE: usize = 64 << 10;
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Hash {
-    /// BLAKE3, 256 bits: collisions cannot be constructed.
+    /// BLAKE3, 256 bits, cryptographic.
     Blake3,
-    /// XXH3, 128 bits: faster.
+    /// XXH3, 128 bits, faster, not cryptographic.
     #[default]
     Xxh3,
 }

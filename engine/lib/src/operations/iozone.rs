@@ -114,7 +114,8 @@ impl Parameters {
         for &size in &self.sizes_bytes {
             for &record in self.records_bytes.iter().filter(|&&record| record <= size) {
                 if record == 0 || size % record != 0 {
-                    let message = format!("a file of {size} bytes is no whole number of records of {record}");
+                    let message =
+                        format!("the file size {size} is not a multiple of the record length {record}");
                     return Err(Error::Invalid(message));
                 }
                 let record = usize::try_from(record).map_err(|_| too_long(record))?;
@@ -122,7 +123,7 @@ impl Parameters {
             }
         }
         if points.is_empty() || self.tests.is_empty() {
-            return Err(Error::Invalid("no test, or no file that holds a record".into()));
+            return Err(Error::Invalid("no test, or every file is smaller than a record".into()));
         }
         Ok(points)
     }
@@ -163,7 +164,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let points = parameters.points()?;
     let makes = parameters.tests.contains(&Test::Write);
     if points.len() > 1 && (!makes || parameters.keep) {
-        return Err(Error::Invalid("several sizes or records need the test write, and keep no file".into()));
+        return Err(Error::Invalid(
+            "several sizes or records need test 0 (write), and cannot keep the files".into(),
+        ));
     }
     if makes {
         parameters.check_room(&points)?;

@@ -76,7 +76,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let (operation, _) = phase.run(prepare, work, finish)?;
     let warning = (parameters.spec.owners > 0 && !privileged).then(|| Warning {
         kind: "owners_not_set",
-        message: "only root can give files to other owners; all belong to you".to_owned(),
+        message: "only root can set other owners; all files belong to the current user".to_owned(),
     });
     let answer = Some(manifest::manifest(&plan, owners));
     Ok(Outcome { operations: vec![operation], answer, warnings: warning.into_iter().collect() })

@@ -34,11 +34,11 @@ const LENGTHS: u64 = 0x6c65_6e67_7468_7321;
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Step {
-    /// Open exclusively, write, close; fsync before the close if asked for.
+    /// Create with `O_EXCL`, write, close; with --fsync, fsync before the close.
     Create,
-    /// Ask for type, size and times.
+    /// Read type, size and times.
     Stat,
-    /// Open, read to the end, close; the length is checked.
+    /// Open, read to the end, close; the size is checked.
     Read,
     /// Unlink.
     Delete,

@@ -27,13 +27,13 @@ use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Tro
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Advise {
-    /// From the start to the end: a larger read-ahead.
+    /// Sequential access: a larger read-ahead.
     Sequential,
-    /// All of it soon: reading starts at once.
+    /// Access soon: the kernel starts reading at once.
     Willneed,
-    /// Not again: the cache is given back after each file.
+    /// No further access: each file is dropped from the page cache after it was read.
     Dontneed,
-    /// Used once.
+    /// Each byte is accessed only once.
     Noreuse,
 }
 
@@ -85,7 +85,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
 fn not_direct(files: u64) -> Option<Warning> {
     (files > 0).then(|| Warning {
         kind: "not_direct",
-        message: format!("{files} files were read through the page cache: no O_DIRECT on their file system"),
+        message: format!(
+            "{files} files were read through the page cache: their file system does not support O_DIRECT"
+        ),
     })
 }
 
@@ -120,7 +122,10 @@ impl<'a> Reader<'a> {
         if self.parameters.buffer_bytes % direct.read == 0 {
             return Ok(true);
         }
-        let message = format!("with --direct the buffer must be a multiple of {} bytes here", direct.read);
+        let message = format!(
+            "with --direct, the buffer must be a multiple of {} bytes on this file system",
+            direct.read
+        );
         Err(Trouble::Fatal(Error::Invalid(message)))
     }
 }

@@ -34,12 +34,12 @@ use crate::{memory, sys};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Method {
-    /// Read and write, as over a network.
+    /// `read(2)` and `write(2)`.
     #[default]
     ReadWrite,
-    /// The kernel copies, and may share blocks.
+    /// `copy_file_range(2)`: the kernel copies, and may share blocks.
     CopyFileRange,
-    /// Blocks are shared, or it is an error.
+    /// `FICLONE`: the copy shares all blocks.
     Reflink,
 }
 
@@ -48,14 +48,14 @@ pub enum Method {
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Sync {
-    /// Nothing: whatever the kernel writes by itself.
+    /// Nothing is synced.
     None,
-    /// `fsync` of each file: its contents and attributes. Names are not promised.
+    /// `fsync` of each file: contents and attributes are durable, names may not be.
     File,
-    /// `fsync` of each file, then of each directory once everything in it is there, and of the one around the
-    /// destination: contents, attributes and names.
+    /// `fsync` of each file, of each directory when it is complete, and of the parent of the destination: contents,
+    /// attributes and names are durable.
     Directory,
-    /// One `syncfs` at the end: everything.
+    /// One `syncfs` at the end: everything is durable.
     #[default]
     Syncfs,
 }

@@ -31,7 +31,7 @@ use worker::{Task, Worker};
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Order {
-    /// The one found last: few directories are open, and a file is near the one before.
+    /// The one found last: few directories are open at a time, and files are visited near each other.
     #[default]
     Depth,
     /// The one found first.

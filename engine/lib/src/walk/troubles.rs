@@ -90,7 +90,7 @@ impl Troubles {
         (self.count() > 0).then(|| Warning {
             kind: "files_left_out",
             message: format!(
-                "left out: {vanished} vanished, {denied} not permitted, {failed} failed; {}",
+                "skipped: {vanished} vanished, {denied} not permitted, {failed} failed; {}",
                 examples.join("; ")
             ),
         })

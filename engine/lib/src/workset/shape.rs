@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FileOrder {
-    /// As they are created.
+    /// In ascending order, as they are created.
     #[default]
     Created,
     /// The last one first.
     Reverse,
-    /// At random, always alike.
+    /// In a random order that depends on the seed only.
     Random,
 }
 
@@ -43,7 +43,7 @@ impl Shape {
             return Err(Error::Invalid("files, dirs and threads must be at least 1".into()));
         }
         if directories > files {
-            return Err(Error::Invalid(format!("{directories} directories are more than {files} files")));
+            return Err(Error::Invalid(format!("more directories ({directories}) than files ({files})")));
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 """The contract of a machine: where trials can run. One file per kind.
 
-A guest gives any user a kernel of its own, with file systems and layouts that the host's lacks. What runs in it
-is not its matter.
+A guest has its own kernel, with file systems and layouts that the host's kernel may lack, and needs no root.
 """
 
 from abc import ABC, abstractmethod
@@ -90,7 +89,9 @@ def option(name: str, value: object) -> str:
     """
     text = str(value)
     if '"' in text or "\n" in text:
-        raise UnsupportedError("a kernel's command line takes no path with a quote or a new line", where=text)
+        raise UnsupportedError(
+            "a path with a double quote or newline cannot be given to a kernel", where=text
+        )
     return f'{name}="{text}"' if any(each.isspace() for each in text) else f"{name}={text}"
 
 

@@ -30,7 +30,7 @@ def ask(path: Path, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
             client.sendto(HEADER.pack(MAGIC, VERSION, len(data)) + data.ljust(MAX_DATA, b"\0"), short)
             return _reply(client, command)
     except OSError as error:
-        raise GuestError(f"the guest's console does not answer: {error}", where=command) from error
+        raise GuestError(f"the guest's management console does not answer: {error}", where=command) from error
     finally:
         os.close(directory)
 
@@ -43,5 +43,5 @@ def _reply(client: socket.socket, command: str) -> str:
         said += answer[HEADER.size : HEADER.size + length].rstrip(b"\0")
         if failed:
             text = said.decode("utf-8", "replace").strip()
-            raise GuestError(f"the guest's console refuses: {text}", where=command)
+            raise GuestError(f"the guest's management console reports an error: {text}", where=command)
     return said.decode("utf-8", "replace")

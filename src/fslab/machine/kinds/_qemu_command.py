@@ -1,6 +1,6 @@
 """The command line of QEMU, and which accelerator it can use here: KVM where a guest really boots with it.
 
-That there is a /dev/kvm says little: in a virtual machine it can be there and fail at the first instruction.
+The existence of /dev/kvm is not enough: in a virtual machine, KVM can fail at the first instruction.
 """
 
 import contextlib

@@ -56,7 +56,7 @@ class Monitor:
         while True:
             message = self._read(command, deadline)
             if "error" in message:
-                raise GuestError(f"QEMU refuses: {message['error'].get('desc')}", where=command)
+                raise GuestError(f"QEMU reports an error: {message['error'].get('desc')}", where=command)
             if "event" in message:
                 self._events.append(message)
             if key in message:
@@ -82,5 +82,5 @@ class Monitor:
         try:
             message: dict[str, Any] = texts.json_of(text)
         except ValueError as error:
-            raise GuestError(f"QEMU's answer cannot be read: {error}", where=command) from error
+            raise GuestError(f"cannot read QEMU's reply: {error}", where=command) from error
         return message

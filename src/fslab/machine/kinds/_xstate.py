@@ -1,7 +1,7 @@
-"""Lets a User-Mode Linux older than 6.13 run on a CPU whose register state is larger than it has room for.
+"""Lets a User-Mode Linux older than 6.13 run on a CPU whose register state is larger than its buffer.
 
-It hands the host a state of 2696 bytes; the host takes nothing but a whole one (xstateregs_set in
-arch/x86/kernel/fpu/regset.c), which with AMX has 11008. A small library between the two makes it whole.
+It passes 2696 bytes to the host, which accepts only a complete state (xstateregs_set in arch/x86/kernel/fpu/regset.c):
+11008 bytes with AMX. A small preloaded library completes the state.
 """
 
 import hashlib

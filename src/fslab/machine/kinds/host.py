@@ -1,4 +1,4 @@
-"""The machine that fslab runs on, with the kernel that runs now."""
+"""The machine on which fslab runs, with its running kernel."""
 
 import platform
 
@@ -14,7 +14,7 @@ from fslab.system import kernel, sysfs
 class Host(kinds.Machine):
     """No guest: trials run in this process."""
 
-    summary = "this machine and the kernel that runs now"
+    summary = "this machine, with its running kernel"
     guest = False
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:  # noqa: ARG002
@@ -32,7 +32,7 @@ class Host(kinds.Machine):
         )
 
     def boot(self, boot: Boot) -> Guest:
-        raise UsageError("the host is not booted", where=boot.spec.type)
+        raise UsageError("the host cannot be booted as a guest", where=boot.spec.type)
 
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:  # noqa: ARG002
         return ()

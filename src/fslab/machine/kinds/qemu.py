@@ -1,6 +1,6 @@
-"""QEMU with a distribution's own kernel: no root, nothing to build; the host's root is shared read-only.
+"""QEMU with a distribution's kernel: no root, nothing to build; the host's root directory is shared read-only.
 
-With KVM a machine like many servers are; without it every instruction is emulated, and the records say so.
+Without KVM, every instruction is emulated; the record says which accelerator was used.
 """
 
 import os
@@ -80,7 +80,7 @@ class QemuGuest(Guest):
 
 
 class Qemu(kinds.Machine):
-    """Boots a stock kernel in some seconds, as any user."""
+    """Boots a distribution's kernel in a few seconds, as any user."""
 
     summary = "QEMU: a distribution's kernel in a virtual machine, without root"
     device = "/dev/vdN"
@@ -94,14 +94,17 @@ class Qemu(kinds.Machine):
         if _kernel(spec) is None:
             needs.append(_no_kernel(spec))
         elif _modules(spec) is None:
-            what = f"the modules of {_kernel(spec)} are not there, or have no modules.dep"
+            what = f"no modules with a modules.dep found for {_kernel(spec)}"
             needs.append(
-                Need(what=what, remedy="name their directory with --modules; depmod -b ROOT VERSION")
+                Need(
+                    what=what,
+                    remedy="give their directory with --modules; to create modules.dep: depmod -b ROOT VERSION",
+                )
             )
         if _initramfs.static_busybox() is None:
-            needs.append(Need(what="there is no static busybox", remedy=BUSYBOX.remedy))
+            needs.append(Need(what="no static busybox is installed", remedy=BUSYBOX.remedy))
         if not os.access(sys.executable, os.X_OK):
-            needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
+            needs.append(Need(what=f"this user may not execute {sys.executable}, which the guest runs"))
         return tuple(needs)
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
@@ -161,12 +164,12 @@ def _memory_mib(spec: MachineSpec) -> int:
 
 def _no_kernel(spec: MachineSpec) -> Need:
     if spec.kernel is None:
-        return Need(what="there is no kernel to boot in /boot that you may read", remedy=GET_KERNEL)
+        return Need(what="no readable kernel with modules in /boot", remedy=GET_KERNEL)
     if Path(spec.kernel).expanduser().exists():
         return Need(
-            what=f"{spec.kernel} is no file that you may read", remedy="chmod +r, or take a copy of yours"
+            what=f"{spec.kernel} is not a file that you can read", remedy="chmod +r, or use a copy of it"
         )
-    return Need(what=f"{spec.kernel} is not there", remedy=f"look at the path; to get one: {GET_KERNEL}")
+    return Need(what=f"{spec.kernel} does not exist", remedy=f"check the path; to get a kernel: {GET_KERNEL}")
 
 
 def _kernel(spec: MachineSpec) -> Path | None:

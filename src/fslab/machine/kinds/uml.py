@@ -40,7 +40,7 @@ class UmlGuest(Guest):
         """The first free ubd device, on the image."""
         if any(character in str(image) for character in ",:"):
             raise UnsupportedError(
-                "User-Mode Linux takes no image with a comma or colon in its path", where=str(image)
+                "User-Mode Linux cannot use an image with a comma or colon in its path", where=str(image)
             )
         letter = next((each for each in LETTERS if each not in self.plugged), None)
         if letter is None:
@@ -86,14 +86,19 @@ class Uml(kinds.Machine):
             needs.append(_no_program(spec))
         elif spec.modules is not None and _modules(spec) is None:
             needs.append(
-                Need(what=f"{spec.modules} is no directory of modules", remedy="it has a modules.dep")
+                Need(
+                    what=f"{spec.modules} is not a modules directory",
+                    remedy="give a directory that contains modules.dep, or whose subdirectory does",
+                )
             )
         if not os.access(sys.executable, os.X_OK):  # by access(2), as hostfs does
-            needs.append(Need(what=f"this user may not run {sys.executable} in a guest"))
+            needs.append(Need(what=f"this user may not execute {sys.executable}, which the guest runs"))
         if tools.find(TASKSET.program) is None:
             needs.append(Need(what="taskset is not installed", remedy=TASKSET.remedy))
         if _xstate.needed() and not _xstate.available():
-            needs.append(Need(what="on this CPU it needs a C compiler once", remedy=_xstate.COMPILER.remedy))
+            needs.append(
+                Need(what="on this CPU, the first boot needs a C compiler", remedy=_xstate.COMPILER.remedy)
+            )
         return tuple(needs)
 
     def check_room(self, spec: MachineSpec) -> None:
@@ -101,7 +106,7 @@ class Uml(kinds.Machine):
         memory.directory(parse_size(spec.memory or kinds.DEFAULT_MEMORY))
 
     def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:
-        """A kernel other than the installed one: it is a program like any other, and sees all that the user may."""
+        """A kernel that the study names: it runs as a program of the user, with the user's access."""
         return ((spec.kernel,),) if spec.kernel is not None else ()
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
@@ -156,14 +161,14 @@ def _index(letter: str) -> int:
 
 def _no_program(spec: MachineSpec) -> Need:
     if spec.kernel is None:
-        return Need(what=f"{PROGRAM} is not there", remedy=KERNEL.remedy)
+        return Need(what=f"{PROGRAM} is not installed", remedy=KERNEL.remedy)
     if Path(spec.kernel).expanduser().is_file():
         return Need(
-            what=f"{spec.kernel} cannot be run", remedy="it takes a kernel built with ARCH=um, and chmod +x"
+            what=f"{spec.kernel} cannot be executed", remedy="use a kernel built with ARCH=um, and chmod +x"
         )
     return Need(
-        what=f"{spec.kernel} is not there",
-        remedy="look at the path; without it, User-Mode Linux's own is taken",
+        what=f"{spec.kernel} does not exist",
+        remedy="check the path; without --kernel, the installed kernel of User-Mode Linux is used",
     )
 
 

@@ -1,7 +1,6 @@
 """The contract of a file system: mkfs, mount type, options, tools, limits. One file per file system.
 
-A file system file is declarative: it says which command makes it, which options exist and what it cannot do. It
-runs nothing.
+The file of a file system is declarative: it names the mkfs command, the options and the limits. It runs nothing.
 """
 
 import re
@@ -48,7 +47,7 @@ class Kernels:
     outside: str | None = None
 
     def why_missing(self, release: str) -> str | None:
-        """What the version of a kernel (``6.18.4-…``) says of its having no such file system; None: nothing."""
+        """Why a kernel of this release (``6.18.4-…``) lacks the file system; None: its version is not the reason."""
         if self.outside:
             return f"never in Linux itself: it comes from {self.outside}"
         found = re.match(r"(\d+)\.(\d+)", release)
@@ -62,7 +61,7 @@ class Kernels:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptionSwitch:
-    """Options with which a file system has a feature that it lacks by default."""
+    """Options that enable a feature which a file system lacks by default."""
 
     mkfs: str = ""
     mount: str = ""
@@ -128,7 +127,7 @@ class FileSystem(ABC):
         return None
 
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises | None:  # noqa: ARG002
-        """What it promises of a power cut with these mount options (as the kernel shows them) and features.
+        """What it promises for a power cut with these mount options (as the kernel shows them) and features.
 
         ``superblock``: the first 128 KiB of its device. None: not declared. Pure.
         """
@@ -147,7 +146,7 @@ class FileSystem(ABC):
         return options
 
     def check_mkfs_options(self, options: str) -> None:
-        """ValueError for an option that this mkfs does not have. Catches typing mistakes, not all errors."""
+        """ValueError for an option that this mkfs does not have. Finds typing mistakes, not all errors."""
         try:
             words = shlex.split(options)
         except ValueError as error:
@@ -171,7 +170,7 @@ class FileSystem(ABC):
 
 
 def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
-    """Whatever a driver declares: a file system that breaks must not take the machine and all its users down.
+    """Whatever a driver declares: an error of a file system must not stop the whole machine.
 
     Refused in guests too: there it would only cost a trial, but the same study runs on the host with ``--on``.
     """
@@ -179,7 +178,7 @@ def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
         attached = word[2:] if word.startswith("-") else word  # -epanic
         if ENDS_THE_MACHINE.search(word) or ENDS_THE_MACHINE.search(attached):
             raise ValueError(
-                f"'{word}' of {filesystem} can take the whole machine down: not let through, on no file system"
+                f"'{word}' of {filesystem} can stop the whole machine: fslab does not allow it on any file system"
             )
 
 
@@ -187,7 +186,7 @@ def _refuse_other_devices(filesystem: str, word: str) -> None:
     """An external log or a second device named here would be formatted without any of our checks."""
     if ELSEWHERE.search(word) or "/" in word:
         raise ValueError(
-            f"mkfs option '{word}' of {filesystem} names another file or device: not let through"
+            f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
         )
 
 
@@ -197,11 +196,11 @@ def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str,
     name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
     if name not in known:
         raise ValueError(
-            f"mkfs of {filesystem} has no option '{flag}' that fslab lets through: {nearest(name, known)}"
+            f"fslab does not know or allow the mkfs option '{flag}' of {filesystem}: {nearest(name, known)}"
         )
     if known[name] == "":
         if attached:
-            raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, got '{attached}'")
+            raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, but has '{attached}'")
         return 1
     if attached or "=" in flag:
         return 1
@@ -218,13 +217,13 @@ def _check_value(name: str, value: str | None, form: str) -> None:
             raise ValueError(f"mount option '{name}' needs a value ({form})")
         return
     if not form:
-        raise ValueError(f"mount option '{name}' takes no value, got '{value}'")
+        raise ValueError(f"mount option '{name}' takes no value, but has '{value}'")
     if form == "int" and not WHOLE.fullmatch(value):
-        raise ValueError(f"mount option '{name}' takes a whole number, got '{value}'")
+        raise ValueError(f"mount option '{name}' takes a whole number, not '{value}'")
     if form == "size" and not SIZE.fullmatch(value):
-        raise ValueError(f"mount option '{name}' takes a size such as 256k, got '{value}'")
+        raise ValueError(f"mount option '{name}' takes a size such as 256k, not '{value}'")
     if form == "any" and not FREE.fullmatch(value):
-        raise ValueError(f"mount option '{name}' takes letters, digits and '_.:+*-', got '{value}'")
+        raise ValueError(f"mount option '{name}' takes letters, digits and '_.:+*-', not '{value}'")
     words: Collection[str] = form.split("|")
     listed = value.partition(":")[0] in words and FREE.fullmatch(value)
     if form not in {"int", "size", "any"} and not listed:

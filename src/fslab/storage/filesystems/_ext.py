@@ -47,11 +47,11 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
 # Where a power cut leaves the ext family. fs/ext4/ext4.h: s_feature_compat in the super block at 1024.
 FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
 _JOURNAL = "ext4/journal.rst: protects the file system against metadata inconsistencies"
-_NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal e2fsck has to repair it"
-_NAMES = "fs/ext4/fsync.c: the journal commits the transaction that has the name; without a journal ext4_sync_parent"
+_NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal, e2fsck must repair it"
+_NAMES = "fs/ext4/fsync.c: fsync commits the transaction with the name; without a journal, ext4_sync_parent"
 _NO_CHILDREN = "fs/ext4/fsync.c, ext4_fsync_nojournal: writes the directory, not the new inodes that it names"
 _NO_BARRIER = (
-    "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else only those with a battery"
+    "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else a cache needs a battery"
 )
 
 BLOCK_BYTES = 4096
@@ -93,7 +93,9 @@ class ExtFileSystem(FileSystem):
         block_bytes = _block_bytes(options)
         stride = stripe.chunk_bytes // block_bytes
         if not stride:
-            raise ValueError(f"a chunk of {format_size(stripe.chunk_bytes)} is smaller than a block")
+            raise ValueError(
+                f"the chunk ({format_size(stripe.chunk_bytes)}) is smaller than a block of the file system"
+            )
         return f"-E stride={stride},stripe_width={stride * stripe.data_disks}"
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
@@ -142,7 +144,7 @@ def _block_bytes(options: str) -> int:
     if "-b" in given:
         return parse_size(given["-b"].removeprefix("-"))
     if {"-T", "-C"} & set(given):
-        raise ValueError("a stride is counted in blocks: with -T or -C say their size too, such as -b 4096")
+        raise ValueError("the stride is in blocks: with -T or -C, give the block size too, such as -b 4096")
     return BLOCK_BYTES
 
 

@@ -1,4 +1,4 @@
-"""What the file systems of other systems have in common: no owners, and options that make some up."""
+"""What the file systems of other operating systems have in common: no owners, and mount options that set one."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ MASK_OPTIONS: Mapping[str, str] = {**OWNER_OPTIONS, "dmask": "any", "fmask": "an
 
 # FAT and exFAT have neither inodes nor holes.
 FAT_LACKS: Mapping[Ability, str] = {
-    Ability.HARD_LINKS: "a file is its one directory entry",
+    Ability.HARD_LINKS: "a file has exactly one directory entry",
     Ability.SYMLINKS: "",
-    Ability.PERMISSIONS: "all files belong to the owner given when mounting",
+    Ability.PERMISSIONS: "all files have the owner given by the mount options",
     Ability.XATTR: "",
-    Ability.SPARSE: "every byte of a file has a cluster",
+    Ability.SPARSE: "all bytes of a file are allocated",
     Ability.REFLINK: "no two files share clusters",
     Ability.CASE: "names ignore case",
 }

@@ -1,4 +1,4 @@
-"""exFAT: FAT for large cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
+"""exFAT: FAT for large memory cards. mkfs.exfat(8), fs/exfat/super.c for the mount options."""
 
 import shlex
 
@@ -10,12 +10,12 @@ from fslab.system.tools import Tool
 class Exfat(FileSystem):
     """A table of clusters with a bitmap; no journal, no owners."""
 
-    summary = "FAT for large cards: no journal, no owners"
+    summary = "FAT for large memory cards: no journal, no owners"
     tools = (Tool(program="mkfs.exfat", package="exfatprogs", version_argv=("-V",)),)
     mount_type = "exfat"
     kernels = Kernels(since=(5, 7))
     min_size_bytes = 8 << 20
-    limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "every byte of a file is written"})
+    limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "it has no unwritten clusters"})
     mkfs_flags = {
         "-L": "value", "--volume-label": "value", "-c": "value", "--cluster-size": "value", "-b": "value",
         "--boundary-align": "value", "--pack-bitmap": "",

@@ -6,7 +6,7 @@ from fslab.storage.filesystems import _ext
 class Ext2(_ext.ExtFileSystem):
     """No journal, no extents: block maps and bitmaps only."""
 
-    summary = "ext family without journal"
+    summary = "no journal, block maps"
     mount_type = "ext2"
     limits = _ext.BLOCK_MAPPED
     tools = (_ext.tool("ext2"),)

@@ -8,7 +8,7 @@ from fslab.system.tools import Tool
 
 
 class F2fs(FileSystem):
-    """Log-structured with several heads, made for flash with a translation layer."""
+    """Log-structured with several active logs, made for flash with a translation layer."""
 
     summary = "log-structured, made for flash"
     tools = (Tool(program="mkfs.f2fs", package="f2fs-tools", version_argv=("-V",)),)

@@ -1,8 +1,8 @@
 """NILFS2: log-structured with a checkpoint every few seconds. mkfs.nilfs2(8), Documentation/filesystems/nilfs2.rst.
 
-Mounted without its helper, and so without its cleaner: a daemon that reclaims space whenever it likes would work
-beneath the measurement and outlive it. Nothing that was written is given back until the next mkfs, so a workload
-needs room for all that it writes, also for what it overwrites.
+Mounted without its helper, and so without its cleaner, a daemon that reclaims space at unpredictable times and would
+disturb the measurement. Space is not freed until the next mkfs, so a workload needs space for everything that it
+writes, also for what it overwrites.
 """
 
 import shlex
@@ -15,7 +15,7 @@ from fslab.system.tools import Tool
 class Nilfs2(FileSystem):
     """Log-structured with continuous snapshots; no cleaner runs."""
 
-    summary = "log-structured, continuous snapshots; here without its cleaner"
+    summary = "log-structured, continuous snapshots; mounted without its cleaner"
     tools = (Tool(program="mkfs.nilfs2", package="nilfs-tools", version_argv=("-V",)),)
     mount_type = "nilfs2"
     min_size_bytes = 134_221_824  # what mkfs.nilfs2 2.2.9 says that it requires with its default segments

@@ -8,9 +8,9 @@ from fslab.system.tools import Tool
 
 
 class Ntfs3(FileSystem):
-    """Windows' file system, read and written by the driver that Linux 5.15 got."""
+    """The file system of Windows, with the driver that is in Linux since 5.15."""
 
-    summary = "Windows' file system, by the kernel's own driver"
+    summary = "NTFS, the file system of Windows, with the kernel's own driver"
     tools = (Tool(program="mkfs.ntfs", package="ntfs-3g", version_argv=("--version",)),)
     mount_type = "ntfs3"
     kernels = Kernels(since=(5, 15))

@@ -1,6 +1,6 @@
-"""Reiser4: a tree of plug-ins with atomic operations, never in Linux. mkfs.reiser4(8).
+"""Reiser4: atomic operations, extensible by plug-ins, never part of Linux. mkfs.reiser4(8).
 
-The last patches are for Linux 5.16; it runs only on a kernel of one's own.
+The last patches are for Linux 5.16; it needs a kernel that you patch and build yourself.
 """
 
 import shlex

@@ -8,9 +8,9 @@ from fslab.system.tools import Tool
 
 
 class Udf(FileSystem):
-    """A standard that every system reads; no journal."""
+    """A standard that most operating systems support; no journal."""
 
-    summary = "the file system of DVDs, on a disk; read by every system"
+    summary = "the file system of DVDs, here on a disk; no journal"
     tools = (Tool(program="mkudffs", package="udftools", version_argv=("--help",)),)
     mount_type = "udf"
     min_size_bytes = 8 << 20

@@ -1,8 +1,8 @@
 """ZFS: pooled storage, copy on write, checksums. zpool-create(8), zfsprops(7).
 
-Not built by fslab, and said so: a pool is no mkfs and mount. It stays imported and cached beyond umount until it is
-exported, so a cold cache, a crash and a second campaign would each need steps that no other file system has. The
-command line is here for the plan, and for whoever adds these steps (create, import, export, and what undoes them).
+fslab does not create ZFS pools. A pool stays imported and cached after umount until it is exported, so a cold cache,
+a crash and a second campaign would each need steps that no other file system needs. The command line is here for the
+plan, and for whoever adds these steps (create, import, export, and what undoes them).
 """
 
 import shlex
@@ -15,14 +15,14 @@ from fslab.system.tools import Tool
 class Zfs(FileSystem):
     """One pool on one device, mounted as a legacy file system."""
 
-    summary = "pooled storage, copy on write, checksums; not built by fslab"
+    summary = "pooled storage, copy on write, checksums; fslab creates no pools"
     tools = (Tool(program="zpool", package="zfsutils-linux", version_argv=("version",), component="contrib"),)
     mount_type = "zfs"
     kernels = Kernels(outside="OpenZFS (zfs-dkms of Debian's contrib)")
     min_size_bytes = 64 << 20  # zpool-create(8): the smallest device
     refusal = (
-        "fslab builds no pools (zpool create and export instead of mkfs and mount); make one yourself and measure "
-        "a directory on it, with a medium of type 'directory'"
+        "fslab creates no ZFS pools (zpool); create one yourself and measure a directory on it, with a medium of type "
+        "'directory'"
     )
     mkfs_flags = {"-o": "value", "-O": "value"}
     mount_options = {}

@@ -116,8 +116,8 @@ class Layout(ABC, Generic[O]):
         missing = [name for name in self.modules if not modules.available(name, load=load)]
         if missing:
             raise UnsupportedError(
-                f"this kernel has no {', '.join(missing)}", where=f"layout {self.name}",
-                hint="use another kernel (fslab run … --on uml), or leave the layout out",
+                f"this kernel lacks {', '.join(missing)}", where=f"layout {self.name}",
+                hint="use another kernel (fslab run … --on uml), or remove the layout from the study",
             )  # fmt: skip
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:

@@ -72,4 +72,6 @@ class OwnLayout(Layout[O]):
         """ValueError for a profile: it is what the layout says."""
         for word in shlex.split(options):
             if word[:2] in SHORT or word.partition("=")[0] in LONG:
-                raise ValueError(f"mkfs option '{word}' sets a profile, which layout {self.name} does itself")
+                raise ValueError(
+                    f"mkfs option '{word}' sets a profile, but layout {self.name} sets it: remove the option"
+                )

@@ -80,7 +80,7 @@ class JoinedLayout(Layout[O]):
             if time.monotonic() > deadline:
                 raise MountError(
                     f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
-                    where=", ".join(held), hint="end what uses it, then: fslab clean",
+                    where=", ".join(held), hint="stop what uses it, then run: fslab clean",
                 )  # fmt: skip
             time.sleep(0.1 if failed else 0.02)
         self.forget(volume_name(workspace.campaign))
@@ -100,14 +100,14 @@ def slaves(block: Path) -> list[str]:
 def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
     """The kernel's own node of a joined device; UnsafeError if it lies on other devices than ours.
 
-    A tool that opens a name in /dev too early makes a plain file of that name and works on it happily.
+    A tool that opens a name in /dev too early creates a regular file of that name and works on it.
     """
     deadline = time.monotonic() + NODE_DEADLINE_S
     while not node.is_block_device():
         if time.monotonic() > deadline:
             raise MountError(
-                "the kernel made the volume, and no block device of this name came up", where=str(node),
-                hint="look whether /dev is complete (dmsetup mknodes)",
+                "the volume was created, but its block device did not appear", where=str(node),
+                hint="create missing device nodes: dmsetup mknodes",
             )  # fmt: skip
         time.sleep(0.02)
     block = sysfs.block_directory(node)
@@ -115,7 +115,7 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
     if slaves(block) != ours:
         raise UnsafeError(
             f"lies on {', '.join(slaves(block)) or 'nothing'}, not on {', '.join(ours)}", where=str(node),
-            hint="fslab clean",
+            hint="run: fslab clean",
         )  # fmt: skip
     real = Path("/dev") / block.name
     return real if real.is_block_device() and sysfs.device_number(real) == sysfs.device_number(node) else node

@@ -29,7 +29,7 @@ class Bitmapped(_options.Disks):
 
     bitmap: Literal["none", "internal"] = Field(
         "none",
-        description="write-intent bitmap; mdadm itself chooses `internal` for disks of 100 GB and more",
+        description="write-intent bitmap; mdadm's own default is `internal` for disks of 100 GB and more",
     )
 
 
@@ -40,9 +40,8 @@ class BitmappedChunked(_options.Chunked, Bitmapped):
 class Md(JoinedLayout[O]):
     """Base of the md levels. ``level`` as mdadm calls it; ``redundant``: copies or parity have to agree.
 
-    A redundant array is made with ``--assume-clean``: its first synchronisation would run beneath the first
-    trials. What was never written may differ between its copies; what was written does not, and only that is
-    ever read.
+    A redundant array is created with ``--assume-clean``: otherwise its initial synchronisation would run during the
+    first trials. Only blocks that were never written can differ between the copies.
     """
 
     tools = TOOLS

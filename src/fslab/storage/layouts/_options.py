@@ -10,17 +10,15 @@ MOST_DISKS = 64
 
 
 class Disks(layouts.LayoutOptions):
-    """How many equal disks are joined."""
+    """The number of disks, all of the same size."""
 
-    disks: int = Field(2, ge=2, le=MOST_DISKS, description="how many disks of the medium are joined")
+    disks: int = Field(2, ge=2, le=MOST_DISKS, description="number of disks")
 
 
 class Chunked(Disks):
-    """How many disks, and how much goes to one before the next has its turn."""
+    """The number of disks, and the bytes on one disk before the next."""
 
-    chunk: Size = Field(
-        "64k", description="bytes on one disk before the next has its turn, a power of two such as 64k"
-    )
+    chunk: Size = Field("64k", description="bytes on one disk before the next, a power of two of at least 4k")
 
     @field_validator("chunk")
     @classmethod

@@ -9,21 +9,19 @@ from fslab.storage.layouts import _btrfs, _options
 
 
 class BtrfsRaid0Options(_options.Disks):
-    """btrfs stripes by 64 KiB, always: there is no chunk to choose."""
+    """The chunk of btrfs is always 64 KiB."""
 
-    without: ClassVar[Mapping[str, str]] = {
-        "chunk": "btrfs stripes by 64 KiB, which cannot be changed: leave it out"
-    }
+    without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
 
     metadata: Literal["raid0", "raid1"] = Field(
-        "raid1", description="profile of metadata; mkfs.btrfs's own choice on several disks is `raid1`"
+        "raid1", description="profile of metadata; `raid1` is also the default of mkfs.btrfs on several disks"
     )
 
 
 class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
-    """Data striped by the file system in pieces of 64 KiB, which cannot be changed."""
+    """The file system stripes data in chunks of 64 KiB."""
 
-    summary = "btrfs over several disks, data striped (only btrfs)"
+    summary = "btrfs RAID 0: data striped by btrfs itself"
     data = "raid0"
     Options = BtrfsRaid0Options
 

@@ -9,15 +9,15 @@ COPIES = 2
 
 
 class BtrfsRaid1Options(_options.Disks):
-    """Two copies of everything, on however many disks."""
+    """Two copies of everything, on any number of disks."""
 
-    without: ClassVar[Mapping[str, str]] = {"chunk": "copies have no chunk: leave it out"}
+    without: ClassVar[Mapping[str, str]] = {"chunk": "btrfs RAID 1 has no chunk: remove it"}
 
 
 class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
     """Two copies of data and metadata, on two of the disks."""
 
-    summary = "btrfs over several disks, two copies of everything (only btrfs)"
+    summary = "btrfs RAID 1: two copies of everything, kept by btrfs itself"
     data = "raid1"
     Options = BtrfsRaid1Options
 

@@ -11,7 +11,7 @@ from fslab.units import format_size, parse_size
 
 
 class LvmStripeOptions(_options.Chunked):
-    """LVM calls the chunk stripe size. Extents are of 4 MiB."""
+    """LVM's name for the chunk is stripe size. Its extents have 4 MiB."""
 
     @field_validator("chunk")
     @classmethod
@@ -24,9 +24,9 @@ class LvmStripeOptions(_options.Chunked):
 
 
 class LvmStripe(JoinedLayout[LvmStripeOptions]):
-    """A volume group of the campaign's own, under a private configuration; LVM needs no udev for it."""
+    """A volume group for this campaign only, with its own LVM configuration and without udev."""
 
-    summary = "logical volume striped over disks"
+    summary = "LVM: one logical volume, striped over all disks"
     tools = _lvm.TOOLS
     modules = ("dm_mod",)
     undo_kind = "volume-group"

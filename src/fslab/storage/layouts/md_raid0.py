@@ -5,13 +5,13 @@ from fslab.storage.layouts import _md, _options
 
 
 class MdRaid0Options(_options.Chunked):
-    """Striping has disks and a chunk."""
+    """The number of disks and the chunk."""
 
 
 class MdRaid0(_md.Md[MdRaid0Options]):
-    """An array of the campaign's own, made and assembled without mdadm.conf."""
+    """An array for this campaign only, created and assembled without mdadm.conf."""
 
-    summary = "software RAID 0: striped, no redundancy"
+    summary = "md RAID 0: striped, no redundancy"
     modules = ("raid0",)
     level = 0
     redundant = False

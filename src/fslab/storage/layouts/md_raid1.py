@@ -7,17 +7,17 @@ from fslab.storage.layouts import _md
 
 
 class MdRaid1Options(_md.Bitmapped):
-    """A mirror has no chunk: each disk holds the same."""
+    """A mirror has no chunk: all disks hold the same data."""
 
     without: ClassVar[Mapping[str, str]] = {
-        "chunk": "a mirror has no chunk, each disk holds the same: leave it out"
+        "chunk": "a mirror has no chunk, because all disks hold the same data: remove it"
     }
 
 
 class MdRaid1(_md.Md[MdRaid1Options]):
-    """A mirror, made as if its disks agreed already (`--assume-clean`): no synchronisation runs beneath a trial."""
+    """A mirror, created with `--assume-clean`, so that no synchronisation runs during a trial."""
 
-    summary = "software RAID 1: mirrored"
+    summary = "md RAID 1: mirrored"
     modules = ("raid1",)
     level = 1
     redundant = True

@@ -11,16 +11,14 @@ COPIES = 2
 class MdRaid10Options(_md.BitmappedChunked):
     """Two copies of each chunk; the number of disks may be odd."""
 
-    disks: int = Field(
-        4, ge=3, le=_options.MOST_DISKS, description="how many disks of the medium are joined; may be odd"
-    )
+    disks: int = Field(4, ge=3, le=_options.MOST_DISKS, description="number of disks; may be odd")
 
 
 class MdRaid10(_md.Md[MdRaid10Options]):
-    """Two copies of each chunk on neighbouring disks, made as if these agreed already (`--assume-clean`): no
-    synchronisation runs beneath a trial."""
+    """Two copies of each chunk on neighbouring disks, created with `--assume-clean`, so that no synchronisation runs
+    during a trial."""
 
-    summary = "software RAID 10: striped over mirrors"
+    summary = "md RAID 10: striped, two copies of each chunk"
     modules = ("raid10",)
     level = 10
     redundant = True

@@ -7,21 +7,22 @@ from fslab.storage.layouts import _md, _options
 
 
 class MdRaid5Options(_md.BitmappedChunked):
-    """One disk's worth of parity."""
+    """Parity takes the space of one disk."""
 
     disks: int = Field(
         3,
         ge=3,
         le=_options.MOST_DISKS,
-        description="how many disks of the medium are joined; one holds parity",
+        description="number of disks; parity takes the space of one",
     )
 
 
 class MdRaid5(_md.Md[MdRaid5Options]):
-    """Parity that rotates (left-symmetric), made as if it were right already (`--assume-clean`): no
-    synchronisation runs beneath a trial. Writes cost the same, but an array like this has no redundancy."""
+    """Rotating parity (left-symmetric), created with `--assume-clean`, so that no synchronisation runs during a trial.
+    Writes cost the same, but the parity of stripes that were never fully written can be wrong: such an array has no
+    redundancy."""
 
-    summary = "software RAID 5: striped with rotating parity"
+    summary = "md RAID 5: striped with rotating parity"
     modules = ("raid456",)
     level = 5
     redundant = True

@@ -1,4 +1,4 @@
-"""One device, as it is."""
+"""One device, used directly."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -8,13 +8,13 @@ from fslab.storage.layouts import LayoutPlan
 
 
 class SingleOptions(layouts.LayoutOptions):
-    """A single device has nothing to choose."""
+    """No options."""
 
 
 class Single(layouts.Layout[SingleOptions]):
-    """The medium's one device is the block device; the first, where a medium names several."""
+    """The only device of the medium, or its first one."""
 
-    summary = "one device, as it is"
+    summary = "one device, used directly"
     Options = SingleOptions
 
     def disks(self, options: SingleOptions) -> int:  # noqa: ARG002

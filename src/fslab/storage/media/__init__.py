@@ -1,7 +1,7 @@
-"""The contract of a medium: what the bytes lie on. One file per medium.
+"""The contract of a medium: what the data lies on. One file per medium.
 
-A medium provides block devices (or, for ``directory``, a directory), undoes whatever it made, and refuses
-whatever could destroy data that is not ours.
+A medium provides block devices (or, for ``directory``, a directory), removes what it created, and refuses
+to overwrite data of others.
 """
 
 from abc import ABC, abstractmethod
@@ -83,8 +83,8 @@ class Medium(ABC, Generic[O]):
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise if ``image_file`` could not be made now, by any user. Changes nothing."""
         raise UnsupportedError(
-            f"a '{self.name}' medium is measured on the host only", where="on",
-            hint="take a 'ram' or 'loop' medium in a guest, or leave out --on",
+            f"a '{self.name}' medium works on the host only", where="on",
+            hint="use a 'ram' or 'loop' medium in a guest, or remove --on",
         )  # fmt: skip
 
     def image_file(self, options: O, workspace: Workspace, slot: str) -> Path:
@@ -97,7 +97,7 @@ class Medium(ABC, Generic[O]):
         return
 
     def running(self, options: O, workspace: Workspace, slot: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        """What it does differently during the measured run, until everything has been flushed."""
+        """Active during the measured run, until everything has been flushed: limits, model times, faults."""
         return nullcontext()
 
     def profile(self, options: O) -> str | None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The servers of virtual disks: their command line, their life within a campaign, and what the record says of them."""
+"""The servers of virtual disks: command line, start and stop within a campaign, and what is recorded of them."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -99,11 +99,11 @@ def attach(
 
 
 def check_room(server: disk.Server, options: VirtualOptions) -> None:
-    """NoSpaceError if it could not keep what was written: file systems tell of that as of a broken disk."""
+    """NoSpaceError if the disk ran out of memory for its contents: file systems report that as I/O errors."""
     if server.runs and server.ask("statistics")["no_space"]:
         raise NoSpaceError(
-            f"more was written to the virtual disk than it has memory for ({format_size(parse_size(options.memory))})",
-            where="medium", hint="let its 'memory' be larger, or the workload's files smaller",
+            f"the virtual disk's memory is full ({format_size(parse_size(options.memory))})",
+            where="medium", hint="give the medium more 'memory', or the workload smaller files",
         )  # fmt: skip
 
 

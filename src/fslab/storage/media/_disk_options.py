@@ -16,7 +16,7 @@ SECTOR_BYTES = 4096
 
 
 class Kept(StrEnum):
-    """What becomes of written data until it is on the medium."""
+    """The write cache: volatile, none, or protected against power cuts."""
 
     VOLATILE = "volatile"
     NONE = "none"
@@ -31,7 +31,7 @@ class Collection(StrEnum):
 
 
 class Logged(StrEnum):
-    """What of each request the log of a trial's run has."""
+    """What the log of a trial's run contains."""
 
     NO = "no"
     REQUESTS = "requests"
@@ -39,35 +39,55 @@ class Logged(StrEnum):
 
 
 class VirtualOptions(media.MediumOptions):
-    """Which disk it is, and how it behaves. Each disk of a layout has a seed of its own: ``seed``, ``seed`` + 1, …"""
+    """The modelled disk and its behaviour. Each disk of a layout has its own seed: ``seed``, ``seed`` + 1, …"""
 
-    profile: str = Field(description=f"the modelled disk: {', '.join(_profiles.NAMES)} (at once, no model)")
+    profile: str = Field(
+        description=f"the modelled disk: {', '.join(_profiles.NAMES)}; none: no model, requests take no extra time"
+    )
     size: SomeSize = Field(
-        "1t", description="size of the disk, such as 1t; what is never written takes no memory"
+        "1t", description="size of the disk, such as 1t, a multiple of 4k; only written blocks take memory"
     )
-    memory: SomeSize = Field("1g", description="memory for what is written; a write beyond it fails")
-    cache: Kept | None = Field(None, description="the disk's write cache; default: the profile's")
-    speed: float = Field(1.0, gt=0, le=1000, description="run the model that many times faster")
+    memory: SomeSize = Field(
+        "1g", description="memory for written blocks, a multiple of 4k; when it is full, writes fail"
+    )
+    cache: Kept | None = Field(
+        None,
+        description="write cache: volatile, none, or protected (survives power cuts); default: the profile's",
+    )
+    speed: float = Field(
+        1.0, gt=0, le=1000, description="factor by which the model runs faster than real time"
+    )
     seed: int = Field(
-        1, ge=0, lt=1 << 62, description="where platters stand at first, and which requests faults meet"
+        1,
+        ge=0,
+        lt=1 << 62,
+        description="random seed: start position of the platters, requests that faults hit",
     )
-    steady: bool = Field(False, description="an SSD that was filled, and written over twice at random")
-    collection: Collection = Field(Collection.GREEDY, description="how an SSD chooses the block to collect")
-    slow: float = Field(1.0, ge=1, le=1000, description="the first disk takes that many times as long")
+    steady: bool = Field(
+        False, description="steady state: start with an SSD that was filled, then overwritten twice at random"
+    )
+    collection: Collection = Field(
+        Collection.GREEDY, description="garbage collection of an SSD: how the next block is chosen"
+    )
+    slow: float = Field(
+        1.0, ge=1, le=1000, description="factor by which requests to the first disk take longer"
+    )
     faults: str = Field(
-        "", description="from the run on, such as `stuck delay=2s probability=0.001; latent start=1m`"
+        "",
+        description="faults during the measured run, such as `stuck delay=2s probability=0.001; latent start=1m`; see "
+        "the documentation of the virtual disk",
     )
 
     log: Logged = Field(
         Logged.NO,
-        description="keep a log of the run's requests, or also of the data that is written (for crash)",
+        description="log the requests of the run, or also the written data (needed by crash)",
     )
 
     @field_validator("profile")
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in _profiles.NAMES:
-            raise ValueError(f"no profile '{value}': known are {', '.join(_profiles.NAMES)}")
+            raise ValueError(f"unknown profile '{value}'; known: {', '.join(_profiles.NAMES)}")
         return value
 
     @field_validator("size", "memory")
@@ -86,7 +106,7 @@ class VirtualOptions(media.MediumOptions):
     @model_validator(mode="after")
     def _together(self) -> VirtualOptions:
         if self.steady and self.kind != "ssd":
-            raise ValueError(f"'steady' is a state of SSDs, and '{self.profile}' is none")
+            raise ValueError(f"'steady' needs the profile of an SSD; '{self.profile}' is not one")
         return self
 
     @property

@@ -17,43 +17,43 @@ def parse(text: str) -> tuple[dict[str, Any], ...]:
 def _fault(words: list[str]) -> dict[str, Any]:
     effect, *pairs = words
     if effect not in EFFECTS:
-        raise ValueError(f"no fault '{effect}': known are {', '.join(EFFECTS)}")
+        raise ValueError(f"unknown fault '{effect}'; known: {', '.join(EFFECTS)}")
     fault: dict[str, Any] = {"effect": effect}
     for pair in pairs:
         key, _, value = pair.partition("=")
         if key not in _VALUES:
             raise ValueError(
-                f"'{pair}' of fault '{effect}': known are {', '.join(f'{name}=' for name in _VALUES)}"
+                f"fault '{effect}': unknown '{pair}'; known: {', '.join(f'{name}=' for name in _VALUES)}"
             )
         name, read = _VALUES[key]
         try:
             fault[name] = read(value)
         except ValueError as error:
-            raise ValueError(f"'{pair}' of fault '{effect}': {error}") from error
+            raise ValueError(f"fault '{effect}': '{pair}': {error}") from error
     if (effect == "stuck") != ("delay_ns" in fault):
         raise ValueError(f"fault '{effect}' {'needs a' if effect == 'stuck' else 'has no'} 'delay'")
     if fault.get("end", 1) <= fault.get("start", 0):
-        raise ValueError(f"fault '{effect}': 'end' is not behind 'start'")
+        raise ValueError(f"fault '{effect}': 'end' must be greater than 'start'")
     return fault
 
 
 def _operation(value: str) -> str:
     if value not in OPERATIONS:
-        raise ValueError(f"known are {', '.join(OPERATIONS)}")
+        raise ValueError(f"must be one of {', '.join(OPERATIONS)}")
     return value
 
 
 def _share(value: str) -> float:
     share = float(value)
     if not 0 < share <= 1:
-        raise ValueError("a probability is above 0 and at most 1")
+        raise ValueError("must be above 0 and at most 1")
     return share
 
 
 def _times(value: str) -> int:
     times = int(value)
     if times < 1:
-        raise ValueError("at least once")
+        raise ValueError("must be at least 1")
     return times
 
 

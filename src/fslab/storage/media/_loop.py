@@ -12,8 +12,8 @@ def check_root(effective_user: int, medium: str) -> None:
     """NeedsRootError for anybody but root."""
     if effective_user != 0:
         raise NeedsRootError(
-            f"a '{medium}' medium needs root: it makes a loop device and mounts it",
-            hint="run it with sudo, or measure a directory of yours: fslab run here",
+            f"a '{medium}' medium needs root",
+            hint="use sudo, or measure one of your directories: fslab run here",
         )
 
 
@@ -47,8 +47,8 @@ def attach(
         # It came by name, and who owns the directory can give the name to any file or disk.
         workspace.run("detach", ["losetup", "--detach", str(device)])
         raise UnsafeError(
-            "the image was exchanged by somebody", where=str(image),
-            hint="let 'path' of the medium be a directory that only you can write to",
+            "another program replaced the image", where=str(image),
+            hint="choose a 'path' for the medium that only you can write to",
         )  # fmt: skip
     if not discard:
         loops.forbid_discard(device)

@@ -1,7 +1,6 @@
-"""What an image can stand for: a disk of a kind, by limits that a guest's kernel keeps on it during the run.
+"""Limits that make an image behave like a disk of a kind; a guest's kernel applies them during the run.
 
-A queue with a limit, no mechanics: every request costs the same wherever it goes, so seeks are not modelled, and
-neither is a cache that fills or a flash that tires.
+Limits on requests and bytes only: every request costs the same, so seeks, caches and flash wear are not modelled.
 """
 
 from collections.abc import Mapping
@@ -41,23 +40,23 @@ NOT_MODELLED = (
 
 
 class ImageOptions(media.MediumOptions):
-    """What an image stands for; only in a guest. Each kind of image says what its ``size`` is."""
+    """Size and limits of an image. The limits (``model``, ``iops``, ``bandwidth``) work in a guest only."""
 
     size: Size = "1g"
     room: SomeSize | None = Field(
         None,
-        description="make the image sparse, and keep room for this much that is ever written, such as 4g; first writes "
-        "to a region then pay for its allocation",
+        description="make the image sparse, with space for this much written data, such as 4g; the first write to a "
+        "region then includes its allocation",
     )
     model: Model = Field(
         Model.NONE,
-        description="in a guest: limit the disk to what one of this kind does; seeks are not modelled",
+        description="in a guest: limit the disk to the IOPS and bandwidth of this kind of disk; seeks are not modelled",
     )
     iops: int | None = Field(
-        None, ge=1, description="in a guest: requests per second, instead of the model's"
+        None, ge=1, description="in a guest: limit in requests per second, instead of the model's"
     )
     bandwidth: SomeSize | None = Field(
-        None, description="in a guest: bytes per second, such as 100m, instead of the model's"
+        None, description="in a guest: limit in bytes per second, such as 100m, instead of the model's"
     )
 
 
@@ -100,11 +99,11 @@ class ImageMedium(media.Medium[P]):
         return {"emulated_model": options.model.value, "limits": limits, "limits_are": NOT_MODELLED}
 
     def refuse_limits(self, options: P) -> None:
-        """UnsupportedError: the host's disks are what they are, and its other users would be limited as well."""
+        """UnsupportedError: on the host, such limits would also affect other users."""
         if self.limit(options) is not None:
             raise UnsupportedError(
-                "'model', 'iops' and 'bandwidth' of a medium are kept by a guest's kernel", where="medium",
-                hint="run it with --on uml or --on qemu, or leave them out",
+                "'model', 'iops' and 'bandwidth' of a medium work in a guest only", where="medium",
+                hint="run it with --on uml or --on qemu, or remove them",
             )  # fmt: skip
 
 

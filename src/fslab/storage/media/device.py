@@ -1,6 +1,6 @@
-"""Block devices that the user named: disks, partitions, logical volumes. Their content is lost.
+"""Block devices that the user named: disks, partitions, logical volumes. ALL THEIR DATA IS LOST.
 
-Never by default, never by an unstable name, never while anything uses it.
+Never used by default, never by an unstable name, never while something uses it.
 """
 
 import os
@@ -18,13 +18,13 @@ from fslab.system import sysfs
 
 
 class DeviceOptions(media.MediumOptions):
-    """Which device; for a layout of several disks, all their names in one text, with blanks between.
+    """The device; for a layout of several disks, the names of all, separated by blanks.
 
-    A layout takes as many as it needs, from the first on.
+    A layout uses as many as it needs, in this order.
     """
 
     path: LocalPath = Field(
-        description="stable device name, such as /dev/disk/by-id/…, or several with blanks between; "
+        description="stable device name, such as /dev/disk/by-id/…, or several, separated by blanks; "
         "ALL THEIR DATA IS LOST"
     )
 
@@ -40,7 +40,7 @@ class DeviceOptions(media.MediumOptions):
             if name in names[:number]:
                 raise ValueError(f"'{name}' is named twice")
         if not names:
-            raise ValueError("names no device")
+            raise ValueError("is empty: give at least one device")
         return " ".join(names)
 
     @property
@@ -49,9 +49,9 @@ class DeviceOptions(media.MediumOptions):
 
 
 class Device(media.Medium[DeviceOptions]):
-    """Checked before the campaign and again before each mkfs; its signatures are wiped when the campaign ends."""
+    """Checked before the campaign and before each trial; signatures are wiped when the campaign ends."""
 
-    summary = "a named block device, or several; everything on them is lost"
+    summary = "one or several block devices; ALL THEIR DATA IS LOST"
     Options = DeviceOptions
 
     def plan(self, options: DeviceOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
@@ -61,8 +61,8 @@ class Device(media.Medium[DeviceOptions]):
         """One device each; UsageError where fewer are named."""
         if disks > len(options.paths):
             raise UsageError(
-                f"{disks} disks are needed and {len(options.paths)} named", where=options.path,
-                hint="name more devices in 'path', with blanks between",
+                f"the layout needs {disks} disks, but 'path' names {len(options.paths)}", where=options.path,
+                hint="add devices to 'path', separated by blanks",
             )  # fmt: skip
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 
@@ -94,14 +94,14 @@ class Device(media.Medium[DeviceOptions]):
         device = guard.check_unused(options.path)
         claimed = os.fstat(workspace.media[claim][0]).st_rdev
         if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
-            raise UnsafeError("is another disk than the one that was locked", where=options.path)
+            raise UnsafeError("now names another disk than the locked one", where=options.path)
         identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
         if options.path not in workspace.media:
             guard.check_blank(options.path, workspace.wipe, workspace.tell)
             workspace.media[options.path] = identity
             workspace.exit.callback(_leave_blank, options.path, workspace, identity)
         elif workspace.media[options.path] != identity:
-            raise UnsafeError("is another disk than when the campaign began", where=options.path)
+            raise UnsafeError("now names another disk than at the start of the campaign", where=options.path)
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
@@ -109,7 +109,7 @@ class Device(media.Medium[DeviceOptions]):
 
 
 def _leave_blank(path: str, workspace: Workspace, identity: tuple[str, str | None]) -> None:
-    """Wipe our own file system's signature, so that nothing mounts or mistakes it later."""
+    """Wipe the signature of our file system, so that nothing mounts it later."""
     device = guard.check_unused(path)
     if (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq")) == identity:
         workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])

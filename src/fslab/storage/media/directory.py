@@ -14,13 +14,13 @@ from fslab.storage.media import MediumPlan
 
 
 class DirectoryOptions(media.MediumOptions):
-    """Which directory."""
+    """The directory."""
 
-    path: LocalPath = Field(description="existing directory that you may write to, such as . or /srv/data")
+    path: LocalPath = Field(description="existing, writable directory, such as . or /srv/data")
 
 
 class Directory(media.Medium[DirectoryOptions]):
-    """Works in a new directory inside the given one and removes nothing but that."""
+    """Works in a new directory inside the given one, and removes only that."""
 
     summary = "existing directory, never formatted, no root needed"
     needs_root = False
@@ -37,14 +37,14 @@ class Directory(media.Medium[DirectoryOptions]):
             raise UsageError("is not a directory", where=options.path, hint="create it first")
         if not os.access(path, os.W_OK | os.X_OK):
             raise UsageError(
-                "you may not write there", where=options.path, hint="choose a directory of yours"
+                "is not writable for you", where=options.path, hint="choose a directory that you can write to"
             )
 
     def provide(self, options: DirectoryOptions, workspace: Workspace, slot: str, undo: ExitStack) -> Path:
         """A new directory inside the given one, removed when the trial ends."""
         path = Path(options.path).expanduser().resolve() / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
-            raise UnsafeError("there is a directory of this name already, not touched", where=str(path))
+            raise UnsafeError("exists already; fslab does not touch it", where=str(path))
         entry = workspace.journal.will_create("tree", str(path))
         try:
             path.mkdir(mode=0o700)

@@ -15,9 +15,12 @@ from fslab.units import Size, parse_size
 
 
 class LoopOptions(_model.ImageOptions):
-    """Where the image lies and how large it is."""
+    """Place and size of the image."""
 
-    size: Size = Field("2g", description="size of the image, such as 2g; it is written fully once")
+    size: Size = Field(
+        "2g",
+        description="size of the image, such as 2g; without `room`, it is fully written before the first trial",
+    )
     path: LocalPath | None = Field(None, description="existing directory for the image; default: fslab's own")
 
 
@@ -75,5 +78,5 @@ class Loop(_model.ImageMedium[LoopOptions]):
             return workspace.images
         directory = Path(options.path).expanduser().resolve()
         if not directory.is_dir():
-            raise UsageError("is not a directory", where=str(directory), hint="create it, or drop 'path'")
+            raise UsageError("is not a directory", where=str(directory), hint="create it, or remove 'path'")
         return directory

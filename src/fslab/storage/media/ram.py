@@ -1,6 +1,6 @@
-"""An image file in memory (a tmpfs of its own), attached to a loop device: no disk in the way.
+"""An image file in memory (in its own tmpfs), attached to a loop device.
 
-Measures the file system's own work, not a disk's. Everything on it is bound by CPU and memory.
+Measures the work of the file system, not of a disk: everything is limited by CPU and memory.
 """
 
 import os
@@ -19,15 +19,17 @@ SLACK_BYTES = 4 << 20
 
 
 class RamOptions(_model.ImageOptions):
-    """How much memory the image takes."""
+    """Size of the image."""
 
-    size: Size = Field("1g", description="size of the image, such as 1g; that much memory is taken")
+    size: Size = Field(
+        "1g", description="size of the image, such as 1g; without `room`, it takes that much memory"
+    )
 
 
 class Ram(_model.ImageMedium[RamOptions]):
     """Each image lies in a tmpfs that holds nothing else."""
 
-    summary = "image file in memory, through a loop device"
+    summary = "RAM disk: image file in memory, through a loop device"
     Options = RamOptions
 
     def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002

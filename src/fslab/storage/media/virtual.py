@@ -1,4 +1,4 @@
-"""A virtual disk (docs/disk.md): every request takes the time of a model of a hard disk or an SSD."""
+"""A virtual disk (docs/disk.md): every request takes the time that a model of a hard disk or SSD computes."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from fslab.units import parse_size
 
 
 class Virtual(media.Medium[VirtualOptions]):
-    """One server for each disk, as long as the campaign; its state is renewed whenever a file system is made."""
+    """One server process for each disk during the campaign; mkfs starts with an empty disk."""
 
-    summary = "virtual disk: a model of a hard disk or an SSD, with caches and faults"
+    summary = "virtual disk: models of hard disks and SSDs, with write caches and faults"
     image = True
     tools = (disk.TOOL,)
     profiles = _profiles.PROFILES
@@ -85,8 +85,8 @@ class Virtual(media.Medium[VirtualOptions]):
         """The same, for a guest, whose run cannot be seen to begin: real time from here on."""
         if options.faults:
             raise UnsupportedError(
-                "'faults' of a virtual disk begin with the run, which the host does not see in a guest",
-                where="medium", hint="leave them out, or measure on the host",
+                "'faults' of a virtual disk work on the host only: in a guest, the start of the run is unknown",
+                where="medium", hint="remove them, or measure on the host",
             )  # fmt: skip
         _loop.check_root(os.geteuid(), self.name)
         self._check(options, disks)

@@ -101,7 +101,7 @@ fn summary(text: &mut String, summary: &Value) {
 pub(super) fn checked(outcome: &Outcome) -> String {
     let answer = outcome.answer.clone().unwrap_or_default();
     let mut text = format!(
-        "no mistakes: {} files of {:.1} MiB in {} filesets, {} threads, {} s\n",
+        "no errors: {} files, {:.1} MiB in total, in {} filesets, {} threads, {} s\n",
         answer["files"],
         number(&answer["bytes"]) / MEBIBYTE,
         list(&answer["filesets"]).count(),

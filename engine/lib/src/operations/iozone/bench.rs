@@ -124,11 +124,15 @@ impl<'a> Bench<'a> {
         if self.parameters.direct {
             let told = direct::alignment(&opened).context("stat", || file.path(LETTER))?;
             let Some(asked) = told else {
-                return Err(Error::Invalid("this file system has no direct I/O: leave out --direct".into()));
+                return Err(Error::Invalid(
+                    "this file system does not support direct I/O: remove --direct".into(),
+                ));
             };
             let multiple = if self.test.reads() { asked.read } else { asked.offset };
             if self.point.record % multiple != 0 {
-                let message = format!("with --direct the record must be a multiple of {multiple} bytes here");
+                let message = format!(
+                    "with --direct, the record length must be a multiple of {multiple} bytes on this file system"
+                );
                 return Err(Error::Invalid(message));
             }
         }

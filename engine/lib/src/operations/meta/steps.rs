@@ -26,25 +26,25 @@ const TRUNCATED: u64 = 4096;
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Step {
-    /// Open exclusively and close.
+    /// Create with `O_EXCL`, and close.
     Create,
     /// Open to read, and close.
     OpenClose,
-    /// Ask for type, size and times.
+    /// Read type, size and times.
     Stat,
     /// Change the permissions.
     Chmod,
-    /// Make it longer by a hole.
+    /// Extend it by a hole.
     Truncate,
-    /// Give it another name; it gets the old one back afterwards, without being measured.
+    /// Rename it; the old name is restored afterwards, unmeasured.
     Rename,
-    /// Make a hard link; the links are removed again afterwards, without being measured.
+    /// Create a hard link; the links are removed afterwards, unmeasured.
     Link,
-    /// Make a symbolic link; likewise.
+    /// Create a symbolic link; the links are removed afterwards, unmeasured.
     Symlink,
     /// List each directory to its end: one operation for each directory.
     Readdir,
-    /// Make a directory beside each file.
+    /// Create a directory beside each file.
     Mkdir,
     /// Remove those directories.
     Rmdir,

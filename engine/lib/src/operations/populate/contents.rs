@@ -35,7 +35,8 @@ impl Contents {
         for (pattern, finder) in spec.patterns.iter().zip(&patterns) {
             if let Some(file_type) = TYPES.iter().find(|one| finder.find(one.signature).is_some()) {
                 let (text, extension) = (&pattern.text, file_type.extension);
-                let message = format!("pattern '{text}' is how .{extension} files start; choose another one");
+                let message =
+                    format!("pattern '{text}' is in the signature of .{extension} files; choose another one");
                 return Err(Error::Invalid(message));
             }
         }

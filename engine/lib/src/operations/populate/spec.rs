@@ -1,4 +1,4 @@
-//! What a data set is to be: the file that a person writes.
+//! The specification of a data set, as a user writes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,7 @@ impl Spec {
         let is_share = |value: f64| (0.0..=1.0).contains(&value);
         let wrong = |message: String| Err(Error::Invalid(message));
         if !(self.scale > 0.0 && self.scale <= 1e6) {
-            return wrong(format!("scale {} is not above 0", self.scale));
+            return wrong(format!("scale {} must be above 0 and at most 1000000", self.scale));
         }
         if !is_share(self.compressibility) || !is_share(self.duplicates) {
             return wrong("compressibility and duplicates are shares from 0 to 1".to_owned());
@@ -130,8 +130,10 @@ impl Spec {
         }
         let files = self.classes.iter().map(|class| self.files_of(class)).fold(0, u64::saturating_add);
         match files {
-            0 => wrong("there would be no file at all".to_owned()),
-            count if count > u64::from(u32::MAX) => wrong(format!("{count} files are too many")),
+            0 => wrong("the specification gives no files: raise the scale or the number of files".to_owned()),
+            count if count > u64::from(u32::MAX) => {
+                wrong(format!("{count} files are too many: at most 4294967295"))
+            }
             _ => Ok(()),
         }
     }

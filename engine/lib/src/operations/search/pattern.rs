@@ -26,7 +26,9 @@ impl Pattern {
     /// Makes a pattern; a literal has to stay within a line and has to be something.
     pub fn new(text: &str, regex: bool, ignore_case: bool) -> Result<Self> {
         if !regex && (text.is_empty() || text.contains('\n')) {
-            return Err(Error::Invalid("a literal pattern must be something, and within one line".into()));
+            return Err(Error::Invalid(
+                "a literal pattern must not be empty and must not contain a newline".into(),
+            ));
         }
         if !regex && !ignore_case {
             return Ok(Self::Literal(Box::new(Finder::new(text).into_owned())));
@@ -93,7 +95,9 @@ fn automaton(text: &str, ignore_case: bool) -> Result<DFA> {
         regex_syntax::ParserBuilder::new().unicode(false).utf8(false).multi_line(true).build().parse(text);
     let looks = parsed.map_err(|error| wrong(error.to_string()))?.properties().look_set();
     if looks.contains(Look::Start) || looks.contains(Look::End) {
-        return Err(wrong("there is no start or end of the text (\\A, \\z), only of a line (^, $)".into()));
+        return Err(wrong(
+            "\\A and \\z are not supported; use ^ and $ for the start and end of a line".into(),
+        ));
     }
     let syntax =
         syntax::Config::new().unicode(false).utf8(false).multi_line(true).case_insensitive(ignore_case);

@@ -35,7 +35,7 @@ impl<'a> Mirror<'a> {
         let target = Target::named(&parameters.destination)?;
         if target.is_within(source.root())? {
             let shown = parameters.destination.display();
-            return Err(Error::Invalid(format!("{shown} lies within the source")));
+            return Err(Error::Invalid(format!("{shown} is inside the source")));
         }
         let root = target.make_or_open_empty()?;
         let umask = rustix::process::umask(Mode::empty());
