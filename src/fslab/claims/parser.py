@@ -58,7 +58,7 @@ class _Parser:
         region, free = self.region() if self.took("for") else ((), ())
         if free and isinstance(form, Varies | Monotone):
             raise Misread(
-                "'for any' is not allowed with 'varies', 'depends', 'rises' and 'falls'", len(self.text)
+                "'for any' is not allowed with 'varies', 'depend', 'rises' and 'falls'", len(self.text)
             )
         if self.here is not None:
             raise self.wrong("the end, or 'for' with a condition")
