@@ -31,7 +31,7 @@ def test_the_table_and_what_is_documented(fslab: Fslab) -> None:
     assert ["ext4", "btrfs"] in lines
     assert ["reflink", "no", "yes"] in lines
     assert ["flipped", "data", "detected", "no", "yes"] in lines
-    assert "ext4, btrfs DAX: the device is no persistent memory" in shown
+    assert "ext4, btrfs DAX: the device is not persistent memory" in shown
     assert "What the documentation says" in shown
 
 

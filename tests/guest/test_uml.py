@@ -181,7 +181,7 @@ def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> No
     said = [trial(guests, broken, block) for block in range(3)]
     assert {record.status_text for record in said} == {"failed:guest_lost"}
     assert ["not tried again" in (record.error or "") for record in said] == [False, False, True]
-    assert "the guest did not boot: the guest ended (0)" in (said[0].error or "")
+    assert "the guest did not boot: the guest ended (exit status 0)" in (said[0].error or "")
 
 
 @pytest.mark.root

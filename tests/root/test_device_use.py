@@ -173,7 +173,7 @@ class TestBlank:
         guard.check_blank(path, [], print)
         monkeypatch.setattr(blank, "LIMIT_S", 0.0)
         blank._proved.clear()
-        with pytest.raises(UnsafeError, match=r"not known to be blank: 0 B of 64 MiB") as caught:
+        with pytest.raises(UnsafeError, match=r"only 0 B of 64 MiB could be read") as caught:
             guard.check_blank(path, [], print)
         assert f"--wipe {path}" in (caught.value.hint or "")
         guard.check_blank(path, [path], print)
@@ -182,7 +182,7 @@ class TestBlank:
         monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
         told: list[str] = []
         blank.reason_not_blank(device := loop(), told.append)
-        assert f"reading {device} to see whether it is blank: 50%" in told
+        assert f"checking that {device} is blank: 50% read" in told
 
     def test_a_proof_holds_until_something_is_written(
         self, loop: Make, monkeypatch: pytest.MonkeyPatch

@@ -169,7 +169,7 @@ def test_a_file_system_is_refused_without_wipe(loop: Make, stable: Stable, shell
 def test_a_loop_device_of_somebody_else_is_refused_even_when_blank(loop: Make, stable: Stable) -> None:
     device = loop()
     with untouched(device):
-        assert "somebody else" in refused(stable(device))
+        assert "that fslab did not create" in refused(stable(device))
 
 
 def test_a_device_that_another_program_holds_is_refused(loop: Make, stable: Stable) -> None:

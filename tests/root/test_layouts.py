@@ -162,7 +162,7 @@ class TestSeveralDisks:
         paths = disks(3)
         options = DEVICE.parse_options({"path": f"{paths[0]}\n  {paths[1]} {paths[2]}"})
         assert [each.path for each in DEVICE.each(options, 2)] == paths[:2]
-        with pytest.raises(UsageError, match="4 disks are needed and 3 named"):
+        with pytest.raises(UsageError, match="the layout needs 4 disks, but 'path' names 3"):
             DEVICE.each(options, 4)
 
     @pytest.mark.parametrize("number", [0, 1, 2])
@@ -219,7 +219,7 @@ def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(
     missing = [name for name in REGISTRY.get(layout).modules if not modules.available(name, load=False)]
     if not missing:
         pytest.skip(f"this kernel has {layout}")
-    with pytest.raises(UnsupportedError, match=f"this kernel has no {missing[0]}") as caught:
+    with pytest.raises(UnsupportedError, match=f"this kernel lacks {missing[0]}") as caught:
         feasibility.check_stack(spec(layout, "ext4"), workspace)
     assert caught.value.hint
     with pytest.raises(UnsupportedError), ExitStack() as undo:

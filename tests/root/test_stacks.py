@@ -238,7 +238,7 @@ def test_a_small_file_system_that_is_nearly_empty_has_room(tmp_path: Path, shell
         images.check_room(small, 0)
         with (small / "filler").open("wb") as filler:
             os.posix_fallocate(filler.fileno(), 0, 44 << 20)
-        with pytest.raises(NoSpaceError, match="6 MiB are needed and 4 MiB are free"):
+        with pytest.raises(NoSpaceError, match="needs 6 MiB, but only 4 MiB are free"):
             images.check_room(small, 0)
     finally:
         mounts.unmount(small)

@@ -31,7 +31,7 @@ fn what_never_ends_is_not_read() {
     }
     let long = home.path().join("long");
     std::fs::File::create(&long).unwrap().set_len((16 << 20) + 1).unwrap();
-    refused(&["populate", target, "--spec", long.to_str().unwrap()], "is longer than 16 MiB");
+    refused(&["populate", target, "--spec", long.to_str().unwrap()], "is larger than 16 MiB");
     assert!(!std::path::Path::new(target).exists());
 }
 

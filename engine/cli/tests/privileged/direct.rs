@@ -46,7 +46,10 @@ pub(crate) fn a_workload_asks_for_what_suits_the_device() {
     for flowop in ["read name=f,iosize=512", "write name=f,iosize=512", "aiowrite name=f,iosize=512,random"] {
         let (found, status) = run(4096, flowop);
         assert_eq!((status, &found["error"]["kind"]), (Some(1), &"invalid".into()), "{found:#}");
-        assert!(found["error"]["message"].as_str().unwrap().contains("4096 bytes here"), "{found:#}");
+        assert!(
+            found["error"]["message"].as_str().unwrap().contains("4096 bytes on this file system"),
+            "{found:#}"
+        );
     }
     // 10000 bytes are nineteen sectors of 512 and a part of one, and two blocks of 4096 and a part.
     for (sector, flowop, bytes) in [
