@@ -129,7 +129,7 @@ fn mistakes_have_places_carets_and_hints() {
         ("enable multi master=a,client=b\n".into(), "1:1: several clients are not supported"),
         ("run 5\n".into(), "1:1: there is no process to run"),
         ("load varmial\n".into(), "1:6: unknown personality 'varmial' (did you mean 'varmail'?)"),
-        ("define fileset name=a,path=/tmp,prealloc=200\nrun\n".into(), "1:42: prealloc is a percentage"),
+        ("define fileset name=a,path=/tmp,prealloc=200\nrun\n".into(), "1:42: prealloc must be a percentage"),
     ];
     for (text, expected) in cases {
         let message = refused(&text, &[]);
