@@ -11,7 +11,7 @@ import pytest
 from tests.disk_server import BINARY
 from tests.root.conftest import FSLAB, document
 
-from fslab.faults.ground import FILES
+from fslab.faults import FILES
 from fslab.system import mounts
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")

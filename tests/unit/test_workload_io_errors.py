@@ -46,6 +46,13 @@ def test_counts_and_what_became_of_the_file_system() -> None:
     assert found.promises_broken == ()
 
 
+def test_a_fault_that_nothing_met_has_no_counts() -> None:
+    missed = {**DOCUMENT, "hit": 0, "reported": 0, "silent": 0, "unharmed": 0, "reported_once": 0}
+    found = reading(json.dumps(missed)).metrics
+    assert (found["hit"], found["lost"]) == (0, 1)
+    assert {found[name] for name in ("silent", "reported", "unharmed", "reported_once")} == {None}
+
+
 def test_output_that_is_none() -> None:
     with pytest.raises(ToolOutputError, match="KeyError"):
         reading("{}")

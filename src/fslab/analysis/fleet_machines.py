@@ -12,7 +12,7 @@ from fslab.cell import Cell
 from fslab.record import TrialRecord
 
 Measured = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
-# Two machines with one name are told apart by what no reboot, update or memory module changes.
+# Machines with the same host name are distinguished by facts that no reboot, update or memory module changes.
 _HARDWARE = ("product", "cpu")
 _STEP = 1_000_000  # apart from each other: the blocks of two campaigns of one machine
 

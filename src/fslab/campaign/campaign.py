@@ -89,7 +89,7 @@ def run_campaign(
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
             status = _run_trials(campaign, store, observer, workspace, budget_s, frozenset(reasons))
-            # While it is still ours: who sees that nobody runs it finds here how it ended.
+            # Before the journal is released: a reader that finds no process must find the final status.
             store.set_campaign_status(campaign.id, status)
     except InterruptedBySignal:
         _leave(campaign, store, observer, CampaignStatus.INTERRUPTED)

@@ -16,6 +16,8 @@ from fslab.registry import Registry
 if TYPE_CHECKING:
     from fslab.faults.ground import Ground
 
+FILES = 8  # that a fault is tried on
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:

@@ -19,9 +19,9 @@ from fslab.crash import contents
 from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
+from fslab.faults import FILES
 from fslab.system import block_log, disk, mounts, proc
 
-FILES = 8
 BLOCKS = 8  # of each file: more than what any file system keeps in an inode
 NAMES, NAME_BYTES = 64, 100
 FILE_BYTES = BLOCKS * BLOCK_BYTES

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fslab.errors import MountError
-from fslab.faults import Attempt, Fault
-from fslab.faults.ground import FILES, LIMIT_S, Ground, error_of, sync
+from fslab.faults import FILES, Attempt, Fault
+from fslab.faults.ground import LIMIT_S, Ground, error_of, sync
 from fslab.system import disk, mounts, proc
 
 FORMAT = 1
@@ -52,8 +52,8 @@ def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
         attempts = fault.strike(ground)
     finally:
         ground.disarm()
-        fault.end(ground)
         disk.ask(ground.server, "pace", real=True)
+        fault.end(ground)
     result.writes_stopped = error_of(lambda: _write_something(ground)) is not None
     _come_back(ground, result)
     _judge(ground, attempts, result)

@@ -175,7 +175,7 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
 
 
 def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
-    """Who is quick and breaks promises: nobody is to choose it without having read that."""
+    """Stacks with the best rate that broke promises: the conclusion names none of them without saying so."""
     for stack, leads, cuts, broken in unsafe_leaders(report):
         promises = f"broke {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
         yield ConclusionWarning(

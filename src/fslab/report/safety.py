@@ -38,8 +38,9 @@ def losses(report: Report) -> dict[str, dict[str, StackLosses]]:
 def _of_workload(broken: Row, lost: Row | None) -> Iterator[tuple[str, StackLosses]]:
     others = {each.stack: each.median for each in lost.summaries} if lost else {}
     for each in broken.summaries:
-        if each.median is not None:
-            yield each.stack, StackLosses(broken=each.median, lost=others.get(each.stack) or 0.0)
+        also = others.get(each.stack)
+        if each.median is not None and also is not None:
+            yield each.stack, StackLosses(broken=each.median, lost=also)
 
 
 def speeds(report: Report) -> tuple[Row, ...]:

@@ -17,7 +17,6 @@ from fslab.workloads._traits import Traits
 
 _SEEDS = 1 << 31
 _GUESSED_S = 3.0
-_FILES = 8
 _COUNTS = {
     "silent": Direction.LOWER,
     "reported": Direction.NEITHER,
@@ -28,6 +27,7 @@ _COUNTS = {
     "needs_repair": Direction.LOWER,
     "hit": Direction.NEITHER,
 }
+_OF_HITS = ("silent", "reported", "unharmed", "reported_once")
 
 
 class IoErrorsParameters(Parameters):
@@ -80,6 +80,8 @@ class IoErrors(Workload[IoErrorsParameters]):
         try:
             document: dict[str, Any] = texts.json_of(output.stdout)
             figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
+            if not document["hit"]:  # what met no fault shows nothing of it
+                figures |= dict.fromkeys(_OF_HITS)
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
             raise ToolOutputError(f"unexpected output of fslab crash fault: {said}") from error
@@ -87,7 +89,7 @@ class IoErrors(Workload[IoErrorsParameters]):
 
     def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002
         """One process that writes, syncs and reads small files."""
-        return Traits(reads=True, writes=True, direct=False, parallel=1, files=_FILES)
+        return Traits(reads=True, writes=True, direct=False, parallel=1, files=faults.FILES)
 
     def space_bytes(self, parameters: IoErrorsParameters) -> int:  # noqa: ARG002
         return 16 << 20

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
-from fslab.faults import Attempt
-from fslab.faults.ground import FILES, Ground, error_of
+from fslab.faults import FILES, Attempt
+from fslab.faults.ground import Ground, error_of
 
 
 def attempts(

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fslab.faults import Attempt
-from fslab.faults.ground import FILES, Ground, error_of
+from fslab.faults import FILES, Attempt
+from fslab.faults.ground import Ground, error_of
 
 NEW = "new"
 GENERATION = 2

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from fslab.faults import Attempt, Fault
-from fslab.faults.ground import FILES, Ground, error_of, sync
+from fslab.faults import FILES, Attempt, Fault
+from fslab.faults.ground import Ground, error_of, sync
 from fslab.faults.kinds import _writes
 from fslab.system import mounts
 

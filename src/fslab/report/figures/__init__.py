@@ -4,6 +4,7 @@ Each module makes one kind of figure from plain values. None computes statistics
 colours are CSS variables (``palette``), which a page sets for light, dark and paper, and ``files`` replaces.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,3 +27,8 @@ class Figure:
     alt: str
     spec: Spec
     marks: Mapping[str, int]
+
+
+def slug(text: str) -> str:
+    """A text as a part of an id or a file name: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())

@@ -3,7 +3,6 @@
 Reasons (``Statement``) and claims (``Claim``) are handed in: this looks for none.
 """
 
-import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.conclusion_words import line
-from fslab.report.figures import Figure, order
+from fslab.report.figures import Figure, order, slug
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
@@ -154,7 +153,7 @@ def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
     found: dict[str, str] = {}
     taken: Counter[str] = Counter()
     for label in labels:
-        plain = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "workload"
+        plain = slug(label).strip("-") or "workload"
         anchor = f"{prefix}w-{plain}"
         found[label] = f"{anchor}--{taken[anchor]}" if taken[anchor] else anchor
         taken[anchor] += 1

@@ -1,13 +1,12 @@
 """Finds workloads and stacks that differ in numbers only (threads, sizes, disks, chunk), and draws them. Pure."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from fslab.analysis.groups import Group
 from fslab.cell import Scalar
-from fslab.report.figures import Figure
+from fslab.report.figures import Figure, slug
 from fslab.report.figures.styles import StackStyles
 from fslab.report.figures.surface import Field
 from fslab.report.figures.surface import figure as surface
@@ -96,13 +95,9 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
                 if summary.stack in options
             ]
             yield _Family(
-                key=f"layouts-{_slug('-'.join(varying))}-{row.workload}-{row.metric}",
+                key=f"layouts-{slug('-'.join(varying))}-{row.workload}-{row.metric}",
                 name=row.workload, row=row, spots=tuple(spots), looks=looks,
             )  # fmt: skip
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower())
 
 
 def _varying(options: Sequence[Mapping[str, Scalar]]) -> tuple[str, ...]:

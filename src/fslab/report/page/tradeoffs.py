@@ -1,10 +1,9 @@
 """Figures of speed against safety, where a campaign has both. Pure."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from fslab.report import safety
-from fslab.report.figures import Figure
+from fslab.report.figures import Figure, slug
 from fslab.report.figures.safety import SafetyPoint
 from fslab.report.figures.safety import figure as safety_figure
 from fslab.report.figures.styles import StackStyles
@@ -18,8 +17,7 @@ def figures(report: Report, prefix: str) -> Iterator[Figure]:
         for row in safety.speeds(report):
             points = list(_points(row, stacks, report))
             if len(points) > 1:
-                name = re.sub(r"[^a-z0-9]+", "-", row.workload.lower())
-                yield safety_figure(f"{prefix}safety-{number}-{name}", row, cuts, points, looks)
+                yield safety_figure(f"{prefix}safety-{number}-{slug(row.workload)}", row, cuts, points, looks)
 
 
 def _points(row: Row, stacks: Mapping[str, safety.StackLosses], report: Report) -> Iterator[SafetyPoint]:
