@@ -297,3 +297,18 @@ def test_a_kernel_that_was_named_and_is_not_there_is_not_to_be_installed(tmp_pat
         assert (need.remedy or "").startswith("check the path")
     spec = MachineSpec(type="uml", kernel=str(tmp_path / "text"))
     assert any(each.what.endswith("text cannot be executed") for each in REGISTRY.get("uml").missing(spec))
+
+
+@pytest.mark.parametrize("machine", ["uml", "qemu"])
+def test_a_guest_without_modprobe_would_have_no_modules(
+    machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small image of a distribution has no kmod: what is a module then seems to be missing in the kernel."""
+    kind = REGISTRY.get(machine)
+    assert "kmod" in {tool.package for tool in kind.tools}
+    monkeypatch.setattr(
+        "fslab.system.tools.find", lambda program: None if program == "modprobe" else f"/bin/{program}"
+    )
+    (need,) = [each for each in kind.missing(MachineSpec(type=machine)) if "modprobe" in each.what]
+    assert need.remedy
+    assert "kmod" in need.remedy

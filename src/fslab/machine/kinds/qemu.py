@@ -6,7 +6,6 @@ Without KVM, every instruction is emulated; the record says which accelerator wa
 import os
 import re
 import socket
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from fslab.cell import MachineSpec
 from fslab.errors import GuestError, UnsupportedError
 from fslab.machine import guest, kinds, modules
 from fslab.machine.guest import Disk, Guest
-from fslab.machine.kinds import Boot, Need, _initramfs
+from fslab.machine.kinds import Boot, Need, _initramfs, _userland
 from fslab.machine.kinds import _qemu_command as command
 from fslab.machine.kinds._qmp import Monitor
 from fslab.machine.modules import Kernel
@@ -84,7 +83,7 @@ class Qemu(kinds.Machine):
 
     summary = "QEMU: a distribution's kernel in a virtual machine, without root"
     device = "/dev/vdN"
-    tools = (EMULATOR, BUSYBOX)
+    tools = (EMULATOR, BUSYBOX, *_userland.TOOLS)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """The program, a kernel with its modules, a static busybox."""
@@ -103,9 +102,7 @@ class Qemu(kinds.Machine):
             )
         if _initramfs.static_busybox() is None:
             needs.append(Need(what="no static busybox is installed", remedy=BUSYBOX.remedy))
-        if not os.access(sys.executable, os.X_OK):
-            needs.append(Need(what=f"this user may not execute {sys.executable}, which the guest runs"))
-        return tuple(needs)
+        return (*needs, *_userland.missing())
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         directory = _modules(spec)

@@ -7,7 +7,6 @@ three to four times as much.
 import os
 import shutil
 import socket
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from fslab.cell import MachineSpec
 from fslab.errors import GuestError, UnsupportedError
 from fslab.machine import guest, kinds, modules
 from fslab.machine.guest import Disk, Guest
-from fslab.machine.kinds import Boot, Need, _mconsole, _xstate
+from fslab.machine.kinds import Boot, Need, _mconsole, _userland, _xstate
 from fslab.machine.modules import Kernel
 from fslab.system import memory, proc, tools
 from fslab.system.tools import Tool
@@ -75,7 +74,7 @@ class Uml(kinds.Machine):
     memory_file = True
     summary = "User-Mode Linux: a kernel in a process, without root"
     device = "/dev/ubdN"
-    tools = (KERNEL, TASKSET)
+    tools = (KERNEL, TASKSET, *_userland.TOOLS)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
         """The kernel, its modules."""
@@ -91,8 +90,7 @@ class Uml(kinds.Machine):
                     remedy="give a directory that contains modules.dep, or whose subdirectory does",
                 )
             )
-        if not os.access(sys.executable, os.X_OK):  # by access(2), as hostfs does
-            needs.append(Need(what=f"this user may not execute {sys.executable}, which the guest runs"))
+        needs += _userland.missing()
         if tools.find(TASKSET.program) is None:
             needs.append(Need(what="taskset is not installed", remedy=TASKSET.remedy))
         if _xstate.needed() and not _xstate.available():
