@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from fslab.names import Shown, Word
 
@@ -134,7 +134,7 @@ class Cell(Frozen):
     workload: WorkloadSpec
     cache: Cache = Cache.COLD
     fresh: Fresh = Fresh.TRIAL
-    time_limit_s: float = 600.0
+    time_limit_s: float = Field(600.0, gt=0, allow_inf_nan=False)
     tuning: dict[str, str] = {}
     known_limits: tuple[str, ...] = ()
 

@@ -97,7 +97,8 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
         ({"run": "a", "metrics.time.pattern": "(a)"}, "exists already"),
         ({"run": "sh {file}"}, "or neither"),
-        ({"run": "sh", "file": "x.sh"}, "or neither"),
+        ({"run": "sh", "file": "x.sh", "file_text": ""}, "or neither"),
+        ({"run": "sh {file}", "file": "x.sh"}, "the text of 'file: x.sh' is missing"),
     ],
 )
 def test_mistakes(raw: dict[str, Any], what: str) -> None:

@@ -109,9 +109,9 @@ def test_the_files_are_made_before_and_taken_by_the_run() -> None:
 def test_a_script_and_a_file() -> None:
     script = FILEBENCH.commands(FILEBENCH.parse_parameters({"script": "run 5"}), JOB).run
     assert script[:3] == ("fslab-engine", "wml", "--script=run 5")
-    file = {"file": "/srv/mine.f", "digest": DIGEST, "syncfs": True}
+    file = {"file": "/srv/mine.f", "file_text": "run 5", "digest": DIGEST, "syncfs": True}
     argv = FILEBENCH.commands(FILEBENCH.parse_parameters(file), JOB).run
-    assert argv[2] == "/srv/mine.f"
+    assert argv[2] == str(JOB.scratch / "workload.f"), "the stored text, never the file of that name"
     assert {f"--digest={DIGEST}", "--syncfs"} <= set(argv)
 
 
@@ -119,9 +119,10 @@ def test_a_script_and_a_file() -> None:
     ("raw", "match"),
     [
         ({}, "give one of personality, script and file, not none"),
-        ({"personality": "varmail", "file": "/x.f"}, "not personality and file"),
+        ({"personality": "varmail", "file": "/x.f", "file_text": ""}, "not personality and file"),
         ({"personality": "varmial"}, "varmail"),
-        ({"file": "x.f", "personality": "oltp"}, "not personality and file"),
+        ({"file": "x.f", "file_text": "", "personality": "oltp"}, "not personality and file"),
+        ({"file": "/etc/shadow"}, "the text of 'file: /etc/shadow' is missing"),
         ({"personality": "varmail", "digest": DIGEST}, "'digest' needs 'file'"),
         ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
         ({"personality": "varmail", "meanfilesize": "large"}, "is not a size"),

@@ -3,15 +3,19 @@
 import errno
 import mmap
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from fslab.system import syscalls, sysfs
 
 BYTES = 4 << 20
 PAGES = BYTES // syscalls.PAGE_BYTES
 DIRTY_PAGES = 64  # few, so that a try is short: others make pages dirty meanwhile
-DIRTY_TRIES = 12
+FEW_PAGES = DIRTY_PAGES // 2
+TIMES_SEEN = 5
+PATIENCE_S = 10.0
 READ_TRIES = 3
 VMSTAT = Path("/proc/vmstat")
 
@@ -43,10 +47,23 @@ def first_clean(descriptor: int, sizes: Sequence[int], block_bytes: int) -> int 
 def _dirties(descriptor: int, size: int) -> bool:
     """Whether writes in such steps make pages dirty: some kernels take any step and go through the cache with it.
 
-    Not what is cached afterwards: they empty it again before they return.
+    Not what is cached afterwards: they empty it again before they return. The counter is the machine's, and others
+    write for seconds on end: one try without dirty pages is a proof, and one with them counts only where there were
+    none as long before and after it. Where it is never quiet, the tries are compared with what lies between them.
     """
-    block = _block(size)
-    return all(_dirtied(descriptor, block) > DIRTY_PAGES // 2 for _ in range(DIRTY_TRIES))
+    block, end = _block(size), time.monotonic() + PATIENCE_S
+    seen, differences, after = 0, list[int](), _others(0.0)
+    while seen < TIMES_SEEN:
+        begun = time.monotonic()
+        ours = _dirtied(descriptor, block)
+        if ours <= FEW_PAGES:
+            return False
+        before, after = after, _others(time.monotonic() - begun)
+        seen += max(before, after) <= FEW_PAGES
+        differences.append(ours - max(before, after))
+        if time.monotonic() > end:
+            return median(differences) > FEW_PAGES
+    return True
 
 
 def _block(size: int) -> memoryview:
@@ -80,6 +97,13 @@ def reads_are_cached(descriptor: int, file: Path) -> bool:
                 raise
             found.append(syscalls.cached_pages(file) - before)
     return min(found) > PAGES // 2
+
+
+def _others(seconds: float) -> int:
+    """Pages that become dirty meanwhile, by whomever."""
+    before = _counter()
+    time.sleep(seconds)
+    return _counter() - before
 
 
 def _counter() -> int:

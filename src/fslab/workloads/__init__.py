@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
 from fslab.abilities import Needs
 from fslab.cell import Frozen, WorkloadSpec
@@ -48,6 +48,15 @@ class Parameters(Frozen):
     file_keys: ClassVar[frozenset[str]] = frozenset()
     command_keys: ClassVar[frozenset[str]] = frozenset()
     nested_keys: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="after")
+    def _with_texts(self) -> Self:
+        """A stored workload whose text is not stored would have the file read that its name leads to here."""
+        for key in self.file_keys:
+            named = getattr(self, key, None)
+            if named is not None and getattr(self, text_key(key), None) is None:
+                raise ValueError(f"the text of '{key}: {named}' is missing")
+        return self
 
 
 P = TypeVar("P", bound=Parameters)

@@ -109,7 +109,7 @@ def _workload(parameters: FilebenchParameters, job: Job) -> tuple[str, ...]:
         return ("fslab-engine", "wml", f"--script={parameters.script}")
     if parameters.file_text is not None:
         return ("fslab-engine", "wml", str(job.scratch / FILE))
-    return ("fslab-engine", "wml", parameters.personality or parameters.file or "")
+    return ("fslab-engine", "wml", parameters.personality or "")
 
 
 def _reading(parameters: FilebenchParameters, document: Mapping[str, Any]) -> Reading:

@@ -1,0 +1,42 @@
+"""Whether direct writes leave dirty pages, told by a counter of the whole machine: others write meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from fslab.features import _direct
+
+
+def told(monkeypatch: pytest.MonkeyPatch, *, dirty: bool, others: Callable[[], int]) -> bool:
+    """What is found where each try finds its own pages and those of others."""
+    clock = iter(range(10_000))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock) / 100)
+    monkeypatch.setattr(_direct, "_dirtied", lambda *_: others() + (_direct.DIRTY_PAGES if dirty else 0))
+    monkeypatch.setattr(_direct, "_others", lambda _: others())
+    return _direct._dirties(0, 4096)
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_nobody_else_writes(dirty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(monkeypatch, dirty=dirty, others=lambda: 0) is dirty
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_others_write_for_long_and_then_rest(dirty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve tries in a row once fell into such a time, and direct writes were reported to be impossible."""
+    loads = iter([5000] * 60)
+    assert told(monkeypatch, dirty=dirty, others=lambda: next(loads, 0)) is dirty
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_somebody_writes_all_the_time(dirty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(monkeypatch, dirty=dirty, others=lambda: 40) is dirty
+
+
+def test_bursts_are_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(200):
+        chance = Random(seed)
+        assert not told(monkeypatch, dirty=False, others=lambda: chance.choice((0, 5000)))  # noqa: B023
