@@ -76,6 +76,14 @@ class Command(Frozen):
     exit_code: int | None = None
 
 
+def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a machine or a device; ValueError where one that is calculated with is of another type."""
+    for name, kind in _KINDS.items():
+        if not isinstance(facts.get(name), kind | None):
+            raise ValueError(f"'{name}' must be of type {kind.__name__}")  # noqa: TRY004 - pydantic's way
+    return facts
+
+
 class Provenance(Frozen):
     """Where a figure comes from: exact commands, versions, machine, geometry of the device, and the lines that
     probes read (mount options in effect, programs that ran beside it), by name. ``plugins``: all packages of which
@@ -91,10 +99,7 @@ class Provenance(Frozen):
     @field_validator("machine", "device")
     @classmethod
     def _of_their_kinds(cls, facts: dict[str, Any]) -> dict[str, Any]:
-        for name, kind in _KINDS.items():
-            if not isinstance(facts.get(name), kind | None):
-                raise ValueError(f"'{name}' must be of type {kind.__name__}")  # noqa: TRY004 - pydantic's way
-        return facts
+        return checked_facts(facts)
 
 
 class TrialRecord(Frozen):

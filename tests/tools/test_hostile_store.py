@@ -108,6 +108,11 @@ def test_a_cell_that_does_not_fit_its_id_is_not_measured(altered: Altered) -> No
         ("workload", {"parameters": {}}),
         ("workload", {"tool": "fio", "parameters": {"rw": "write", "size": "1m", "exec_prerun": "touch ran"}}),
         ("workload", {"tool": "command"}),
+        # Files whose text is not stored: what lies there now would be read, and come back in an error.
+        ("workload", {"tool": "filebench", "parameters": {"file": "/etc/shadow"}}),
+        ("workload", {"tool": "fio", "parameters": {"file": "/etc/shadow"}}),
+        ("workload", {"tool": "command", "parameters": {"run": "sh {file}", "file": "/etc/shadow"}}),
+        ("workload", {"tool": "mixed", "parameters": {"parts.a.tool": "filebench", "parts.a.file": "/etc/shadow"}}),
     ],
 )  # fmt: skip
 def test_options_that_no_study_may_have_are_not_taken_from_a_store(
@@ -167,6 +172,19 @@ def test_settings_that_fslab_does_not_write_are_refused(altered: Altered, settin
         pytest.raises(StoreError, match="contains data that fslab did not write"),
     ):
         store.campaign("last")
+
+
+@pytest.mark.parametrize("limit_s", [0, -1, float("nan"), float("inf")])
+def test_a_time_limit_that_is_none_is_refused(altered: Altered, limit_s: float) -> None:
+    spec = altered.altered("SELECT spec FROM cells", lambda cell: cell.update(time_limit_s=limit_s))
+    altered.execute("UPDATE cells SET spec = ?", json.dumps(spec))
+    assert "contains data that fslab did not write: time_limit_s" in altered.refused()
+
+
+@pytest.mark.parametrize("fact", [{"memory_bytes": "x"}, {"kernel": 6}, {"cpus": []}])
+def test_facts_that_are_calculated_with_are_of_their_types(altered: Altered, fact: dict[str, Any]) -> None:
+    altered.campaign("machine", lambda machine: machine.update(fact))
+    assert "contains data that fslab did not write: machine" in altered.refused()
 
 
 @pytest.mark.parametrize("value", [1e300, 7, b"\xff", "5", "[]"])

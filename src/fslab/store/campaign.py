@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, Field, field_validator
 from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
+from fslab.record import checked_facts
 from fslab.stopping import StoppingRule
 
 
@@ -68,6 +69,11 @@ class Campaign(Frozen):
     def _known(cls, value: dict[str, Any]) -> dict[str, Any]:
         _Settings.model_validate(value)
         return value
+
+    @field_validator("machine")
+    @classmethod
+    def _of_their_kinds(cls, facts: dict[str, Any]) -> dict[str, Any]:
+        return checked_facts(facts)
 
     @property
     def stopping(self) -> StoppingRule:
