@@ -29,7 +29,11 @@ def run(argv: tuple[str, ...]) -> str:
 def trial(directory: Path, **raw: Any) -> Reading:
     """Prepares and runs, as a trial does."""
     parameters = FILEBENCH.parse_parameters(raw)
-    commands = FILEBENCH.commands(parameters, Job(directory=directory, scratch=directory, seed=3))
+    scratch = directory.parent / f"{directory.name}-scratch"
+    scratch.mkdir()
+    commands = FILEBENCH.commands(parameters, Job(directory=directory, scratch=scratch, seed=3))
+    for name, text in commands.inputs.items():
+        (scratch / name).write_text(text)
     for argv in commands.prepare:
         run(argv)
     return FILEBENCH.read(parameters, ToolOutput(stdout=run(commands.run), stderr="", duration_s=1.0))
@@ -59,8 +63,7 @@ def test_a_personality(tmp_path: Path, personality: str) -> None:
 
 
 def test_a_file_whose_files_were_made_before(tmp_path: Path) -> None:
-    script = tmp_path / "mine.f"
-    script.write_text(
+    script = (
         "set $dir=/tmp\nset $n=20\n"
         "define fileset name=a,path=$dir,entries=$n,size=3k,dirwidth=5,prealloc=50\n"
         "define process name=p { thread name=t { flowop statfile name=s,filesetname=a\n"
@@ -68,6 +71,6 @@ def test_a_file_whose_files_were_made_before(tmp_path: Path) -> None:
     )
     work = tmp_path / "work"
     work.mkdir()
-    found = trial(work, file=str(script), set="n=40")
+    found = trial(work, file="mine.f", file_text=script, set="n=40")
     assert len(list(work.glob("fslab-wml/a/**/0000*"))) > 20
     assert (found.working_set_bytes, found.read_bytes, found.asked_s) == (20 * 3072, 0, None)
