@@ -227,15 +227,20 @@ class _Parser:
             if self.took(sign):
                 if not self.number_here() and sign in {"<", "<="}:
                     raise self.wrong("a figure (in an order, write the better stack first: xfs > ext4)")
-                end = self.figure()
+                column, end = self.column, self.figure()
                 strict = len(sign) == 1
+                if sign[0] == "<" and _parted(end)[0] == 0:
+                    raise Misread("no figure and no ratio is below 0: write a number greater than 0", column)
                 return Range(low=end, strict=strict) if sign[0] == ">" else Range(high=end, strict=strict)
         raise self.wrong("a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'")
 
     def figure(self) -> str:
         if not self.number_here():
             raise self.wrong("a figure such as 2, 10% or 4us")
-        return self.next().text
+        token = self.next()
+        if not isfinite(_parted(token.text)[0]):
+            raise Misread(f"'{token.text[:20]}…' is too large", token.column)
+        return token.text
 
     def share(self) -> float:
         """``10%`` or 0.1, as a fraction."""
