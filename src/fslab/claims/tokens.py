@@ -8,6 +8,9 @@ _TOKEN = re.compile(
     r"|(?P<sign>\.\.|>=|<=|!=|[><=~/,\[\]]))"
 )
 
+# Each stack of a group is compared with each of the next: without a bound, a page of names is compared for hours.
+MOST_TOKENS = 200
+
 
 class Misread(Exception):  # noqa: N818 - a mistake of the study, made into a StudyError with all others
     """What is wrong with a statement, and at which column."""
@@ -40,4 +43,8 @@ def tokens_of(text: str) -> list[Token]:
         start = match.start("quoted" if quoted else "word" if match["word"] else "sign")
         found.append(Token(text=word, column=start + 1, plain=not quoted))
         position = match.end()
+        if len(found) > MOST_TOKENS:
+            raise Misread(
+                f"longer than {MOST_TOKENS} words and signs: write several statements", found[-1].column
+            )
     return found
