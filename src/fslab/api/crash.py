@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fslab import applications
-from fslab.crash import bounded, examine, kept, recording, recovery, report, states, trial
+from fslab.crash import bounded, examine, judge, kept, recording, recovery, report, states, trial
+from fslab.crash.findings import Finding
 from fslab.crash.operations import OPERATIONS
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
@@ -25,8 +26,9 @@ from fslab.units import parse_size
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """How much to try: sequences of up to ``length`` operations, ``states`` of what they recorded. ``sector``: bytes
-    that the disk writes whole. ``given``: only these sequences, their steps separated by semicolons.
+    """How much to try: sequences of up to ``length`` operations, ``states`` of what they recorded, of which the
+    recovery from ``recoveries`` is cut again. ``sector``: bytes that the disk writes whole. ``given``: only these
+    sequences, their steps separated by semicolons.
 
     ``application``: instead, so many runs (``sequences``) of this one with ``settings``, each of ``transactions``.
     """
@@ -34,6 +36,7 @@ class Wish:
     length: int = 1
     sequences: int = 100
     states: int = 200
+    recoveries: int = 5
     sector: int = 4096
     seed: int = 0
     given: tuple[str, ...] = ()
@@ -68,8 +71,9 @@ def crash_test(
         keep = recordings or paths.recordings()
         with examine.private(images, trial.IMAGES, uses=keep):
             tally = trial.judged(
-                recorded, tested, source, count=wish.states, unit=wish.sector, seed=wish.seed, images=images
-            )
+                recorded, tested, source, count=wish.states, recoveries=wish.recoveries, unit=wish.sector,
+                seed=wish.seed, images=images,
+            )  # fmt: skip
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
     return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
@@ -133,7 +137,8 @@ def _make_empty(directory: Path) -> None:
 def crash_state(name: str, image: Path) -> dict[str, Any]:
     """Make the state ``RECORDING.STATE`` again as a new ``image``, and say what is found in a copy of it."""
     identity, _, text = name.partition(".")
-    state = states.State.parse(text)
+    once, _, twice = text.partition(states.AGAIN)
+    state, second = states.State.parse(once), states.State.parse(twice) if twice else None
     found = kept.load(identity, paths.recordings())
     if os.path.lexists(image):
         raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
@@ -143,11 +148,27 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         examine.private(Path(place), trial.IMAGES, uses=image),
         states.builder(found.recording.log, found.recording.base) as builder,
     ):
-        builder.make(state, image)
-        judge = trial.judge_of(found.tested, found.recording, found.source, builder, Path(place))
-        _, findings = judge.judge(state, trial.Tally(), range(len(found.source.steps)))
+        replayed = judge.judge_of(found.tested, found.recording, found.source, builder, Path(place))
+        every = range(len(found.source.steps))
+        if second is None:
+            builder.make(state, image)
+            findings = replayed.after(state, every).findings
+        else:
+            findings = _state_again(replayed, state, second, image, every)
     told = [report.shown(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
+
+
+def _state_again(
+    replayed: judge.Judge, first: states.State, second: states.State, image: Path, runs: range
+) -> list[Finding]:
+    """Of a second cut, during the recovery from the first, which is recorded anew."""
+    with replayed.recovery(first) as recording:
+        if recording is None:
+            raise UsageError("the state cannot be mounted: no recovery to cut", where=str(first))
+        with states.builder(recording.log, recording.base) as builder:
+            builder.make(second, image)
+            return replayed.after_both(first, second, builder, runs).findings
 
 
 def crash_recordings() -> list[dict[str, Any]]:

@@ -30,6 +30,12 @@ def try_states(
         ),
     ] = None,
     states: Annotated[int, typer.Option(min=1, max=100_000, help="Number of crash states to check.")] = 200,
+    recoveries: Annotated[
+        int,
+        typer.Option(
+            min=0, max=100_000, help="Number of them of which the recovery is cut too, 3 times each."
+        ),
+    ] = 5,
     sector: Annotated[
         int,
         typer.Option(min=512, max=1 << 20, help="Atomic write unit of the disk in bytes, a multiple of 512."),
@@ -68,6 +74,7 @@ def try_states(
         length=length,
         sequences=sequences,
         states=states,
+        recoveries=recoveries,
         sector=sector,
         seed=seed,
         given=tuple(sequence or ()),

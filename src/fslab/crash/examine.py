@@ -94,7 +94,7 @@ class Examiner:
     """Examines images, one after the other."""
 
     def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
-        self._subject, self._source, self._target, self._kernel = tested, source, target, Complaints()
+        self._subject, self._source, self.target, self._kernel = tested, source, target, Complaints()
 
     def examine(self, image: Path, numbers: Iterable[int]) -> Examined:
         """Mount, look at the directories of these runs, unmount, check."""
@@ -110,13 +110,13 @@ class Examiner:
         else:
             seen.recovery_ns = int((mounted_s + repaired_s) * 1e9)
         try:
-            device = os.path.basename(mounts.containing(self._target).source)  # noqa: PTH119
+            device = os.path.basename(mounts.containing(self.target).source)  # noqa: PTH119
             for number in numbers:
                 seen.contents[number] = self._source.look(
-                    directory_of(self._target / self._subject.root, number)
+                    directory_of(self.target / self._subject.root, number)
                 )
         finally:
-            mounts.unmount(self._target)
+            mounts.unmount(self.target)
         if said := self._kernel.serious(device):
             seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES])))
         if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
@@ -127,7 +127,7 @@ class Examiner:
 
     def _mount(self, image: Path) -> float | None:
         options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
-        argv = self._subject.driver.mount_argv(options, str(image), str(self._target))
+        argv = self._subject.driver.mount_argv(options, str(image), str(self.target))
         self._kernel.lines()
         done = proc.run(argv, check=False, timeout_s=LIMIT_S)
         if done.returncode == 0:

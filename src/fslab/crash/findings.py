@@ -38,6 +38,11 @@ class Finding:
     name: str | None = None
     lost_rows: tuple[int, ...] = ()
 
+    @property
+    def sort(self) -> tuple[Kind, bool, int | None, int | None, str | None]:
+        """What is the same finding in another state."""
+        return (self.kind, self.broken, self.sequence, self.step, self.name)
+
 
 POSIX = "POSIX, fsync(): all data and metadata needed to retrieve it is on the device when it returns"
 SYNC = "sync(2): on Linux sync and syncfs provide the same guarantees as fsync called on every file"

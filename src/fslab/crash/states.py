@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ANSWER_BYTES = 1 << 22
+AGAIN = "+"  # between the names of two states, the second of the recovery from the first
 _N = r"\d{1,18}"
 _ID = re.compile(
     rf"({_N})-(kept|lost|random-({_N})|torn({_N})-({_N})|without-((?:{_N}(?:\.{_N})*)?))", re.ASCII

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from fslab.crash import states
-from fslab.crash.examine import Examined, Examiner, Subject
+from fslab.crash.examine import Subject
 from fslab.crash.findings import Finding
+from fslab.crash.judge import Judge, Outcome, judge_of
 from fslab.crash.minimise import fewest_lost
-from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
-from fslab.crash.states import Builder, Made, State
+from fslab.crash.states import State
 
 OTHERS = 2  # earlier sequences, looked at in each state beside the current one and its neighbours
 MINIMISED = 3
+CUTS_EACH = 3  # second cuts, during one recovery
 IMAGES = "1g"
 
 
 @dataclass(kw_only=True, slots=True)
 class Tally:
-    """Of all states. A promise is a sync that returned, by run and step. ``loss_window_ns``: how old the oldest
-    lost operation of each state is. ``findings``: the first of each sort, with how often it was found."""
+    """Of all states; ``again`` are those after a second cut, during the recovery from the first. A promise is a sync
+    that returned, by run and step. ``unrepeated``: states of which a finding did not come again. ``loss_window_ns``:
+    how old the oldest lost operation of each state is, after one cut. ``findings``: the first of each sort, with how
+    often it was found."""
 
     states: int = 0
+    again: int = 0
     damaged: int = 0
+    unrepeated: int = 0
     promised: set[tuple[int, int]] = field(default_factory=set)
     broken: set[tuple[int, int]] = field(default_factory=set)
     lost: set[tuple[int, int]] = field(default_factory=set)
@@ -38,83 +42,61 @@ class Tally:
     findings: dict[tuple[object, ...], Finding] = field(default_factory=dict)
     counts: Counter[tuple[object, ...]] = field(default_factory=Counter)
 
-    def add(self, finding: Finding) -> None:
-        sort = (finding.kind, finding.broken, finding.sequence, finding.step, finding.name)
-        self.findings.setdefault(sort, finding)
-        self.counts[sort] += 1
-        if finding.broken and finding.sequence is not None and finding.step:
-            self.broken.add((finding.sequence, finding.step))
+    def add(self, outcome: Outcome) -> None:
+        """Of a state after one cut, or two."""
+        self.damaged += bool(outcome.seen.findings)
+        self.unrepeated += outcome.unrepeated
+        self.promised |= outcome.promised
+        self.lost |= outcome.lost
+        for finding in outcome.findings:
+            self.findings.setdefault(finding.sort, finding)
+            self.counts[finding.sort] += 1
+            if finding.broken and finding.sequence is not None and finding.step:
+                self.broken.add((finding.sequence, finding.step))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judge:
-    """Makes, examines and judges states of one recording. ``images`` is private memory."""
-
-    tested: Subject
-    source: Source[Any]
-    positions: Positions
-    builder: Builder
-    examiner: Examiner
-    images: Path
-
-    def judge(self, state: State, tally: Tally, others: Iterable[int] = ()) -> tuple[Made, list[Finding]]:
-        """Everything about one state; counted in ``tally``."""
-        current = self.positions.current(state.cut)
-        near = {current - 1, current, current + 1, *others}
-        wanted = sorted(near & set(range(len(self.source.steps))))
-        made, seen = self._examined(state, wanted)
-        if seen.findings:  # only what comes again: a busy machine may refuse a mount once
-            made, seen = self._examined(state, wanted)
-        found, oldest_ns = list(seen.findings), 0
-        for number, contents in seen.contents.items():
-            progress = self.positions.at(number, state.cut)
-            verdict = self.source.judge(progress, contents, self.tested.promises)
-            found += verdict.findings
-            tally.promised |= {(number, at) for at in verdict.promised}
-            tally.lost |= {(number, at) for at in verdict.lost}
-            ages = (self.positions.age_ns(number, at, state.cut) for at in verdict.lost)
-            oldest_ns = max(oldest_ns, *ages, 0)
-        found = [replace(finding, state=str(state), lost_rows=made.lost) for finding in found]
-        tally.states += 1
-        tally.loss_window_ns.append(oldest_ns)
-        tally.damaged += bool(seen.findings)
-        tally.recovery_ns += [seen.recovery_ns] if seen.recovery_ns is not None else []
-        for finding in found:
-            tally.add(finding)
-        return made, found
-
-    def _examined(self, state: State, sequences: Iterable[int]) -> tuple[Made, Examined]:
-        image = self.images / "state.img"
-        made = self.builder.make(state, image)
-        try:
-            return made, self.examiner.examine(image, sequences)
-        finally:
-            image.unlink()
-
-
-def judge_all(judge: Judge, chosen: Iterable[State], random: Random) -> Tally:
-    """All states; the first broken promises are minimised."""
+def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: int, unit: int) -> Tally:
+    """All states, and of ``recoveries`` of them those that another cut leaves; the first broken promises are
+    minimised."""
     tally = Tally()
     for state in chosen:
         current = judge.positions.current(state.cut)
         others = random.sample(range(current + 1), min(OTHERS, current + 1))
-        judge.judge(state, tally, others)
+        outcome = judge.after(state, others)
+        tally.states += 1
+        tally.recovery_ns += [] if outcome.seen.recovery_ns is None else [outcome.seen.recovery_ns]
+        tally.loss_window_ns.append(outcome.oldest_ns)
+        tally.add(outcome)
     sorts = [sort for sort, finding in tally.findings.items() if finding.broken][:MINIMISED]
     for sort in sorts:
         tally.findings[sort] = _minimised(judge, tally.findings[sort])
+    # Where it is not consistent a checker repairs it first, which itself promises nothing for a power cut.
+    if judge.tested.promises.consistent.given:
+        for state in random.sample(chosen, min(recoveries, len(chosen))):
+            judge_recovery(judge, state, tally, random, unit=unit)
     return tally
+
+
+def judge_recovery(judge: Judge, first: State, tally: Tally, random: Random, *, unit: int) -> None:
+    """Some states of the recovery from ``first``; none where it cannot be mounted, or mounting it writes nothing."""
+    with judge.recovery(first) as recording:
+        log = None if recording is None else recording.table()
+        if recording is None or log is None or log.filter(log["op"] == "write").is_empty():
+            return
+        with states.builder(recording.log, recording.base) as builder:
+            for second in states.chosen(log, CUTS_EACH, random, unit=unit):
+                tally.again += 1
+                tally.add(judge.after_both(first, second, builder))
 
 
 def _minimised(judge: Judge, finding: Finding) -> Finding:
     """The same finding in a state with as few lost writes as possible."""
-    latest = finding
+    latest, wanted = finding, (finding.kind, finding.sequence, finding.name)
 
     def breaks(state: State) -> bool:
         nonlocal latest
-        for found in judge.judge(state, Tally(), [finding.sequence or 0])[1]:
-            if (found.kind, found.sequence, found.name, found.broken) == (
-                finding.kind, finding.sequence, finding.name, True,
-            ):  # fmt: skip
+        for found in judge.after(state, [finding.sequence or 0]).findings:
+            if found.broken and (found.kind, found.sequence, found.name) == wanted:
                 latest = found
                 return True
         return False
@@ -124,30 +106,20 @@ def _minimised(judge: Judge, finding: Finding) -> Finding:
     return latest if latest.state == str(smallest) else finding
 
 
-def judge_of(
-    tested: Subject, recording: Recording, source: Source[Any], builder: Builder, images: Path
-) -> Judge:
-    """A judge with a mount point of its own in ``images``, which is private memory."""
-    target = images / "mounted"
-    target.mkdir()
-    return Judge(
-        tested=tested, source=source, positions=Positions.of(recording.table(), source.steps), builder=builder,
-        examiner=Examiner(tested, source, target), images=images,
-    )  # fmt: skip
-
-
 def judged(
     recording: Recording,
     tested: Subject,
     source: Source[Any],
     *,
     count: int,
+    recoveries: int,
     unit: int,
     seed: int,
     images: Path,
 ) -> Tally:
-    """The tally of ``count`` states."""
+    """The tally of ``count`` states, and of those during the recovery from ``recoveries`` of them."""
     log, random = recording.table(), Random(seed)  # noqa: S311 - to be repeated
     wanted = states.chosen(log, count, random, unit=unit)
     with states.builder(recording.log, recording.base) as builder:
-        return judge_all(judge_of(tested, recording, source, builder, images), wanted, random)
+        judge = judge_of(tested, recording, source, builder, images)
+        return judge_all(judge, wanted, random, recoveries=recoveries, unit=unit)

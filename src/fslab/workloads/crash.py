@@ -20,6 +20,7 @@ from fslab.workloads._traits import Traits
 _BYTES_PER_SEQUENCE = 64 << 10
 _GUESSED_PER_S = 10.0  # states, of any file system
 _GUESSED_SEQUENCES_PER_S = 20.0
+_AGAIN = 8  # states take as long as recording one recovery, and its states
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
 _SEEDS = 1 << 31
 _SEQUENCES, _RUNS = 100, 3
@@ -61,6 +62,10 @@ class CrashParameters(Parameters):
     states: int = Field(
         150, ge=1, le=100_000, description="number of crash states to create, mount and check"
     )
+    recoveries: int = Field(
+        5, ge=0, le=100_000,
+        description="number of crash states of which the recovery (the mount) is cut as well, three times each",
+    )  # fmt: skip
     sector: SomeSize = Field(
         "4k",
         description="size that the disk writes atomically, a multiple of 512: a write that the power cut interrupts is "
@@ -120,7 +125,8 @@ class Crash(Workload[CrashParameters]):
         """``fslab crash test`` on the trial's directory."""
         options = {
             "length": parameters.length, "sequences": parameters.runs, "states": parameters.states,
-            "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS, "scratch": job.scratch,
+            "recoveries": parameters.recoveries, "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS,
+            "scratch": job.scratch,
             "recordings": paths.recordings(),
         }  # fmt: skip
         if parameters.application is not None:
@@ -155,6 +161,7 @@ class Crash(Workload[CrashParameters]):
         return {
             "sequences": scaling.count(parameters.runs, factor, least=_LEAST_SEQUENCES),
             "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),
+            "recoveries": scaling.count(parameters.recoveries, factor, least=min(1, parameters.recoveries)),
         }
 
     def traits(self, parameters: CrashParameters) -> Traits:  # noqa: ARG002
@@ -170,7 +177,10 @@ class Crash(Workload[CrashParameters]):
         if parameters.application is not None:
             application = applications.REGISTRY.get(parameters.application)
             each_s = application.seconds_each(applications.parse_settings(application, parameters.settings))
-        return self._steps(parameters) * each_s + parameters.states / _GUESSED_PER_S
+        return (
+            self._steps(parameters) * each_s
+            + (parameters.states + _AGAIN * parameters.recoveries) / _GUESSED_PER_S
+        )
 
     def _steps(self, parameters: CrashParameters) -> int:
         return parameters.runs * (1 if parameters.application is None else parameters.transactions)

@@ -1,0 +1,112 @@
+"""Judges one crash state: makes its image, examines it, and compares what is left of the runs with what was promised.
+
+What comes of many states is ``trial``'s matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fslab.crash import interrupted
+from fslab.crash.examine import Examined, Examiner, Subject
+from fslab.crash.findings import Finding
+from fslab.crash.positions import Positions
+from fslab.crash.recording import Recording
+from fslab.crash.sources import Source
+from fslab.crash.states import AGAIN, Builder, Made, State
+
+
+@dataclass(kw_only=True, slots=True)
+class Outcome:
+    """Of one state. ``promised`` and ``lost``: steps of runs; ``oldest_ns``: the age of the oldest lost one.
+    ``unrepeated``: a finding did not come again when the state was made and examined once more, and is left out."""
+
+    made: Made
+    seen: Examined
+    findings: list[Finding]
+    promised: set[tuple[int, int]] = field(default_factory=set)
+    lost: set[tuple[int, int]] = field(default_factory=set)
+    oldest_ns: int = 0
+    unrepeated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judge:
+    """Of one recording. ``images`` is private memory."""
+
+    tested: Subject
+    source: Source[Any]
+    positions: Positions
+    builder: Builder
+    examiner: Examiner
+    images: Path
+
+    def after(self, state: State, others: Iterable[int] = ()) -> Outcome:
+        """After one cut; looks at the run that was cut, its neighbours, and ``others``."""
+        return self._repeated(self.builder, state, str(state), state.cut, others)
+
+    def after_both(
+        self, first: State, second: State, builder: Builder, others: Iterable[int] = ()
+    ) -> Outcome:
+        """After a second cut, during the recovery from the first, of which ``builder`` makes states: what was promised
+        before the first one is still promised."""
+        return self._repeated(builder, second, f"{first}{AGAIN}{second}", first.cut, others)
+
+    @contextmanager
+    def recovery(self, state: State) -> Iterator[Recording | None]:
+        """What is written when the file system recovers from this state (:func:`interrupted.recovery_of`)."""
+        image = self.images / "first.img"
+        self.builder.make(state, image)
+        try:
+            with interrupted.recovery_of(image, self.tested, self.examiner.target) as recording:
+                yield recording
+        finally:
+            image.unlink()
+
+    def _repeated(
+        self, builder: Builder, state: State, name: str, cut: int, others: Iterable[int]
+    ) -> Outcome:
+        """Only what comes again is found: a busy machine may refuse a mount once."""
+        current = self.positions.current(cut)
+        runs = sorted({current - 1, current, current + 1, *others} & set(range(len(self.source.steps))))
+        once = self._once(builder, state, name, cut, runs)
+        if not once.seen.findings and not any(finding.broken for finding in once.findings):
+            return once
+        twice = self._once(builder, state, name, cut, runs)
+        known = {finding.sort for finding in once.findings}
+        found = [finding for finding in twice.findings if finding.sort in known]
+        return replace(twice, findings=found, unrepeated=len(found) < len(once.findings))
+
+    def _once(self, builder: Builder, state: State, name: str, cut: int, runs: list[int]) -> Outcome:
+        image = self.images / "state.img"
+        made = builder.make(state, image)
+        try:
+            seen = self.examiner.examine(image, runs)
+        finally:
+            image.unlink()
+        outcome = Outcome(made=made, seen=seen, findings=list(seen.findings))
+        for number, contents in seen.contents.items():
+            verdict = self.source.judge(self.positions.at(number, cut), contents, self.tested.promises)
+            outcome.findings += verdict.findings
+            outcome.promised |= {(number, at) for at in verdict.promised}
+            outcome.lost |= {(number, at) for at in verdict.lost}
+            ages = (self.positions.age_ns(number, at, cut) for at in verdict.lost)
+            outcome.oldest_ns = max(outcome.oldest_ns, *ages, 0)
+        outcome.findings = [replace(finding, state=name, lost_rows=made.lost) for finding in outcome.findings]
+        return outcome
+
+
+def judge_of(
+    tested: Subject, recording: Recording, source: Source[Any], builder: Builder, images: Path
+) -> Judge:
+    """A judge with a mount point of its own in ``images``, which is private memory."""
+    target = images / "mounted"
+    target.mkdir()
+    return Judge(
+        tested=tested, source=source, positions=Positions.of(recording.table(), source.steps), builder=builder,
+        examiner=Examiner(tested, source, target), images=images,
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""One crash state: what does not come again when it is examined once more is not found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.crash.examine import Examined, Subject
+from fslab.crash.findings import Finding, Kind
+from fslab.crash.judge import Judge
+from fslab.crash.positions import Positions
+from fslab.crash.sequences import Sequences
+from fslab.crash.states import Made, State
+from fslab.storage.filesystems import REGISTRY
+
+STATE = State(cut=1, fate="kept")
+
+
+class Builder:
+    made = 0
+
+    def make(self, state: State, image: Path) -> Made:
+        assert state == STATE
+        self.made += 1
+        image.touch()
+        return Made(at_risk=(), lost=())
+
+
+class Examiner:
+    """What each examination finds of the file system as a whole."""
+
+    def __init__(self, *findings: Iterable[Kind]) -> None:
+        self.each = iter(findings)
+
+    def examine(self, image: Path, runs: Iterable[int]) -> Examined:
+        assert image.exists()
+        assert list(runs) == []
+        found = [Finding(kind=kind, broken=True, detail="", source="") for kind in next(self.each)]
+        return Examined(recovery_ns=1, findings=found)
+
+
+def judge(directory: Path, examiner: Examiner, builder: Builder) -> Judge:
+    promises = REGISTRY.get("xfs").promises(["rw"], b"")
+    assert promises is not None
+    tested = Subject(driver=REGISTRY.get("xfs"), options="rw", promises=promises, root="work")
+    positions = Positions(rows=(), places=(), steps=(), times_ns=(), returned_ns={})
+    parts: dict[str, Any] = {"builder": builder, "examiner": examiner}
+    return Judge(tested=tested, source=Sequences(chosen=()), positions=positions, images=directory, **parts)
+
+
+@pytest.mark.parametrize(
+    ("each", "found", "unrepeated"),
+    [
+        ([[]], [], False),
+        ([[Kind.DAMAGED], [Kind.DAMAGED]], [Kind.DAMAGED], False),
+        ([[Kind.DAMAGED], []], [], True),
+        ([[Kind.DAMAGED, Kind.KERNEL_LOG], [Kind.KERNEL_LOG]], [Kind.KERNEL_LOG], True),
+        ([[Kind.UNMOUNTABLE], [Kind.DAMAGED]], [], True),
+    ],
+)
+def test_only_what_comes_again_is_found(
+    tmp_path: Path, each: list[list[Kind]], found: list[Kind], unrepeated: bool
+) -> None:
+    builder = Builder()
+    outcome = judge(tmp_path, Examiner(*each), builder).after(STATE)
+    assert [finding.kind for finding in outcome.findings] == found
+    assert (builder.made, outcome.unrepeated) == (len(each), unrepeated)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_state_after_two_cuts_is_named_by_both(tmp_path: Path) -> None:
+    judged = judge(tmp_path, Examiner([Kind.DAMAGED], [Kind.DAMAGED]), Builder())
+    (finding,) = judged.after_both(State(cut=9, fate="lost"), STATE, judged.builder).findings
+    assert finding.state == "9-lost+1-kept"
