@@ -16,8 +16,9 @@ import pytest
 from fslab.crash import bounded, contents, oracle, perform, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, Place
 from fslab.crash.findings import Kind
+from fslab.crash.history import History
 from fslab.crash.minimise import fewest_lost
-from fslab.crash.oracle import History, Seen
+from fslab.crash.oracle import Seen
 from fslab.crash.positions import Positions
 from fslab.crash.states import State, chosen
 from fslab.crash.steps import Sequence
@@ -43,10 +44,13 @@ def history(*steps: str, done: int, begun: int | None = None, given: Promises | 
     )  # fmt: skip
 
 
-def seen(number: int, *generations: int, block: int = 0) -> Seen:
+def seen(number: int, *generations: int, block: int = 0, attribute: int | None = 1) -> Seen:
+    """A file; what a sequence begins with has an extended attribute in ``a``."""
+    value = contents.attribute(0, 1, attribute) if number == 1 and attribute is not None else None
     places = (Place(sequence=0, inode=number, block=block + at) for at in range(len(generations)))
     stamped = zip(places, generations, strict=True)
-    return Seen(kind="file", data=b"".join(contents.block(place, each) for place, each in stamped))
+    data = b"".join(contents.block(place, each) for place, each in stamped)
+    return Seen(kind="file", data=data, attribute=value)
 
 
 def needs_direct(path: Path) -> None:
@@ -105,7 +109,8 @@ def test_data_is_promised_by_fsync() -> None:
     assert judged(past, a=seen(1, 1, 1)) == [(Kind.LOST_DATA, True)]
     assert judged(past, a=seen(1, 2)) == [(Kind.LOST_DATA, True)]
     assert judged(history("overwrite a", "fsync a", done=1, begun=2), a=seen(1, 1, 1)) == []
-    mixed = Seen(kind="file", data=seen(1, 2).data[:512] + seen(1, 1).data[512:] + seen(1, 1, block=1).data)
+    torn = seen(1, 2).data[:512] + seen(1, 1).data[512:] + seen(1, 1, block=1).data
+    mixed = replace(seen(1, 1), data=torn)
     assert judged(history("overwrite a", done=1), a=mixed) == [], (
         "a write that is torn, and nobody promised anything"
     )
@@ -166,6 +171,33 @@ def test_msync_promises_what_was_stored() -> None:
 def test_an_empty_file_cannot_be_mapped() -> None:
     with pytest.raises(ValueError, match="store to a with mmap"):
         bounded.parse(["create n", "rename n over a", "store to a with mmap"])
+
+
+def test_an_extended_attribute_is_promised_by_fsync_and_not_by_fdatasync() -> None:
+    old, new = seen(1, 1, 1), seen(1, 1, 1, attribute=2)
+    past = history("setxattr a", "fsync a", done=2)
+    assert judged(past, a=new) == []
+    assert judged(past, a=old) == [(Kind.LOST_ATTRIBUTE, True)]
+    for sync in ("fdatasync a", "fsync-directory"):
+        past = history("setxattr a", sync, done=2)
+        assert judged(past, a=old) == judged(past, a=new) == [], sync
+    assert judged(history("setxattr a", "sync", done=2), a=old) == [(Kind.LOST_ATTRIBUTE, True)]
+    assert judged(history("setxattr a", done=0, begun=1), a=old) == []
+
+
+def test_a_removed_attribute_does_not_come_again() -> None:
+    """fstests generic/066: once a bug of btrfs."""
+    old, none = seen(1, 1, 1), seen(1, 1, 1, attribute=None)
+    past = history("removexattr a", "fsync a", done=2)
+    assert judged(past, a=none) == []
+    assert judged(past, a=old) == [(Kind.LOST_ATTRIBUTE, True)]
+    other = history("setxattr a", "overwrite a", done=2)
+    assert judged(other, a=none) == [(Kind.LOST_ATTRIBUTE, True)], "it always had one"
+
+
+def test_without_a_journal_nobody_promises_attributes() -> None:
+    past = history("setxattr a", "fsync a", done=2, given=promises("ext2", journal=False))
+    assert judged(past, a=seen(1, 1, 1)) == []
 
 
 def test_bytes_of_others_are_exposed() -> None:

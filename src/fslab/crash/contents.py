@@ -12,6 +12,7 @@ BLOCK_BYTES = 4096
 SECTOR_BYTES = 512
 ZERO = 0  # the generation of a block that was never written
 MAGIC = b"FSLABCR1"
+ATTRIBUTE = "user.fslab"  # the name of the extended attribute that operations set and remove
 _HEAD = struct.Struct("<8s5I")
 
 
@@ -31,6 +32,11 @@ def block(place: Place, generation: int) -> bytes:
         return bytes(BLOCK_BYTES)
     sectors = range(BLOCK_BYTES // SECTOR_BYTES)
     return b"".join(_sector(place, generation, number) for number in sectors)
+
+
+def attribute(sequence: int, inode: int, generation: int) -> bytes:
+    """The value of the extended attribute of this generation."""
+    return f"{MAGIC.decode()} file {inode} of sequence {sequence}, generation {generation}".encode()
 
 
 def _sector(place: Place, generation: int, number: int) -> bytes:

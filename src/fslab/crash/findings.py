@@ -15,6 +15,7 @@ class Kind(StrEnum):
     UNREADABLE = "unreadable"
     LOST_NAME = "name lost"
     LOST_DATA = "data lost"
+    LOST_ATTRIBUTE = "attribute lost"
     EXPOSED = "foreign bytes"
     NEITHER = "neither old nor new"
     RESURRECTED = "name that must not exist"

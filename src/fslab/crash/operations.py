@@ -7,6 +7,7 @@ import errno
 import mmap
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from fslab.crash import contents
@@ -59,6 +60,15 @@ def _fallocate(mode: int, blocks: int) -> Callable[[Path, int, Tree, int], None]
                     os.pwrite(file.fileno(), bytes(size), 0)
 
     return run
+
+
+def _attribute(directory: Path, sequence: int, after: Tree, generation: int) -> None:
+    value = contents.attribute(sequence, after.names["a"], generation)
+    os.setxattr(directory / "a", contents.ATTRIBUTE, value)
+
+
+def _attributes(tree: Tree, generation: int | None) -> Tree:
+    return tree.changed(tree.names["a"], replace(tree.inode("a"), attribute=generation))
 
 
 def _zeroes(tree: Tree, _: int) -> Tree:
@@ -154,6 +164,11 @@ OPERATIONS = (
     ),
     Operation(
         name="zero a range of a", needs=("a",), least=1, target="a", effect=_zeroes, run=_fallocate(_ZERO_RANGE, 1),
+    ),
+    Operation(name="setxattr a", needs=("a",), target="a", run=_attribute, effect=_attributes),
+    Operation(
+        name="removexattr a", needs=("a",), removed=True, target="a", effect=lambda tree, _: _attributes(tree, None),
+        run=lambda directory, *_: os.removexattr(directory / "a", contents.ATTRIBUTE),
     ),
     Operation(
         name="link a l", needs=("a",), makes=("l",), target="l",

@@ -1,98 +1,33 @@
 """The oracle: what a sequence's directory may contain after a power cut, and what is found that is not allowed.
 
 Sound first. A name may lead to whatever it led to since it was last made durable; a block may hold any generation, of
-those that its file had since then, and zeros where it was new. No order between names is assumed.
+those that its file had since then, and zeros where it was new; an extended attribute may have any value since then.
+No order between names is assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fslab.crash.contents import BLOCK_BYTES, SECTOR_BYTES, ZERO, Place, block, describe
+from fslab.crash.contents import BLOCK_BYTES, SECTOR_BYTES, ZERO, Place, attribute, block, describe
 from fslab.crash.findings import POSIX, SYNC, WRITE, Finding, Kind
-from fslab.crash.steps import Sequence, Step, Sync, trees
+from fslab.crash.history import SETUP, History
+from fslab.crash.steps import Sync
 from fslab.crash.tree import START, Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
-from fslab.storage.promises import Promise, Promises
-
-SETUP = 0  # what a sequence starts from was synced
+from fslab.storage.promises import Promise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """A name as it was found. ``error``: why it could not be read."""
+    """A name as it was found. ``attribute``: of the extended one, its value; ``error``: why it could not be read."""
 
     kind: NodeKind
     data: bytes = b""
     target: str = ""
+    attribute: bytes | None = None
     error: str | None = None
-
-
-@dataclass(kw_only=True, slots=True)
-class History:
-    """A sequence up to a cut: ``done`` steps had returned, and ``begun`` had begun (one more, or as many)."""
-
-    number: int
-    steps: Sequence
-    done: int
-    begun: int
-    promises: Promises
-    trees: tuple[Tree, ...] = ()
-    names: dict[str, int] = field(default_factory=dict)
-    data: dict[int, int] = field(default_factory=dict)
-    blocks: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """The last step that made each name, each file's contents, and each block of a file durable."""
-        self.trees = trees(self.steps)
-        for at, step in enumerate(self.steps[: self.done], start=1):
-            self._promised(at, step)
-
-    def _promised(self, at: int, step: Step) -> None:
-        now = self.trees[at]
-        if step.operation is not None and step.operation.durable is not None:
-            name, number = step.operation.durable  # POSIX, O_SYNC and msync: this write, no earlier one
-            self.blocks[now.names[name], number] = at
-        elif step.sync is Sync.SYNC:
-            self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
-            self.data |= dict.fromkeys(now.inodes, at)
-        elif step.sync is Sync.DIRECTORY and self.promises.directories.given:
-            every = {name for tree in self.trees[: at + 1] for name in tree.names}
-            self.names |= {name: at for name in every if "/" not in name}
-        elif step.target is not None:
-            inode = now.names[step.target]
-            self.data[inode] = at
-            if step.sync is Sync.FSYNC and self.promises.names.given:
-                self.names |= dict.fromkeys(self._names_of(inode, at), at)
-
-    def _names_of(self, inode: int, at: int) -> set[str]:
-        past = self.trees[: at + 1]
-        return {name for tree in past for name, number in tree.names.items() if number == inode}
-
-    @property
-    def promising(self) -> set[int]:
-        """The steps that promised anything that no later one promised again."""
-        return {*self.names.values(), *self.data.values(), *self.blocks.values()}
-
-    def since(self, step: int) -> tuple[Tree, ...]:
-        """What the directory may have been: as after this step, and all that came later."""
-        return self.trees[step : self.begun + 1]
-
-    def versions(self, inode: int, step: int) -> list[Inode]:
-        return [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
-
-    def stayed(self, inode: int, born: int) -> bool:
-        """Whether it had a name all the time."""
-        return all(inode in tree.names.values() for tree in self.trees[born : self.begun + 1])
-
-    def replaced(self, name: str, inode: int) -> int | None:
-        """The step that renamed this inode over what had the name."""
-        for at in range(1, self.begun + 1):
-            before, after = self.trees[at - 1].names.get(name), self.trees[at].names.get(name)
-            if after == inode and before not in {None, inode}:
-                return at
-        return None
 
 
 def judge(history: History, found: Mapping[str, Seen]) -> Iterator[Finding]:
@@ -150,6 +85,7 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         return
     if kind != "file":
         return
+    yield from _judge_attribute(history, name, number, born, seen.attribute)
     wrong = _wrong(history.number, number, versions, seen.data)
     if wrong is not None:
         foreign, what = wrong
@@ -166,6 +102,23 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         if wrong is not None:
             text = f"'{name}' was replaced by renaming a file over it, and has neither contents: {wrong[1]}"
             yield _of(history.promises.replace, history, Kind.NEITHER, renamed, name, text)
+
+
+def _judge_attribute(
+    history: History, name: str, number: int, born: int, value: bytes | None
+) -> Iterator[Finding]:
+    """The extended attribute has one of the values since it was last durable, or is new and not there yet."""
+    floor = history.attributes.get(number, born)
+    allowed = {version.attribute for version in history.versions(number, floor)}
+    if number not in history.attributes and born != SETUP:
+        allowed.add(None)
+    values = {each: None if each is None else attribute(history.number, number, each) for each in allowed}
+    if value in values.values():
+        return
+    wanted = " or ".join(sorted("none" if each is None else f"generation {each}" for each in allowed))
+    what = "none" if value is None else value.decode("utf-8", "replace")[:100]
+    text = f"the extended attribute of '{name}' is {what} instead of {wanted}"
+    yield _finding(history, Kind.LOST_ATTRIBUTE, floor, name, text)
 
 
 def _judge_blocks(history: History, name: str, number: int, data: bytes) -> Iterator[Finding]:
@@ -290,5 +243,7 @@ def _has(history: History, number: int, now: Tree, found: Mapping[str, Seen]) ->
     """Whether a file, where it can be found under the name that it had last, has its last contents."""
     for name, inode in now.names.items():
         if inode == number and name in found:
-            return _wrong(history.number, number, [now.inodes[number]], found[name].data) is None
+            last, value = now.inodes[number], found[name].attribute
+            wanted = None if last.attribute is None else attribute(history.number, number, last.attribute)
+            return value == wanted and _wrong(history.number, number, [last], found[name].data) is None
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fslab.crash.contents import Place, block
+from fslab.crash.contents import ATTRIBUTE, Place, attribute, block
 from fslab.crash.sources import Mark, directory_of
 from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START
@@ -27,6 +27,8 @@ def lay_out(root: Path, count: int) -> None:
             stamps = enumerate(START.inodes[inode].blocks)
             places = ((Place(sequence=number, inode=inode, block=at), stamp) for at, stamp in stamps)
             (directory / name).write_bytes(b"".join(block(place, stamp) for place, stamp in places))
+            if (stamp := START.inodes[inode].attribute) is not None:
+                os.setxattr(directory / name, ATTRIBUTE, attribute(number, inode, stamp))
 
 
 def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fslab.crash import bounded, oracle, perform
+from fslab.crash.contents import ATTRIBUTE
+from fslab.crash.history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.sources import Mark, Progress, Source, Verdict
 from fslab.crash.steps import Sequence
@@ -37,7 +39,7 @@ class Sequences(Source[dict[str, Seen]]):
         return contents(directory)
 
     def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> Verdict:
-        history = oracle.History(
+        history = History(
             number=progress.number, steps=self.chosen[progress.number], done=progress.done, begun=progress.begun,
             promises=promises,
         )  # fmt: skip
@@ -81,4 +83,6 @@ def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Mapping[str, 
     if entry.is_dir(follow_symlinks=False):
         return {name: Seen(kind="directory"), **contents(directory, f"{name}/")}
     with (directory / name).open("rb") as file:
-        return {name: Seen(kind="file", data=file.read(FILE_LIMIT_BYTES))}
+        data, names = file.read(FILE_LIMIT_BYTES), os.listxattr(file.fileno())
+        attribute = os.getxattr(file.fileno(), ATTRIBUTE) if ATTRIBUTE in names else None
+        return {name: Seen(kind="file", data=data, attribute=attribute)}

@@ -23,7 +23,8 @@ class Sync(StrEnum):
 class Operation:
     """``effect`` gives the tree after it, ``run`` does it in a directory; both get the generation to write.
 
-    ``needs`` are names that must exist, with ``least`` blocks where they are files, ``makes`` names that must not;
+    ``needs`` are names that must exist, with ``least`` blocks where they are files, and an extended attribute where one
+    is ``removed``; ``makes`` names that must not;
     ``target`` is the name to call fsync on afterwards, if any. ``durable``: the name and the block that are durable
     when it returns (O_SYNC, msync), and no other.
     """
@@ -34,6 +35,7 @@ class Operation:
     needs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
     least: int = 0
+    removed: bool = False
     target: str | None = None
     durable: tuple[str, int] | None = None
 
@@ -43,7 +45,8 @@ class Operation:
         return there and not any(name in tree.names for name in self.makes)
 
     def _fits(self, name: str, inode: Inode) -> bool:
-        return name == "d" or (inode.kind == "file" and len(inode.blocks) >= self.least)
+        fits = len(inode.blocks) >= self.least and not (self.removed and inode.attribute is None)
+        return name == "d" or (inode.kind == "file" and fits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,12 +13,14 @@ Kind = Literal["file", "symlink", "directory"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inode:
-    """``blocks``: the generation of each block of a file; ``size`` in bytes; ``target`` of a symbolic link."""
+    """``blocks``: the generation of each block of a file; ``size`` in bytes; ``target`` of a symbolic link;
+    ``attribute``: the generation of the extended attribute, None without one."""
 
     kind: Kind = "file"
     blocks: tuple[int, ...] = ()
     size: int = 0
     target: str = ""
+    attribute: int | None = None
 
     def written(self, block: int, generation: int) -> Inode:
         """With this block written, and zeros before it where there was nothing."""
@@ -59,7 +61,7 @@ class Tree:
 
 START = (
     Tree(names={}, inodes={})
-    .added("a", Inode(blocks=(1, 1), size=2 * BLOCK_BYTES))
+    .added("a", Inode(blocks=(1, 1), size=2 * BLOCK_BYTES, attribute=1))
     .added("b", Inode(blocks=(1, 1), size=2 * BLOCK_BYTES))
     .added("d", Inode(kind="directory"))
 )

@@ -22,8 +22,9 @@ class Promises:
     """Of one file system with its options.
 
     ``consistent``: it mounts without repair, and its checker finds nothing. ``names``: fsync of a file keeps its names
-    too (new, linked, renamed). ``directories``: fsync of a directory keeps what was made in it, also where the new file
-    itself was not synced. ``rename``: a file that is renamed keeps its old or gets its new name, never neither.
+    too (new, linked, renamed), ``attributes``: its extended attributes. ``directories``: fsync of a directory keeps
+    what was made in it, also where the new file itself was not synced. ``rename``: a file that is renamed keeps its old
+    or gets its new name, never neither.
     ``replace``: a name over which a new file is renamed has the old or the new contents, without fsync.
     ``unexposed``: a file never shows bytes of another one, or that were deleted.
     ``caution``: why options give up what POSIX promises on a disk with a volatile cache, in the words of their
@@ -32,6 +33,7 @@ class Promises:
 
     consistent: Promise
     names: Promise
+    attributes: Promise
     directories: Promise
     rename: Promise
     replace: Promise

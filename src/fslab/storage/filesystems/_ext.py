@@ -50,6 +50,8 @@ _JOURNAL = "ext4/journal.rst: protects the file system against metadata inconsis
 _NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal, e2fsck must repair it"
 _NAMES = "fs/ext4/fsync.c: fsync commits the transaction with the name; without a journal, ext4_sync_parent"
 _NO_CHILDREN = "fs/ext4/fsync.c, ext4_fsync_nojournal: writes the directory, not the new inodes that it names"
+_ATTRIBUTES = "fs/ext4/fsync.c: fsync commits the transaction of the inode's last change; fstests generic/066"
+_NO_ATTRIBUTES = "fstests generic/066 and generic/489 are for file systems with a journal only"
 _NO_BARRIER = (
     "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else a cache needs a battery"
 )
@@ -116,6 +118,7 @@ class ExtFileSystem(FileSystem):
         return Promises(
             consistent=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
             names=Promise(given=True, source=_NAMES),
+            attributes=Promise(given=journal, source=_ATTRIBUTES if journal else _NO_ATTRIBUTES),
             directories=Promise(given=journal, source=_JOURNAL if journal else _NO_CHILDREN),
             rename=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
             replace=Promise(given=replaced, source="ext4.rst, auto_da_alloc" if journal else _NO_JOURNAL),

@@ -61,6 +61,10 @@ class Btrfs(FileSystem):
             names=Promise(
                 given=True, source="fs/btrfs/tree-log.c: btrfs_log_inode_parent logs new names and renames"
             ),
+            attributes=Promise(
+                given=True,
+                source="fs/btrfs/tree-log.c: btrfs_log_all_xattrs; fstests generic/066, generic/489",
+            ),
             directories=Promise(
                 given=True, source="fs/btrfs/tree-log.c: log_new_dir_dentries logs the new inodes too"
             ),

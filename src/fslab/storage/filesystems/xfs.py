@@ -62,6 +62,10 @@ class Xfs(FileSystem):
             names=Promise(
                 given=True, source="fs/xfs/xfs_file.c: fsync forces the log up to the inode's last change"
             ),
+            attributes=Promise(
+                given=True,
+                source="fs/xfs/xfs_file.c: fsync forces the log up to the inode's last change; fstests generic/066",
+            ),
             directories=log,
             rename=log,
             replace=Promise(

@@ -1,0 +1,83 @@
+"""A sequence up to a cut: the trees that there were, and the last step that made each part of them durable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fslab.crash.steps import Sequence, Step, Sync, trees
+from fslab.crash.tree import Inode, Tree
+from fslab.storage.promises import Promises
+
+SETUP = 0  # what a sequence starts from was synced
+
+
+@dataclass(kw_only=True, slots=True)
+class History:
+    """A sequence up to a cut: ``done`` steps had returned, and ``begun`` had begun (one more, or as many)."""
+
+    number: int
+    steps: Sequence
+    done: int
+    begun: int
+    promises: Promises
+    trees: tuple[Tree, ...] = ()
+    names: dict[str, int] = field(default_factory=dict)
+    data: dict[int, int] = field(default_factory=dict)
+    attributes: dict[int, int] = field(default_factory=dict)
+    blocks: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The last step that made each name, each file's contents and attribute, and each block of a file durable."""
+        self.trees = trees(self.steps)
+        for at, step in enumerate(self.steps[: self.done], start=1):
+            self._promised(at, step)
+
+    def _promised(self, at: int, step: Step) -> None:
+        now = self.trees[at]
+        if step.operation is not None and step.operation.durable is not None:
+            name, number = step.operation.durable  # POSIX, O_SYNC and msync: this write, no earlier one
+            self.blocks[now.names[name], number] = at
+        elif step.sync is Sync.SYNC:
+            self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
+            self.data |= dict.fromkeys(now.inodes, at)
+            self.attributes |= dict.fromkeys(now.inodes, at)
+        elif step.sync is Sync.DIRECTORY and self.promises.directories.given:
+            every = {name for tree in self.trees[: at + 1] for name in tree.names}
+            self.names |= {name: at for name in every if "/" not in name}
+        elif step.target is not None:
+            inode = now.names[step.target]
+            self.data[inode] = at
+            if step.sync is Sync.FSYNC and self.promises.attributes.given:
+                self.attributes[inode] = at
+            if step.sync is Sync.FSYNC and self.promises.names.given:
+                self.names |= dict.fromkeys(self._names_of(inode, at), at)
+
+    def _names_of(self, inode: int, at: int) -> set[str]:
+        past = self.trees[: at + 1]
+        return {name for tree in past for name, number in tree.names.items() if number == inode}
+
+    @property
+    def promising(self) -> set[int]:
+        """The steps that promised anything that no later one promised again."""
+        return {
+            *self.names.values(), *self.data.values(), *self.attributes.values(), *self.blocks.values(),
+        }  # fmt: skip
+
+    def since(self, step: int) -> tuple[Tree, ...]:
+        """What the directory may have been: as after this step, and all that came later."""
+        return self.trees[step : self.begun + 1]
+
+    def versions(self, inode: int, step: int) -> list[Inode]:
+        return [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
+
+    def stayed(self, inode: int, born: int) -> bool:
+        """Whether it had a name all the time."""
+        return all(inode in tree.names.values() for tree in self.trees[born : self.begun + 1])
+
+    def replaced(self, name: str, inode: int) -> int | None:
+        """The step that renamed this inode over what had the name."""
+        for at in range(1, self.begun + 1):
+            before, after = self.trees[at - 1].names.get(name), self.trees[at].names.get(name)
+            if after == inode and before not in {None, inode}:
+                return at
+        return None
