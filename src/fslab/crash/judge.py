@@ -33,6 +33,11 @@ class Outcome:
     oldest_ns: int = 0
     unrepeated: bool = False
 
+    @property
+    def broken(self) -> bool:
+        """Whether a promise is broken."""
+        return any(finding.broken for finding in self.findings)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judge:
@@ -74,7 +79,7 @@ class Judge:
         current = self.positions.current(cut)
         runs = sorted({current - 1, current, current + 1, *others} & set(range(len(self.source.steps))))
         once = self._once(builder, state, name, cut, runs)
-        if not once.seen.findings and not any(finding.broken for finding in once.findings):
+        if not once.seen.findings and not once.broken:
             return once
         twice = self._once(builder, state, name, cut, runs)
         known = {finding.sort for finding in once.findings}

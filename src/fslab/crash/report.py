@@ -23,6 +23,7 @@ def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem:
         "sequences": len(source.steps),
         "states": tally.states,
         "states_in_recovery": tally.again,
+        "states_in_recovery_broken": tally.again_broken,
         "states_damaged": tally.damaged,
         "states_unrepeated": tally.unrepeated,
         "promises_kept": len(tally.promised - tally.broken),

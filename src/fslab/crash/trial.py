@@ -25,13 +25,15 @@ IMAGES = "1g"
 
 @dataclass(kw_only=True, slots=True)
 class Tally:
-    """Of all states; ``again`` are those after a second cut, during the recovery from the first. A promise is a sync
-    that returned, by run and step. ``unrepeated``: states of which a finding did not come again. ``loss_window_ns``:
-    how old the oldest lost operation of each state is, after one cut. ``findings``: the first of each sort, with how
-    often it was found."""
+    """Of all states; ``again`` are those after a second cut, during the recovery from the first, ``again_broken`` those
+    of them with a broken promise. A promise is a sync that returned, by run and step. ``unrepeated``: states of which a
+    finding did not come again. ``loss_window_ns``: how old the oldest lost operation of each state is, after one cut.
+    ``findings``: the first of each sort, with how often it was found.
+    """
 
     states: int = 0
     again: int = 0
+    again_broken: int = 0
     damaged: int = 0
     unrepeated: int = 0
     promised: set[tuple[int, int]] = field(default_factory=set)
@@ -56,9 +58,9 @@ class Tally:
 
 
 def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: int, unit: int) -> Tally:
-    """All states, and of ``recoveries`` of them those that another cut leaves; the first broken promises are
-    minimised."""
-    tally = Tally()
+    """All states, and of ``recoveries`` of those without a broken promise what another cut leaves; the first broken
+    promises are minimised."""
+    tally, sound = Tally(), list[State]()
     for state in chosen:
         current = judge.positions.current(state.cut)
         others = random.sample(range(current + 1), min(OTHERS, current + 1))
@@ -67,12 +69,14 @@ def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: 
         tally.recovery_ns += [] if outcome.seen.recovery_ns is None else [outcome.seen.recovery_ns]
         tally.loss_window_ns.append(outcome.oldest_ns)
         tally.add(outcome)
+        if not outcome.broken:
+            sound.append(state)
     sorts = [sort for sort, finding in tally.findings.items() if finding.broken][:MINIMISED]
     for sort in sorts:
         tally.findings[sort] = _minimised(judge, tally.findings[sort])
     # Where it is not consistent a checker repairs it first, which itself promises nothing for a power cut.
     if judge.tested.promises.consistent.given:
-        for state in random.sample(chosen, min(recoveries, len(chosen))):
+        for state in random.sample(sound, min(recoveries, len(sound))):
             judge_recovery(judge, state, tally, random, unit=unit)
     return tally
 
@@ -85,8 +89,10 @@ def judge_recovery(judge: Judge, first: State, tally: Tally, random: Random, *, 
             return
         with states.builder(recording.log, recording.base) as builder:
             for second in states.chosen(log, CUTS_EACH, random, unit=unit):
+                outcome = judge.after_both(first, second, builder)
                 tally.again += 1
-                tally.add(judge.after_both(first, second, builder))
+                tally.again_broken += outcome.broken
+                tally.add(outcome)
 
 
 def _minimised(judge: Judge, finding: Finding) -> Finding:
