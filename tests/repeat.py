@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,11 @@ def run(seed: int, more: list[str]) -> tuple[int, list[str]]:
             sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", str(3 * (os.cpu_count() or 1)),
             "--dist", "worksteal", f"--randomly-seed={seed}", f"--junit-xml={report.name}", *more,
         ]  # fmt: skip
-        subprocess.run(argv, check=False)
+        with subprocess.Popen(argv) as session:
+            try:
+                session.wait()
+            finally:  # an interrupted session undoes what its tests made
+                session.terminate()
         if not Path(report.name).stat().st_size:
             return 0, ["pytest itself"]
         cases = list(ET.parse(report.name).iter("testcase"))
@@ -73,6 +78,7 @@ def main() -> int:
     parser.add_argument("--loaded", type=int, default=0, help="so many of the rounds under load")
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     options, more = parser.parse_known_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     failures: Counter[str] = Counter()
     lines = []
     for number in range(options.rounds):
