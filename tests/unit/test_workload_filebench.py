@@ -122,6 +122,7 @@ def test_a_script_and_a_file() -> None:
         ({"personality": "varmail", "file": "/x.f", "file_text": ""}, "not personality and file"),
         ({"personality": "varmial"}, "varmail"),
         ({"file": "x.f", "file_text": "", "personality": "oltp"}, "not personality and file"),
+        ({"personality": "oltp", "set": "filesize=>64m"}, "'>64m' is not a size"),  # asked for by a plan
         ({"file": "/etc/shadow"}, "the text of 'file: /etc/shadow' is missing"),
         ({"personality": "varmail", "digest": DIGEST}, "'digest' needs 'file'"),
         ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),

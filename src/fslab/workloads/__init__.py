@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from fslab.abilities import Needs
 from fslab.cell import Frozen, WorkloadSpec
@@ -192,8 +193,22 @@ class Workload(ABC, Generic[P]):
         return {}
 
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
-        """Validated parameters; pydantic's ValidationError lists all mistakes."""
-        return self.Parameters.model_validate(dict(raw))
+        """Validated parameters; pydantic's ValidationError lists all mistakes.
+
+        What a plan asks of them is asked here: an answer that cannot be given is a mistake of the study.
+        """
+        found = self.Parameters.model_validate(dict(raw))
+        try:
+            for question in (self.metrics, self.headline, self.traits, self.needs, self.tools_of):
+                question(found)
+            for amount in (self.space_bytes, self.memory_bytes, self.expected_s):
+                amount(found)
+        except (ValueError, ArithmeticError) as error:
+            told = PydanticCustomError("value_error", "{error}", {"error": str(error)})
+            raise ValidationError.from_exception_data(
+                self.name, [{"type": told, "input": dict(raw)}]
+            ) from error
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
