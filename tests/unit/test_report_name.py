@@ -32,3 +32,9 @@ def test_other_names_are_refused_with_what_to_do() -> None:
     with pytest.raises(UsageError) as other:
         check_name(Path("y.md"))
     assert "fslab report --format md -o y.md" in str(other.value)
+
+
+def test_a_directory_is_refused_before_anything_takes_time(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a directory") as found:
+        check_name(tmp_path)
+    assert found.value.hint == f"name a file: {tmp_path / 'report.html'}"

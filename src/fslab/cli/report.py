@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -99,7 +100,12 @@ _ENDINGS = {
 
 
 def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> None:
-    """UsageError for a file whose name promises another format; a name without an ending promises nothing."""
+    """UsageError for a file whose name promises another format; a name without an ending promises nothing.
+
+    UsageError too for a directory, before anything takes time.
+    """
+    if file is not None and os.path.isdir(file):  # noqa: PTH112 - never raises
+        raise UsageError("is a directory", where=str(file), hint=f"name a file: {file / 'report.html'}")
     ending = "" if file is None else file.suffix.lower()
     if file is None or ending in {"", *_ENDINGS[form]}:
         return
