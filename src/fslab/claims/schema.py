@@ -88,7 +88,7 @@ class Published(Frozen):
     conditions: Names = Field(
         {},
         description="conditions of the publication's measurement, shown beside those of this machine: kernel, "
-        "processors, memory, medium, machine, amounts",
+        "distribution, processors, memory, medium, machine, amounts",
     )
     memory: Size | None = Field(
         None, description="memory of the publication's machine, for claims with `for size < memory`"

@@ -194,6 +194,7 @@ def _conditions(study: Study, campaign: Campaign, records: Sequence[TrialRecord]
     kinds = {cell.stack.machine.type for cell in campaign.cells}
     here = {
         "kernel": facts.get("kernel"),
+        "distribution": facts.get("distribution"),
         "processors": None if facts.get("cpus") is None else str(facts["cpus"]),
         "memory": None if facts.get("memory_bytes") is None else format_size(facts["memory_bytes"]),
         "medium": ", ".join(sorted(media)),

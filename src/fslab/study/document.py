@@ -120,10 +120,16 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "const" in value:
         return f"`{value['const']}`"
     words = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
-    limits = [
-        f"{sign} {value[key]}" for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">")) if key in value
-    ]
+    limits = [_limits(value)] if {"minimum", "exclusiveMinimum", "maximum"} & set(value) else []
     return " ".join([words.get(str(value.get("type")), str(value.get("type", "any value"))), *limits])
+
+
+def _limits(value: Mapping[str, Any]) -> str:
+    """``1 to 4096``, ``≥ 1``, ``> 0 and ≤ 1``."""
+    if {"minimum", "maximum"} <= set(value):
+        return f"{value['minimum']} to {value['maximum']}"
+    signs = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
+    return " and ".join(f"{sign} {value[key]}" for key, sign in signs if key in value)
 
 
 def _default(info: FieldInfo) -> str:
