@@ -97,6 +97,9 @@ def test_lists_and_schema_and_doctor_speak_json(fslab: Fslab) -> None:
     listed = fslab.json("list", "--json")
     assert {"ext2", "ext3", "ext4", "xfs", "btrfs"} <= {entry["name"] for entry in listed["filesystems"]}
     assert {"fio", "dd", "sysbench", "engine"} <= {entry["name"] for entry in listed["workloads"]}
+    (sqlite,) = [entry for entry in listed["applications"] if entry["name"] == "sqlite"]
+    assert sqlite["settings"]["synchronous"][0] == "full", "the default is first"
+    assert "default: full" in fslab("list", "applications").stdout
     assert fslab.json("schema")["type"] == "object"
     names = {entry["name"] for entry in fslab.json("doctor", "--json")["capabilities"]}
     assert {"root", "loop", "ext4", "fio", "engine"} <= names

@@ -1,4 +1,4 @@
-"""``fslab list``: studies, file systems, layouts, media, workloads, probes and features that there are."""
+"""``fslab list``: what there is for studies: file systems, media, workloads, …, and what is looked for."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -28,7 +28,8 @@ class Kind(StrEnum):
 
 # What studies name; the rest is listed when it is asked for.
 USED_BY_STUDIES = (
-    Kind.STUDIES, Kind.FILESYSTEMS, Kind.LAYOUTS, Kind.MEDIA, Kind.WORKLOADS, Kind.PROBES, Kind.FEATURES,
+    Kind.STUDIES, Kind.FILESYSTEMS, Kind.LAYOUTS, Kind.MEDIA, Kind.MACHINES, Kind.WORKLOADS, Kind.APPLICATIONS,
+    Kind.FAULTS, Kind.PROBES, Kind.FEATURES,
 )  # fmt: skip
 BUILT_IN = "fslab"
 
@@ -70,6 +71,8 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
             for profile in row.get("profiles", ()) if len(entries) == 1 else ():
                 about = f"[dim]{escape(profile['about'])}\nSource: {escape(profile['sources'])}[/dim]"
                 table.add_row(f"    {profile['name']}", about)
+            for name, values in row.get("settings", {}).items() if len(entries) == 1 else ():
+                table.add_row(f"    {name}", f"[dim]{', '.join(values)}; default: {values[0]}[/dim]")
         screen.print(table)
 
 
@@ -82,16 +85,19 @@ def _entries(kind: Kind) -> list[dict[str, Any]]:
             "name": name,
             "summary": entry.summary,
             "from": str(registry.plugin(name) or BUILT_IN),
-            **_profiles(entry),
+            **_details(entry),
         }
         for name, entry in registry
     ]
 
 
-def _profiles(entry: Any) -> dict[str, Any]:
-    """What a medium can stand for, with all figures."""
-    profiles = getattr(entry, "profiles", None)
-    return {"profiles": list(profiles.values())} if profiles else {}
+def _details(entry: Any) -> dict[str, Any]:
+    """What a medium can stand for, with all figures; what can be set of an application, its default first."""
+    profiles, settings = getattr(entry, "profiles", None), getattr(entry, "settings", None)
+    return {
+        **({"profiles": list(profiles.values())} if profiles else {}),
+        **({"settings": {name: list(values) for name, values in settings.items()}} if settings else {}),
+    }
 
 
 def _registry(kind: Kind) -> Any:
