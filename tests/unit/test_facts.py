@@ -121,7 +121,7 @@ def test_the_digest_stands_for_what_matters_only() -> None:
 
 def test_every_fact_of_the_moment_is_never_compared() -> None:
     passing = {name for name, fact in facts.CATALOGUE.items() if fact.weight is Weight.PASSING}
-    assert passing == {"boot_id", "load_1min", "init"}
+    assert passing == {"boot_id", "load_1min", "init", "machine_id"}
 
 
 def test_names_that_may_differ() -> None:
@@ -147,3 +147,18 @@ def test_advice_names_the_tuning(laptop: Path) -> None:
     }
     assert advise(quiet) == []
     assert advise({}) == []
+
+
+def test_a_machine_id_is_a_digest_and_never_shown_itself(tmp_path: Path) -> None:
+    known = "0123456789abcdef0123456789abcdef"
+    file = tmp_path / "etc/machine-id"
+    file.parent.mkdir()
+    found = []
+    for text in (f"{known}\n", known, f"{known[:-1]}0\n", "uninitialized\n", ""):
+        file.write_text(text)
+        found.append(_facts_host.machine_id(tmp_path))
+    assert found[0] == found[1] != found[2]
+    assert known[:8] not in str(found[0])
+    assert found[3:] == [None, None]
+    file.unlink()
+    assert _facts_host.machine_id(tmp_path) is None

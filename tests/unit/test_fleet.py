@@ -172,6 +172,20 @@ def test_two_machines_with_one_name_are_two() -> None:
     assert [machine.name for machine in updated.machines] == ["debian"]
 
 
+def test_machines_of_one_kind_and_name_are_distinguished_by_their_ids() -> None:
+    old = campaign("debian", 1.2, number=0)
+    ids = [
+        campaign("debian", 1.2, number=number, machine_id=each) for number, each in enumerate("aba", start=1)
+    ]
+    found = told([old, *ids])
+    assert [machine.name for machine in found.machines] == ["debian", "debian (2)"]
+    assert [len(machine.campaigns) for machine in found.machines] == [3, 1], (
+        "one without an id belongs to the first"
+    )
+    same = told([campaign("debian", 1.2, number=number) for number in range(3)])
+    assert [machine.name for machine in same.machines] == ["debian"]
+
+
 def test_another_study_of_the_same_name_is_not_taken_for_it() -> None:
     """Somebody changed the block size on one machine: its cells are no one else's."""
     changed = tuple(

@@ -48,24 +48,42 @@ class Machine:
 
 
 def by_machine(campaigns: Measured) -> list[Machine]:
-    """Those with trials; of several machines with one name the second is called ``name (2)``."""
-    found: dict[tuple[str, ...], Machine] = {}
+    """Those with trials; of several machines with one name the second is called ``name (2)``.
+
+    Machines of one kind and name are distinguished by their machine ids. A campaign without one, of an earlier version
+    of fslab or of a system that has none, belongs to the first machine of its name and kind.
+    """
+    found: list[Machine] = []
+    alike: dict[tuple[str, ...], dict[str | None, Machine]] = {}
     seen: Counter[str] = Counter()
     for campaign, trials in campaigns:
         if not trials:
             continue
         facts = campaign.machine
         name = str(facts.get("hostname") or "unknown")
-        hardware = (name, *(str(facts.get(each)) for each in _HARDWARE))
-        if hardware not in found:
+        known = alike.setdefault((name, *(str(facts.get(each)) for each in _HARDWARE)), {})
+        identifier = None if facts.get("machine_id") is None else str(facts["machine_id"])
+        machine = _known(known, identifier)
+        if machine is None:
             seen[name] += 1
-            found[hardware] = Machine(name=name if seen[name] == 1 else f"{name} ({seen[name]})")
+            machine = Machine(name=name if seen[name] == 1 else f"{name} ({seen[name]})")
+            known[identifier] = machine
+            found.append(machine)
         by_cell: dict[str, list[TrialRecord]] = {}
         for trial in trials:
             by_cell.setdefault(trial.cell.id, []).append(trial)
-        found[hardware].campaigns.append(campaign)
-        found[hardware].trials.append({identity(cell): by_cell.get(cell.id, []) for cell in campaign.cells})
-    return list(found.values())
+        machine.campaigns.append(campaign)
+        machine.trials.append({identity(cell): by_cell.get(cell.id, []) for cell in campaign.cells})
+    return found
+
+
+def _known(alike: dict[str | None, Machine], identifier: str | None) -> Machine | None:
+    """The machine of this id among those of one name and kind; one that had none so far gets it."""
+    if identifier is None:
+        return next(iter(alike.values()), None)
+    if identifier not in alike and None in alike:
+        alike[identifier] = alike.pop(None)
+    return alike.get(identifier)
 
 
 def identity(cell: Cell) -> str:

@@ -1,7 +1,9 @@
 """Facts of the machine as a whole: its name, make, virtualisation, distribution, where images lie. Reads only."""
 
+import hmac
 import os
 import platform
+import re
 from pathlib import Path
 
 from fslab import __version__
@@ -78,12 +80,21 @@ def images_mount_options(root: Path) -> Value:
     return mount.options if mount else None
 
 
+def machine_id(root: Path) -> Value:
+    """A digest of machine-id(5), which is not to be shown itself; None where there is none yet."""
+    text = (sysfs.text(root / "etc/machine-id") or "").strip()
+    if not re.fullmatch("[0-9a-f]{32}", text):
+        return None
+    return hmac.digest(bytes.fromhex(text), b"fslab", "sha256").hex()[:16]
+
+
 def _hostname(_: Path) -> Value:
     return os.uname().nodename
 
 
 FACTS = (
     Fact(name="hostname", group=FactGroup.HOST, weight=Weight.SHOWN, read=_hostname),
+    Fact(name="machine_id", group=FactGroup.HOST, weight=Weight.PASSING, read=machine_id),
     Fact(name="architecture", group=FactGroup.HOST, read=lambda _: os.uname().machine),
     Fact(name="hypervisor", group=FactGroup.HOST, read=hypervisor),
     Fact(name="virtualisation", group=FactGroup.HOST, read=virtualisation),
