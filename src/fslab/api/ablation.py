@@ -24,9 +24,9 @@ from fslab.store.store import Store
 from fslab.units import Direction
 
 
-def ordered(pair: list[Evidence]) -> tuple[Evidence, Evidence, Metric]:
-    """The slower and the faster of two cells of one workload, and by which figure; the first against the best of the
-    others where there are more. UsageError where they cannot be put in order."""
+def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evidence, Metric]:
+    """The slower and the faster of two cells of one workload, and by which figure. Of more, the ``first`` and the best
+    of the others, or else the slowest and the fastest. UsageError where they cannot be put in order."""
 
     if len({seen.cell.id for seen in pair}) < 2 or len({seen.workload for seen in pair}) > 1:
         raise UsageError(
@@ -46,9 +46,8 @@ def ordered(pair: list[Evidence]) -> tuple[Evidence, Evidence, Metric]:
         values = [figure.value for figure in figures if figure is not None and figure.value is not None]
         return sign * statistics.median(values) if values else float("-inf")
 
-    first, other = pair[0], max(pair[1:], key=level)
-    slow, fast = sorted((first, other), key=level)
-    return slow, fast, metric
+    meant = (pair[0], max(pair[1:], key=level)) if first else pair
+    return min(meant, key=level), max(meant, key=level), metric
 
 
 def make(

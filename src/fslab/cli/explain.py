@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fslab.explain.ablation import Ablation
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
+    from fslab.record import Metric
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -31,7 +32,12 @@ Examples:
 def explain(
     campaign: CampaignArgument = "last",
     workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None,
-    a: Annotated[str | None, typer.Argument(metavar="[A]", help="A stack: its name or file system.")] = None,
+    a: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[A]", help="A stack: its name or file system; with --ablate, default: the slowest."
+        ),
+    ] = None,
     b: Annotated[
         str | None,
         typer.Argument(metavar="[B]", help="The stack to compare with; default: the best of the others."),
@@ -77,7 +83,7 @@ def explain(
     it runs trials with each mechanism switched off, and divides the ratio of the two stacks among the mechanisms. What
     they do not explain is shown too.
     """
-    from fslab.api import explanations
+    from fslab.api import ablation, explanations
     from fslab.api.stores import Store
     from fslab.cli import causes
 
@@ -94,7 +100,8 @@ def explain(
             _trace(found, everything, opened, frozenset(wipe or []))
             everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if ablate:
-            _ablate(found, everything, opened, only or [], trials, frozenset(wipe or []), as_json=as_json)
+            pair = ablation.ordered(everything, first=a is not None)
+            _ablate(found, pair, opened, only or [], trials, frozenset(wipe or []), as_json=as_json)
         elif as_json:
             print_json({"campaign": found.id, "statements": explanations.as_document(everything)})
         elif every or workload is not None:
@@ -128,7 +135,7 @@ def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: f
 
 def _ablate(
     campaign: Campaign,
-    pair: list[Evidence],
+    pair: tuple[Evidence, Evidence, Metric],
     store: Store,
     only: list[str],
     trials: int | None,
@@ -140,7 +147,7 @@ def _ablate(
     from fslab.api import ablation as ablate
     from fslab.cli import live
 
-    slow, fast, metric = ablate.ordered(pair)
+    slow, fast, metric = pair
     names = only
     while True:
         made = ablate.make(campaign, slow, fast, metric, names, trials)

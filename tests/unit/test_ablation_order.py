@@ -1,0 +1,36 @@
+"""Which two stacks an ablation is about, where more than two are compared."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fslab.api.ablation import ordered
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.explain.evidence import Evidence
+from fslab.record import Status, TrialRecord, Value
+from fslab.units import Unit
+
+WORK = WorkloadSpec(name="w", tool="fio", parameters={"rw": "randwrite", "size": "1m"})
+
+
+def seen(name: str, iops: float) -> Evidence:
+    medium = MediumSpec(name="m", type="ram", options={"size": "1g"})
+    cell = Cell(stack=StackSpec(name=name, medium=medium, filesystem="ext4"), workload=WORK)
+    trial = TrialRecord(
+        key=TrialKey(campaign="c", block=0, seed=1), cell=cell, status=Status.OK, started=datetime.now(UTC),
+        duration_s=1.0, metrics={"write_iops": Value(value=iops, unit=Unit.IOPS)},
+    )  # fmt: skip
+    return Evidence(cell=cell, workload="w", stack=name, trials=[trial])
+
+
+def test_without_a_name_the_slowest_is_asked_about() -> None:
+    every = [seen("middle", 200.0), seen("slow", 100.0), seen("fast", 300.0)]
+    slow, fast, metric = ordered(every, first=False)
+    assert (slow.stack, fast.stack, metric.name) == ("slow", "fast", "write_iops")
+
+
+def test_a_named_one_is_compared_with_the_best_of_the_others() -> None:
+    every = [seen("middle", 200.0), seen("slow", 100.0), seen("fast", 300.0)]
+    assert [each.stack for each in ordered(every)[:2]] == ["middle", "fast"]
+    best = [seen("fast", 300.0), seen("slow", 100.0), seen("middle", 200.0)]
+    assert [each.stack for each in ordered(best)[:2]] == ["middle", "fast"]
