@@ -233,7 +233,7 @@ impl Control {
         let trip = calibrate::round_trip(&self.device, path)
             .with_context(|| format!("cannot read {} with direct I/O", path.display()))?;
         let mut core = self.device.core();
-        core.round_trip = trip.0;
+        core.round_trip = trip.low;
         core.fidelity = calibrate::verdict(self.waiting, trip, self.fastest, path);
         Ok(core.fidelity.clone())
     }

@@ -176,7 +176,7 @@ fn ready(
     }
     {
         let mut core = device.core();
-        core.round_trip = if device.timed { trip.0 } else { 0 };
+        core.round_trip = if device.timed { trip.low } else { 0 };
         core.fidelity = fidelity.clone();
     }
     let listener = UnixListener::bind(&options.control)
