@@ -151,7 +151,7 @@ def test_opening_a_current_store_needs_no_alembic(
 def test_store_of_a_newer_fslab_is_refused_and_left_alone(store: Store, url: str) -> None:
     store.close()
     sql(url, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(StoreError, match=r"newer fslab .schema 9999; this one knows 0003") as caught:
+    with pytest.raises(StoreError, match=r"newer fslab .schema 9999; this one knows 0004") as caught:
         Store.open(url)
     assert caught.value.where == database.place_of(database.store_url(url))
     assert sql(url, f"SELECT * FROM {schema.VERSION_TABLE}") == [("9999",)]

@@ -1,14 +1,19 @@
 """The store of results: campaigns, their trials and names, as values. ``api.results`` puts an object around each."""
 
+from fslab.store.fleet import OPEN, FleetStore, MemberMachine, open_store
 from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
 from fslab.store.store import Store
 from fslab.store.transfer import CopiedCampaign, copy_campaign
 
 __all__ = [
+    "OPEN",
     "CheckedCampaign",
     "CopiedCampaign",
+    "FleetStore",
+    "MemberMachine",
     "Store",
     "check_campaigns",
     "copy_campaign",
     "database_faults",
+    "open_store",
 ]

@@ -29,6 +29,7 @@ REVISIONS = (
     "0001",
     "0002",
     "0003",
+    "0004",
 )  # oldest first; a test compares them with the files in migrations/versions
 
 
@@ -165,6 +166,37 @@ traced = Table(
     Column("campaign", ForeignKey("campaigns.number"), nullable=False),
     Column("cell", String(32), nullable=False),
     Column("record", Json, nullable=False),
+)
+
+# Of a fleet: its machines, and which of them is to run what.
+fleet_machines = Table(
+    "fleet_machines",
+    metadata,
+    Column("name", String(128), primary_key=True),
+    Column("id", String(64), nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("facts", Json, nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("running", Text),
+    Column("last_seen", Utc, nullable=False),
+)
+
+fleet_assignments = Table(
+    "fleet_assignments",
+    metadata,
+    Column("number", RowId, primary_key=True),
+    Column("id", String(128), nullable=False, unique=True),
+    Column("run", String(64), nullable=False, index=True),
+    Column("machine", String(128), nullable=False, index=True),
+    Column("campaign", String(128), nullable=False, unique=True),
+    Column("study", Json, nullable=False),
+    Column("created", Utc, nullable=False),
+    Column("status", String(32), nullable=False, index=True),
+    Column("message", Text),
+    Column("epoch", Integer, nullable=False),
+    Column("holder", String(64)),
+    Column("lease_until", Utc),
+    Column("ended", Utc),
 )
 
 # Campaigns that are being deleted: what belongs to them may go only while they are here, in one transaction.

@@ -51,28 +51,41 @@ class _Trial:
 
 
 def copy_campaign(
-    source: Store, target: Store, campaign: Campaign, progress: Callable[[int, int], object] = lambda *_: None
+    source: Store,
+    target: Store,
+    campaign: Campaign,
+    progress: Callable[[int, int], object] = lambda *_: None,
+    *,
+    fence: Callable[[Connection], object] = lambda _: None,
+    only_new: bool = False,
 ) -> CopiedCampaign:
     """Copy one campaign with its trials, the tools' output, traced trials, name and note.
 
-    ``progress`` gets the trials done and all of them after each transaction.
+    ``progress`` gets the trials done and all of them after each transaction. ``fence`` is called first in each
+    transaction, and raises where nothing may be written any more. ``only_new``: trials that are there already are not
+    compared.
 
     StoreError if ``target`` has a campaign of that id with other cells, or a trial that differs.
     """
+    with target._writing() as writer:
+        fence(writer)
     _begin(target, campaign)
     with source._reading() as reader:
-        numbers = list(_places(reader, campaign.id).values())
+        places = _places(reader, campaign.id)
         with target._reading() as connection:
             there = _places(connection, campaign.id)
         present = len(there)
+        numbers = [number for key, number in places.items() if not only_new or key not in there]
         for done in range(0, len(numbers), PIECE):
             sent = _load(reader, numbers[done : done + PIECE])
             with target._writing() as writer:
+                fence(writer)
                 there |= _insert(writer, [trial for trial in sent if trial.key not in there], campaign.id)
                 _compare(writer, sent, there, target.path)
             progress(min(done + PIECE, len(numbers)), len(numbers))
         documents = _traced(reader, campaign.id)
     with target._writing() as writer:
+        fence(writer)
         _finish(writer, campaign, documents)
     return CopiedCampaign(id=campaign.id, new=len(there) - present, present=present)
 

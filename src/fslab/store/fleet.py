@@ -1,0 +1,269 @@
+"""A fleet in its store: which machines there are, and what each of them is to run.
+
+All times are the database's: clocks of machines may differ. Who runs an assignment holds a lease with an epoch; what a
+machine writes after another one took its place is refused (``fence``). Needs PostgreSQL: a file is of one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql
+
+from fslab.cell import Frozen
+from fslab.errors import StoreError
+from fslab.names import Shown, Word
+from fslab.store import rows
+from fslab.store.database import open_engine, place_of, store_url
+from fslab.store.schema import fleet_assignments as assignments
+from fslab.store.schema import fleet_machines as machines
+from fslab.store.store import Store
+
+LEASE_S = 120.0
+ONLINE_S = 90.0  # who was seen within this time is there; machines say so every 20 s
+
+
+class AssignmentStatus(StrEnum):
+    """How far an assignment is. All but the first two are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self not in OPEN
+
+
+OPEN = (AssignmentStatus.QUEUED, AssignmentStatus.RUNNING)
+# Of libpq; tcp_user_timeout in milliseconds.
+_TIMEOUTS = {
+    "connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "20", "keepalives_interval": "5",
+    "keepalives_count": "3",
+}  # fmt: skip
+
+
+class AssignedStudy(Frozen):
+    """A study as a value: its text with the texts of the files that it names, and what the command line changed.
+
+    ``workloads``: only these of it; empty: all.
+    """
+
+    file: Shown
+    text: str
+    files: dict[str, str] = {}
+    changes: tuple[str, ...] = ()
+    budget_s: float | None = Field(None, gt=0, allow_inf_nan=False)
+    workloads: tuple[str, ...] = ()
+    name: Word | None = None
+    note: Shown | None = None
+    version: Shown
+
+
+class Assignment(Frozen):
+    """One study on one machine: a campaign of the id ``campaign``. ``run`` is common to those started together."""
+
+    id: Word
+    run: Word
+    machine: Word
+    campaign: Word
+    study: AssignedStudy
+    created: AwareDatetime
+    status: AssignmentStatus = AssignmentStatus.QUEUED
+    message: Shown | None = None
+    epoch: int = 0
+    ended: AwareDatetime | None = None
+
+
+class MemberMachine(Frozen):
+    """A machine as it announced itself. ``id``: digest of its machine id and of this start; ``running``: the assignment
+    that it runs; ``unseen_s``: seconds since it was last seen."""
+
+    name: Word
+    id: str
+    labels: dict[str, str] = {}
+    facts: dict[str, Any] = {}
+    version: Shown
+    running: str | None = None
+    unseen_s: float = 0.0
+
+    @property
+    def is_online(self) -> bool:
+        """Whether it was seen within the last 90 seconds."""
+        return self.unseen_s < ONLINE_S
+
+
+class FencedError(StoreError):
+    """Another process has taken over the assignment, or it was cancelled: nothing of it may be written any more."""
+
+
+def open_store(url: str, *, create: bool = False) -> Store:
+    """The store at ``url``; a server that does not answer, or a connection that is cut, is noticed within a minute."""
+    found = given = store_url(url)
+    if given.drivername == "postgresql+psycopg":
+        found = given.set(query={**_TIMEOUTS, **given.query})
+    store = Store(open_engine(found, create=create))
+    store.path = place_of(given)
+    return store
+
+
+class FleetStore:
+    """The part of a store that is a fleet's. StoreError where the store is no PostgreSQL database."""
+
+    def __init__(self, store: Store) -> None:
+        if store._reader.dialect.name != "postgresql":
+            raise StoreError(
+                "a fleet needs a PostgreSQL server", where=store.path,
+                hint="give its URL with --store or FSLAB_STORE: postgresql+psycopg://user@host/database",
+            )  # fmt: skip
+        self.store = store
+
+    def announce(self, machine: MemberMachine) -> None:
+        """Say that a machine is there. StoreError if another machine uses this name and was seen just now."""
+        values = {**rows.plain(machine), "last_seen": func.now()}
+        del values["unseen_s"]
+        put = postgresql.insert(machines).values(values)
+        ours_or_gone = or_(machines.c.id == machine.id, _age(machines.c.last_seen) > ONLINE_S)
+        put = put.on_conflict_do_update(index_elements=["name"], set_=values, where=ours_or_gone)
+        with self.store._writing() as connection:
+            if connection.execute(put.returning(machines.c.name)).first() is None:
+                raise StoreError(
+                    f"another machine of the fleet is named '{machine.name}'", where=self.store.path,
+                    hint="give this one another 'name' in its worker.toml, or wait 90 s if it was just restarted",
+                )  # fmt: skip
+
+    def leave(self, machine: MemberMachine) -> None:
+        """Say that a machine has gone."""
+        gone = func.now() - timedelta(seconds=ONLINE_S)
+        with self.store._writing() as connection:
+            connection.execute(
+                update(machines)
+                .where(machines.c.name == machine.name, machines.c.id == machine.id)
+                .values(last_seen=gone, running=None)
+            )
+
+    def machines(self) -> list[MemberMachine]:
+        """All that ever announced themselves, by name."""
+        wanted = select(machines, _age(machines.c.last_seen).label("unseen_s")).order_by(machines.c.name)
+        with self.store._reading() as connection:
+            found = connection.execute(wanted).mappings().all()
+        return [
+            MemberMachine(**{key: value for key, value in row.items() if key != "last_seen"}) for row in found
+        ]
+
+    def forget(self, name: str) -> bool:
+        """Remove a machine that is gone; its results stay. Whether there was one of that name, and it was gone."""
+        with self.store._writing() as connection:
+            gone = machines.delete().where(machines.c.name == name, _age(machines.c.last_seen) >= ONLINE_S)
+            return connection.execute(gone).rowcount > 0
+
+    def assign(self, new: Sequence[Assignment]) -> None:
+        """Queue assignments, all or none."""
+        made = [
+            {**rows.plain(each), "created": each.created, "ended": None, "status": each.status.value}
+            for each in new
+        ]
+        with self.store._writing() as connection:
+            connection.execute(insert(assignments), made)
+
+    def assignments(
+        self,
+        *,
+        run: str | None = None,
+        machine: str | None = None,
+        statuses: Collection[AssignmentStatus] = tuple(AssignmentStatus),
+    ) -> list[Assignment]:
+        """Those of a run, of a machine, in some status; oldest first."""
+        wanted = select(assignments).where(assignments.c.status.in_([each.value for each in statuses]))
+        if run is not None:
+            wanted = wanted.where(assignments.c.run == run)
+        if machine is not None:
+            wanted = wanted.where(assignments.c.machine == machine)
+        with self.store._reading() as connection:
+            found = connection.execute(wanted.order_by(assignments.c.number)).mappings().all()
+            return [_assignment(row) for row in found]
+
+    def take(self, assignment_id: str, holder: MemberMachine) -> Assignment | None:
+        """Take an assignment of this machine, or take it again: its epoch grows, and with it whoever had it before is
+        locked out. None if it is final, another machine's, or held by another process whose lease is not over."""
+        mine = or_(
+            assignments.c.holder.is_(None),
+            assignments.c.holder == holder.id,
+            assignments.c.lease_until < func.now(),
+        )
+        taken = (
+            update(assignments)
+            .where(assignments.c.id == assignment_id, assignments.c.machine == holder.name, _open(), mine)
+            .values(
+                holder=holder.id,
+                epoch=assignments.c.epoch + 1,
+                status=AssignmentStatus.RUNNING.value,
+                lease_until=_lease(),
+            )
+            .returning(assignments)
+        )
+        with self.store._writing() as connection:
+            row = connection.execute(taken).mappings().first()
+            return None if row is None else _assignment(row)
+
+    def renew(self, held: Assignment) -> bool:
+        """Keep a lease; False if the assignment was cancelled or taken over."""
+        kept = update(assignments).where(_held(held)).values(lease_until=_lease())
+        with self.store._writing() as connection:
+            return connection.execute(kept).rowcount > 0
+
+    def end(self, held: Assignment, status: AssignmentStatus, message: str | None = None) -> bool:
+        """Store how it ended; False if it was cancelled or taken over before."""
+        said = None if message is None else rows.text(message)
+        ended = update(assignments).where(_held(held))
+        ended = ended.values(status=status.value, message=said, lease_until=None, ended=func.now())
+        with self.store._writing() as connection:
+            return connection.execute(ended).rowcount > 0
+
+    def cancel(self, run: str) -> int:
+        """End what is not final of a run; how many assignments that were."""
+        over = update(assignments).where(assignments.c.run == run, _open())
+        over = over.values(status=AssignmentStatus.CANCELLED.value, lease_until=None, ended=func.now())
+        with self.store._writing() as connection:
+            return connection.execute(over).rowcount
+
+    def fence(self, held: Assignment) -> Callable[[Connection], None]:
+        """To be called in each transaction that writes what was measured: FencedError where it may not."""
+
+        def check(connection: Connection) -> None:
+            wanted = select(assignments.c.id).where(_held(held)).with_for_update(read=True)
+            if connection.execute(wanted).first() is None:
+                raise FencedError(
+                    f"assignment '{held.id}' was cancelled or taken over", where=self.store.path
+                )
+
+        return check
+
+
+def _assignment(row: Any) -> Assignment:
+    return Assignment(**{key: row[key] for key in Assignment.model_fields})
+
+
+def _open() -> ColumnElement[bool]:
+    return assignments.c.status.in_([each.value for each in OPEN])
+
+
+def _held(held: Assignment) -> ColumnElement[bool]:
+    return and_(assignments.c.id == held.id, assignments.c.epoch == held.epoch, _open())
+
+
+def _age(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.extract("epoch", func.clock_timestamp() - column)
+
+
+def _lease() -> ColumnElement[Any]:
+    return func.now() + timedelta(seconds=LEASE_S)

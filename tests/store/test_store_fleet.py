@@ -1,0 +1,154 @@
+"""A fleet in its store: machines, assignments, leases and what is fenced off; on a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests import postgresql
+from tests.store.test_store import campaign, trial
+
+from fslab.errors import StoreError
+from fslab.store.fleet import (
+    AssignedStudy,
+    Assignment,
+    AssignmentStatus,
+    FencedError,
+    FleetStore,
+    MemberMachine,
+)
+from fslab.store.store import Store
+from fslab.store.transfer import copy_campaign
+
+STUDY = AssignedStudy(file="study.yaml", text="title: a study", version="1")
+
+
+def machine(name: str = "lab1", identity: str = "one") -> MemberMachine:
+    return MemberMachine(name=name, id=identity, version="1", labels={"rack": "3"})
+
+
+def assignment(name: str, on: str = "lab1") -> Assignment:
+    return Assignment(id=name, run="run", machine=on, campaign=name, study=STUDY, created=datetime.now(UTC))
+
+
+@pytest.fixture
+def fleet(cluster: postgresql.Cluster, current: str) -> Iterator[FleetStore]:
+    with Store.open(cluster.url_of(cluster.database(like=current))) as store:
+        yield FleetStore(store)
+
+
+def expire(cluster: postgresql.Cluster, fleet: FleetStore, statement: str) -> None:
+    """As if time had passed for the database."""
+    with fleet.store._writing() as connection:
+        connection.exec_driver_sql(statement)
+
+
+def test_a_file_is_no_fleet(tmp_path: Path) -> None:
+    with (
+        Store.open(str(tmp_path / "a.sqlite")) as store,
+        pytest.raises(StoreError, match="needs a PostgreSQL"),
+    ):
+        FleetStore(store)
+
+
+def test_machines_are_there_until_they_leave(cluster: postgresql.Cluster, fleet: FleetStore) -> None:
+    fleet.announce(machine())
+    (found,) = fleet.machines()
+    assert (found.is_online, found.labels) == (True, {"rack": "3"})
+    assert not fleet.forget("lab1")  # it is there
+    fleet.leave(machine())
+    assert not fleet.machines()[0].is_online
+    assert fleet.forget("lab1")
+    assert fleet.machines() == []
+
+
+def test_two_machines_cannot_have_one_name(cluster: postgresql.Cluster, fleet: FleetStore) -> None:
+    fleet.announce(machine())
+    with pytest.raises(StoreError, match="another machine of the fleet is named 'lab1'"):
+        fleet.announce(machine(identity="two"))
+    expire(cluster, fleet, "UPDATE fleet_machines SET last_seen = now() - interval '2 minutes'")
+    fleet.announce(machine(identity="two"))
+    assert fleet.machines()[0].id == "two"
+
+
+def test_who_takes_an_assignment_has_it_until_the_lease_is_over(
+    cluster: postgresql.Cluster, fleet: FleetStore
+) -> None:
+    fleet.assign([assignment("a"), assignment("b", on="lab2")])
+    held = fleet.take("a", machine())
+    assert held is not None
+    assert (held.epoch, held.status) == (1, AssignmentStatus.RUNNING)
+    assert fleet.take("b", machine()) is None  # another machine's
+    assert fleet.take("a", machine(identity="two")) is None
+    expire(cluster, fleet, "UPDATE fleet_assignments SET lease_until = now() - interval '1 second'")
+    other = fleet.take("a", machine(identity="two"))
+    assert other is not None
+    assert other.epoch == 2
+    assert not fleet.renew(held)
+    assert not fleet.end(held, AssignmentStatus.FINISHED)
+    assert fleet.renew(other)
+    assert fleet.end(other, AssignmentStatus.FAILED, "no \x00 space")
+    (ended,) = fleet.assignments(machine="lab1")
+    assert (ended.status, ended.message) == (AssignmentStatus.FAILED, "no \\x00 space")
+    assert ended.ended is not None
+    assert fleet.take("a", machine(identity="two")) is None  # it is over
+
+
+def test_the_same_machine_takes_up_its_own_again(fleet: FleetStore) -> None:
+    fleet.assign([assignment("a")])
+    first, second = fleet.take("a", machine()), fleet.take("a", machine())
+    assert first is not None
+    assert second is not None
+    assert second.epoch == 2
+    assert not fleet.renew(first)
+
+
+def test_only_one_of_many_gets_an_assignment(fleet: FleetStore) -> None:
+    fleet.assign([assignment("a")])
+    taken = []
+
+    def take(number: int) -> None:
+        taken.append(fleet.take("a", machine(identity=str(number))))
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len([each for each in taken if each]) == 1
+
+
+def test_a_cancelled_run_is_nobody_s(fleet: FleetStore) -> None:
+    fleet.assign([assignment("a"), assignment("b", on="lab2")])
+    held = fleet.take("a", machine())
+    assert held is not None
+    assert fleet.cancel("run") == 2
+    assert fleet.cancel("run") == 0
+    assert not fleet.renew(held)
+    assert fleet.take("b", machine("lab2")) is None
+
+
+def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -> None:
+    """A machine that was thought dead goes on: nothing of what it sends is stored."""
+    with Store.open(str(tmp_path / "own.sqlite")) as own:
+        made = campaign()
+        own.create_campaign(made)
+        own.add_trial(trial())
+        fleet.assign([assignment("a")])
+        first = fleet.take("a", machine())
+        second = fleet.take("a", machine())
+        assert first is not None
+        assert second is not None
+        with pytest.raises(FencedError):
+            copy_campaign(own, fleet.store, made, fence=fleet.fence(first))
+        assert fleet.store.campaigns() == []
+        for _ in range(2):
+            copied = copy_campaign(own, fleet.store, made, fence=fleet.fence(second), only_new=True)
+        assert (copied.new, copied.present) == (0, 1)
+        assert fleet.store.count(made.id) == 1
+        fleet.cancel("run")
+        with pytest.raises(FencedError):
+            copy_campaign(own, fleet.store, made, fence=fleet.fence(second))
