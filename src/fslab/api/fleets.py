@@ -1,6 +1,6 @@
 """A study over several machines: all of its campaigns in a store, machine by machine."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from fslab.analysis import fleet
@@ -51,6 +51,13 @@ def of_study(
     if not found.rows and not found.partial:
         raise UsageError("nothing to compare", where=wanted, hint="choose a study with two stacks or more")
     return found
+
+
+def of_campaigns(store: Store, wanted: Collection[str]) -> Fleet | None:
+    """The same for these campaigns of one study, against the first stack; None where there is nothing to compare."""
+    chosen = [campaign for campaign in store.campaigns() if campaign.id in wanted]
+    found = fleet.fleet([(campaign, store.trials(campaign.id)) for campaign in chosen])
+    return found if found.rows or found.partial else None
 
 
 def _check(option: str, wanted: Iterable[str], known: set[str]) -> None:

@@ -61,7 +61,7 @@ app.command(
 app.command(
     "history", short_help="Show a study over time, with its changes of level.", epilog=history.EPILOG
 )(history.history)
-app.add_typer(fleet.app, name="fleet", short_help="Combine a study's results from many machines.")
+app.add_typer(fleet.app, name="fleet", short_help="Run a study on many machines, and combine results.")
 app.command("claims", short_help="Check claims against published and measured data.", epilog=claims.EPILOG)(
     claims.claims
 )

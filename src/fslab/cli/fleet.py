@@ -4,9 +4,21 @@ from typing import Annotated
 
 import typer
 
+from fslab.cli import fleet_members, fleet_status
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
 
-app = typer.Typer(no_args_is_help=True, help="Combine a study's results from many machines.")
+app = typer.Typer(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
+app.command("init", short_help="Create a fleet.", epilog=fleet_members.INIT_EPILOG)(fleet_members.init)
+app.command("scheduler", short_help="Let machines join, and give them what they are to run.")(
+    fleet_members.serve
+)
+app.command("invite", short_help="Print a token with which a machine can join.")(fleet_members.invite)
+app.command(
+    "worker", short_help="Make this machine a member of a fleet.", epilog=fleet_members.WORKER_EPILOG
+)(fleet_members.worker)
+app.command("status", short_help="Show machines, and what they run.")(fleet_status.status)
+app.command("cancel", short_help="End a run on all machines.")(fleet_status.cancel)
+app.command("forget", short_help="Remove a machine that is gone.")(fleet_status.forget)
 
 RESULTS_EPILOG = """\b
 Examples:

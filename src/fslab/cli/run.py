@@ -60,6 +60,10 @@ def run(
     allow_commands: AllowOption = False,
     name: run_options.NameOption = None,
     note: run_options.NoteOption = None,
+    fleet: run_options.FleetOption = False,
+    machines: run_options.MachinesOption = None,
+    spread: run_options.SpreadOption = False,
+    detach: run_options.DetachOption = False,
     dry_run: run_options.DryRunOption = False,
     quiet: run_options.QuietOption = False,
     report: run_options.ReportOption = None,
@@ -95,8 +99,20 @@ def run(
         settings += run_options.until_decided(until)
     settings += [*scale_setting(scale), *machine_settings(on, kernel, modules, guest_memory)]
     run_options.check_resume(settings, resume=resume, dry_run=dry_run, name=name, note=note)
+    refused = {"--resume": resume, "--wipe": wipe, "--allow-commands": allow_commands, "--report": report}
+    run_options.check_fleet(
+        fleet=fleet, machines=machines or [], spread=spread, detach=detach, others=refused
+    )
     if dry_run:
         _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], as_json)
+        return
+    if fleet:
+        from fslab.cli import fleet_run
+
+        fleet_run.run(
+            run_options.named(study), settings, machines=machines or [], spread=spread, detach=detach,
+            limit_s=limit_s, name=name, note=note, store=store, as_json=as_json,
+        )  # fmt: skip
         return
     undo_leftovers(quiet=quiet or as_json)
     from fslab.api.stores import Store

@@ -1,5 +1,6 @@
 """The options of ``fslab run``, and what some of them mean as settings of a study. Prints nothing."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -69,6 +70,29 @@ ResumeOption = Annotated[
         "finished one, to N trials of each cell.",
     ),
 ]
+FleetOption = Annotated[
+    bool,
+    typer.Option(
+        "--fleet",
+        help="Run the study on the machines of the fleet whose store --store or FSLAB_STORE names, wait for them, and "
+        "combine their results: docs/fleet.md.",
+    ),
+]
+MachinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --fleet: only this machine, or only machines with a label, as KEY=VALUE. Repeatable.",
+    ),
+]
+SpreadOption = Annotated[
+    bool,
+    typer.Option(
+        "--spread",
+        help="With --fleet: divide the study's workloads among the machines. Default: every machine runs all.",
+    ),
+]
+DetachOption = Annotated[bool, typer.Option("--detach", help="With --fleet: do not wait for the machines.")]
 NameOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="A name for the campaign; every command takes it instead of the id."),
@@ -114,6 +138,19 @@ def named(study: str | None) -> str:
             hint=f"name one, such as: fslab run {shipped.ids()[0]}; shipped: {', '.join(shipped.ids())}",
         )
     return study
+
+
+def check_fleet(
+    *, machines: list[str], spread: bool, detach: bool, fleet: bool, others: Mapping[str, object]
+) -> None:
+    """UsageError for options of a fleet without --fleet, and for those that a fleet cannot have."""
+    if not fleet and (machines or spread or detach):
+        raise UsageError("needs --fleet", where="--machines, --spread, --detach", hint="add --fleet")
+    if fleet and (wrong := [option for option, value in others.items() if value]):
+        raise UsageError(
+            "cannot be combined with --fleet", where=", ".join(wrong),
+            hint="what a machine may overwrite and which commands it may run is said by its worker.toml",
+        )  # fmt: skip
 
 
 def seconds(budget: str | None) -> float | None:

@@ -170,11 +170,13 @@ def start(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     kept: bool = False,
+    user: tuple[int, int] | None = None,
 ) -> Child:
     """Start a command that runs on: its output goes to the descriptor ``output``, its errors there too or to
     ``errors``; it keeps those of ``inherit``.
 
-    ``kept``: when memory is gone it is no more expendable than fslab itself.
+    ``kept``: when memory is gone it is no more expendable than fslab itself. ``user``: who it runs as, by user and
+    group id, without further groups.
     ToolMissingError if there is no such program.
     """
     log.info("+ %s", shell_line(argv))
@@ -183,6 +185,7 @@ def start(
             process = subprocess.Popen(
                 argv, stdin=stdin, stdout=output, stderr=output if errors is None else errors, cwd=cwd,
                 env=environment(env), start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
+                user=user and user[0], group=user and user[1], extra_groups=user and [],
             )  # fmt: skip
     except FileNotFoundError as error:
         raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error

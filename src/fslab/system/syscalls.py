@@ -40,6 +40,7 @@ _AT_STATX_DONT_SYNC = 0x4000
 _KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
 _STATX_BYTES = 256
 _NAME_BYTES = 4088
+_PR_SET_PDEATHSIG = 1
 
 
 class Fallocate(IntFlag):
@@ -226,3 +227,10 @@ def used_by_user(device: Path, user: int) -> int:
     _checked(_libc.quotactl(command, os.fsencode(device), user, buffer), device)
     (space,) = struct.unpack_from("=Q", buffer, 16)
     return int(space)
+
+
+def die_with(parent: int, signum: int) -> None:
+    """This process gets ``signum`` when its parent, process ``parent``, ends (prctl(2)); at once if it has ended."""
+    _checked(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "prctl")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signum)

@@ -1,0 +1,234 @@
+"""``fslab fleet init``, ``scheduler``, ``invite`` and ``worker``: makes a fleet, and lets machines join it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import console, say
+from fslab.errors import UnsupportedError, UsageError
+
+DirectoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--directory",
+        metavar="DIR",
+        help="Directory of the fleet's certificates and settings; default: /etc/fslab/fleet, for other users than root "
+        "~/.config/fslab/fleet.",
+    ),
+]
+
+INIT_EPILOG = """\b
+Example:
+  fslab fleet init --address bench.example --store postgresql+psycopg://fslab@db.example/fslab
+"""
+WORKER_EPILOG = """\b
+Examples:
+  fslab fleet worker bench.example --token TOKEN     join the fleet, and serve
+  fslab fleet worker                                 serve, as a member of the fleet
+"""
+
+
+def _home(directory: Path | None, name: str) -> Path:
+    if directory is not None:
+        return directory.expanduser().absolute()
+    base = Path("/etc") if os.geteuid() == 0 else Path.home() / ".config"
+    return base / "fslab" / name
+
+
+def init(
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar="FSLAB_STORE",
+            help="The PostgreSQL database of the results; it may be empty.",
+        ),
+    ],
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST",
+            help="How machines reach this one: a name or an IP address. Default: its host name.",
+        ),
+    ] = None,
+    worker_store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The same database for the machines, such as with a role that cannot delete. Default: as --store.",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port of the scheduler.")] = 8786,
+    enrolment_port: Annotated[
+        int, typer.Option(metavar="PORT", help="Port where machines with an invitation join.")
+    ] = 8785,
+    directory: DirectoryOption = None,
+) -> None:
+    """Create a fleet on this machine: a certificate authority of its own, and the tables in the database.
+
+    Nothing is started. The authority's private key stays in the directory: whoever can read it can add machines.
+    """
+    _check_installed()
+    from fslab.api.stores import FleetStore, open_store
+    from fslab.fleet import scheduler
+
+    with open_store(store, create=True) as opened:
+        FleetStore(opened)
+    settings = scheduler.FleetSettings(
+        address=address or socket.getfqdn(), port=port, enrolment_port=enrolment_port, store=store,
+        worker_store=worker_store or store,
+    )  # fmt: skip
+    home = _home(directory, "fleet")
+    scheduler.create(home, settings)
+    say(f"fleet created in {home}; start its scheduler: fslab fleet scheduler")
+
+
+def serve(
+    directory: DirectoryOption = None,
+    host: Annotated[
+        str, typer.Option(metavar="IP", help="The address to listen on; 0.0.0.0: all of this machine.")
+    ] = "0.0.0.0",  # noqa: S104 - machines of the fleet connect from elsewhere, and need a certificate
+    user: Annotated[
+        str,
+        typer.Option(
+            metavar="USER",
+            help="Who the part runs as that talks to the machines, if this is root. With 'root', whoever has a "
+            "certificate of the fleet can run programs here as root.",
+        ),
+    ] = "nobody",
+    give_up_after: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="What a machine was to run has failed if it is away for so long."),
+    ] = "1h",
+) -> None:
+    """Run the fleet's scheduler until it is interrupted: machines join, and get what they are to run.
+
+    It may be ended and started at any time: what is to be done is in the database.
+    """
+    _check_installed()
+    from fslab.fleet import scheduler
+    from fslab.units import parse_duration
+
+    home = _home(directory, "fleet")
+    try:
+        give_up_s = parse_duration(give_up_after)
+    except ValueError as error:
+        raise UsageError(str(error), where="--give-up-after") from error
+    scheduler.serve(home, scheduler.load(home), user=user, give_up_s=give_up_s, host=host, tell=_tell)
+
+
+def invite(
+    machines: Annotated[int, typer.Option(metavar="N", min=1, help="How many machines may use it.")] = 1,
+    valid: Annotated[str, typer.Option("--for", metavar="TIME", help="When it expires, such as 1h.")] = "1h",
+    directory: DirectoryOption = None,
+) -> None:
+    """Print an invitation: a token with which a machine can join the fleet.
+
+    The token also contains the fingerprint of the fleet's certificate, so that the machine knows whom it asks. Keep it
+    as secret as a password until it has expired.
+    """
+    _check_installed()
+    from fslab.fleet import invitations, scheduler
+    from fslab.units import parse_duration
+
+    home = _home(directory, "fleet")
+    settings = scheduler.load(home)
+    try:
+        valid_s = parse_duration(valid)
+    except ValueError as error:
+        raise UsageError(str(error), where="--for") from error
+    token = invitations.invite(home, valid_s=valid_s, machines=machines)
+    where = settings.address + (f":{settings.enrolment_port}" if settings.enrolment_port != 8785 else "")
+    typer.echo(token)
+    _tell(f"on the machine, as root: fslab fleet worker {where} --token {token}")
+
+
+def worker(
+    address: Annotated[
+        str | None,
+        typer.Argument(metavar="[ADDRESS]", help="HOST or HOST:PORT of the fleet to join; needs --token."),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(metavar="TOKEN", envvar="FSLAB_TOKEN", help="An invitation: fslab fleet invite."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What studies may do here, in TOML; default: /etc/fslab/worker.toml. Without the file: images in "
+            "memory and in fslab's own directory, no device, no command, no tuning.",
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where this machine's certificate is; default: /etc/fslab/worker; for other users than root "
+            "~/.config/fslab/worker.",
+        ),
+    ] = None,
+) -> None:
+    """Make this machine a member of a fleet: run what the fleet assigns to it, until interrupted.
+
+    With ADDRESS and --token it joins first; afterwards it is a member until its certificate expires, after two years.
+    What studies may do here is said by FILE alone, whatever a study says. Trials are stored here first
+    ($XDG_DATA_HOME/fslab/fleet.sqlite), then sent: nothing is lost while the network is away.
+    """
+    _check_installed()
+    from fslab.fleet import enrolment, invitations
+    from fslab.fleet.agent import Agent, only_one
+    from fslab.fleet.certificates import Credentials, write
+    from fslab.fleet.worker_settings import DEFAULT, WorkerSettings
+
+    if (address is None) != (token is None):
+        raise UsageError("ADDRESS and --token belong together", hint="fslab fleet invite prints both")
+    settings = WorkerSettings.load(config or DEFAULT, needed=config is not None)
+    home = _home(directory, "worker")
+    credentials = Credentials(directory=home)
+    with only_one(home):
+        known = home / "membership.json"
+        if address is not None and token is not None:
+            where = _address(address, enrolment.PORT)
+            joined = enrolment.join(where, invitations.Invitation.of(token), settings.name, home)
+            write(known, joined.model_dump_json().encode(), 0o600)
+        if not credentials.complete or not known.is_file():
+            raise UsageError(
+                "this machine is no member of a fleet",
+                where=str(home),
+                hint="join one: fslab fleet worker ADDRESS --token TOKEN",
+            )
+        member = enrolment.Membership.model_validate_json(known.read_bytes())
+        Agent(
+            settings=settings, credentials=credentials, scheduler=member.scheduler,
+            store=settings.store or member.store, tell=_tell,
+        ).run()  # fmt: skip
+
+
+def _check_installed() -> None:
+    """UnsupportedError if the packages of the fleet are missing: fslab alone does not need them."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("cryptography", "distributed", "psycopg") if find_spec(name) is None]
+    if missing:
+        raise UnsupportedError(
+            f"the fleet's packages are not installed: {', '.join(missing)}", hint="pip install 'fslab[fleet]'"
+        )
+
+
+def _address(text: str, port: int) -> tuple[str, int]:
+    host, colon, given = text.rpartition(":")
+    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
+        return text.strip("[]"), port
+    if not given.isdigit() or not 0 < int(given) < 65536:
+        raise UsageError(f"'{given}' is not a port", where="ADDRESS")
+    return host.strip("[]"), int(given)
+
+
+def _tell(text: str) -> None:
+    console(stderr=True).print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,96 @@
+"""``fslab run STUDY --fleet``: assigns a study to the machines of a fleet, and waits for their results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from fslab.cli import fleet_status
+from fslab.cli.common import console, print_json, say
+from fslab.errors import InterruptedBySignal, ToolFailedError
+
+if TYPE_CHECKING:
+    from fslab.api.stores import Store
+    from fslab.fleet.watching import MachineProgress
+
+
+def run(
+    study: str,
+    settings: list[str],
+    *,
+    machines: list[str],
+    spread: bool,
+    detach: bool,
+    limit_s: float | None,
+    name: str | None,
+    note: str | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Assign, wait, and show the results of all machines; exit with 6 if no machine has any."""
+    from fslab import load
+    from fslab.api.stores import FleetStore, Store
+    from fslab.fleet import starting, watching
+
+    loaded = load(study, settings)
+    file = study if study.endswith((".yaml", ".yml")) else f"{study}.yaml"
+    with Store.open(store) as opened:
+        fleet = FleetStore(opened)
+        ready, left_out = starting.chosen(fleet.machines(), machines)
+        for left, why in left_out.items():
+            _tell(f"without {left}: {why}")
+        made = starting.assignments(
+            loaded, file, ready, spread=spread, budget_s=limit_s, name=name, note=note
+        )
+        fleet.assign(made)
+        started = made[0].run
+        if detach:
+            _print_started(started, [each.machine for each in made], as_json=as_json)
+            return
+        _tell(f"run {started} on {len(made)} machine{'s' * (len(made) != 1)}; Ctrl-C cancels it")
+        try:
+            ended = watching.watch(
+                fleet, started, lambda changed: None if as_json else fleet_status.show(changed), _tell
+            )
+        except InterruptedBySignal:
+            fleet.cancel(started)
+            raise
+        _conclude(opened, loaded.id, started, ended, as_json=as_json)
+
+
+def _print_started(run_id: str, machines: list[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"run": run_id, "machines": machines})
+    else:
+        say(f"{run_id}: assigned to {', '.join(machines)}; fslab fleet status {run_id} shows how far it is")
+
+
+def _conclude(store: Store, study: str, run_id: str, ended: list[MachineProgress], *, as_json: bool) -> None:
+    """What the machines of this run say together; exit with 6 if none of them has a trial."""
+    from fslab.api import fleets
+    from fslab.report import fleet_terminal
+
+    measured = [each.assignment.campaign for each in ended if each.trials]
+    found = fleets.of_campaigns(store, measured) if measured else None
+    if as_json:
+        print_json(
+            {
+                "run": run_id,
+                "machines": [
+                    {"name": each.assignment.machine, "campaign": each.assignment.campaign, "trials": each.trials,
+                     "status": each.assignment.status.value, "message": each.assignment.message}
+                    for each in ended
+                ],
+                "results": found and found.model_dump(mode="json"),
+            }
+        )  # fmt: skip
+    elif found is not None:
+        fleet_terminal.show(found, console())
+        say(f"of all its runs: fslab fleet results {study}; one machine: fslab results {measured[0]}")
+    if not measured:
+        raise typer.Exit(ToolFailedError.exit_code)
+
+
+def _tell(text: str) -> None:
+    console(stderr=True).print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,114 @@
+"""``fslab fleet status``, ``cancel`` and ``forget``: what machines do, and what they are no longer to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
+from fslab.errors import UsageError
+
+if TYPE_CHECKING:
+    from fslab.api.stores import MemberMachine
+    from fslab.fleet.watching import MachineProgress
+
+
+def status(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="Show how far this run is. Default: what is not over."),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the machines of the fleet, what runs on each, and how far runs are."""
+    from fslab.api.stores import OPEN, FleetStore, Store
+    from fslab.fleet import watching
+
+    with Store.open(store, create=False) as opened:
+        fleet = FleetStore(opened)
+        machines = fleet.machines()
+        runs = [run] if run else list(dict.fromkeys(each.run for each in fleet.assignments(statuses=OPEN)))
+        found = [each for wanted in runs for each in watching.progress(fleet, wanted)]
+    if run and not found:
+        raise UsageError(f"no run '{run}'", where="RUN")
+    if as_json:
+        print_json(
+            {
+                "machines": [{**each.model_dump(mode="json"), "online": each.is_online} for each in machines],
+                "assignments": [
+                    {
+                        **each.assignment.model_dump(mode="json", exclude={"study": {"text", "files"}}),
+                        "trials": each.trials,
+                    }
+                    for each in found
+                ],
+            }
+        )
+        return
+    if not machines:
+        say("no machine has joined the fleet: fslab fleet invite")
+    else:
+        _show_machines(machines)
+    show(found)
+
+
+def show(found: list[MachineProgress]) -> None:
+    """A line for each assignment."""
+    for each in found:
+        assignment = each.assignment
+        message = f": {assignment.message}" if assignment.message else ""
+        trials = f", {each.trials} trials" if each.trials else ""
+        say(f"{assignment.machine}: {assignment.study.file} {assignment.status.value}{trials}{message}")
+
+
+def cancel(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="As fslab run --fleet and fslab fleet status print it.")
+    ],
+    store: StoreOption = None,
+) -> None:
+    """End a run: machines undo what they have made, and keep the trials that are stored."""
+    from fslab.api.stores import FleetStore, Store
+
+    with Store.open(store, create=False) as opened:
+        fleet = FleetStore(opened)
+        if not fleet.assignments(run=run):
+            raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
+        count = fleet.cancel(run)
+    say(f"{count} machine{'s' * (count != 1)} cancelled")
+
+
+def forget(
+    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="Name of a machine that is gone.")],
+    store: StoreOption = None,
+) -> None:
+    """Remove a machine that is gone from the list of the fleet. Its results stay, and so does its certificate."""
+    from fslab.api.stores import FleetStore, Store
+
+    with Store.open(store, create=False) as opened:
+        if not FleetStore(opened).forget(machine):
+            raise UsageError(
+                f"no machine '{machine}' that is gone",
+                where="MACHINE",
+                hint="end its fslab fleet worker first",
+            )
+    say(f"{machine} removed")
+
+
+def _show_machines(machines: list[MemberMachine]) -> None:
+    from rich.table import Table
+
+    from fslab.units import format_duration
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("machine", "", "runs", "kernel", "CPU", "labels"):
+        table.add_column(title, overflow="fold")
+    for each in machines:
+        seen = "online" if each.is_online else f"gone for {format_duration(each.unseen_s)}"
+        cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
+        labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
+        cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
+        table.add_row(*(str(cell).replace("[", r"\[") for cell in cells))
+    console().print(table)

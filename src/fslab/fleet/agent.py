@@ -1,0 +1,169 @@
+"""``fslab fleet worker``: the agent of a machine. Takes assignments one by one, has them measured, sends the results.
+
+Each is measured in a process of its own (``measuring``), so that nothing here disturbs it. The agent alone knows the
+fleet's store; what speaks to the scheduler (``link``) can only name assignments.
+"""
+
+import fcntl
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, Queue
+
+import fslab
+from fslab.errors import BusyError, StoreError
+from fslab.fleet import certificates, confined
+from fslab.fleet.execution import Execution
+from fslab.fleet.link_keeper import LinkKeeper
+from fslab.fleet.patience import patiently
+from fslab.fleet.worker_settings import WorkerSettings
+from fslab.machine import facts
+from fslab.store.fleet import AssignmentStatus, FleetStore, MemberMachine, open_store
+from fslab.system import paths
+
+BEAT_S = 20.0
+LOOK_S = 1.0
+BOOT_ID, MACHINE_ID = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
+FACTS = ("hostname", "distribution", "kernel", "product", "cpu", "cpus", "memory_bytes")
+
+
+@contextmanager
+def only_one(directory: Path) -> Iterator[None]:
+    """BusyError if another agent uses the same directory."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise BusyError("another agent uses this directory", where=str(directory)) from error
+    finally:
+        os.close(lock)
+
+
+def this_machine(settings: WorkerSettings) -> MemberMachine:
+    """This machine, as it announces itself. Two that were cloned differ by the boot."""
+    found = facts.gather()
+    identity = b"\0".join(path.read_bytes() for path in (MACHINE_ID, BOOT_ID) if path.is_file())
+    digest = hashlib.blake2b(identity + settings.name.encode(), digest_size=12).hexdigest()
+    return MemberMachine(
+        name=settings.name, id=digest, labels=dict(settings.labels), version=fslab.__version__,
+        facts={name: found.get(name) for name in FACTS},
+    )  # fmt: skip
+
+
+@dataclass(kw_only=True, slots=True)
+class Agent:
+    """``scheduler``: host:port; ``store``: URL of the fleet's store; ``own``: path of the machine's own. ``tell`` gets
+    a line for each thing that an administrator wants to know."""
+
+    settings: WorkerSettings
+    credentials: certificates.Credentials
+    scheduler: str
+    store: str
+    tell: Callable[[str], object]
+    own: str = field(default_factory=lambda: str(paths.data() / "fleet.sqlite"))
+    queue: Queue[str] = field(default_factory=Queue)
+    waiting: set[str] = field(default_factory=set)
+    over: threading.Condition = field(default_factory=threading.Condition)
+    current: Execution | None = None
+
+    def run(self) -> None:
+        """Serve until this process is interrupted; what runs then is resumed by the next agent."""
+        user = confined.ids_of(self.settings.link_user)
+        confined.check(user)
+        machine = this_machine(self.settings)
+        fleet = patiently(lambda: self._joined(machine), self.tell)
+        mine = self.credentials
+        link = LinkKeeper(
+            settings={
+                "scheduler": self.scheduler, "machine": machine.name, "agent": os.getpid(),
+                "port": self.settings.link_port,
+            },
+            files={path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)},
+            user=user, run=self.request, tell=self.tell,
+        )  # fmt: skip
+        for each in fleet.assignments(machine=machine.name, statuses=(AssignmentStatus.RUNNING,)):
+            self.queue.put(each.id)  # of an agent that was ended
+        threading.Thread(target=self._beat, args=(fleet, machine), daemon=True).start()
+        self.tell(f"{machine.name} is ready: scheduler {self.scheduler}, store {fleet.store.path}")
+        try:
+            self._serve(fleet, machine, link)
+        finally:
+            link.end()
+            _leave(fleet, machine, self.tell)
+
+    def request(self, assignment: str) -> None:
+        """Run an assignment; returns when it is over, or was never this machine's. For other threads."""
+        with self.over:
+            if assignment not in self.waiting:
+                self.waiting.add(assignment)
+                self.queue.put(assignment)
+            self.over.wait_for(lambda: assignment not in self.waiting)
+
+    def _joined(self, machine: MemberMachine) -> FleetStore:
+        fleet = FleetStore(open_store(self.store))
+        fleet.announce(machine)
+        return fleet
+
+    def _serve(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
+        while True:
+            link.keep()
+            try:
+                wanted = self.queue.get(timeout=LOOK_S)
+            except Empty:
+                continue
+            try:
+                self._execute(fleet, machine, wanted, link)
+            except StoreError as error:
+                self.tell(str(error))
+            finally:
+                with self.over:
+                    self.waiting.discard(wanted)
+                    self.over.notify_all()
+
+    def _execute(self, fleet: FleetStore, machine: MemberMachine, wanted: str, link: LinkKeeper) -> None:
+        held = patiently(lambda: fleet.take(wanted, machine), self.tell, link.keep)
+        if held is None:
+            return
+        self.tell(f"{held.id}: {held.study.file} begins")
+        self.current = Execution(
+            held=held, fleet=fleet, settings=self.settings, own=self.own, tell=self.tell, meanwhile=link.keep
+        )
+        try:
+            outcome = self.current.run()
+            status = outcome.status
+            if status is not None:
+                patiently(lambda: fleet.end(held, status, outcome.message), self.tell, link.keep)
+            said = "cancelled or taken over" if status is None else status.value
+            self.tell(f"{held.id}: {said}{f': {outcome.message}' if outcome.message else ''}")
+        finally:
+            self.current = None
+
+    def _beat(self, fleet: FleetStore, machine: MemberMachine) -> None:
+        """Say that this machine is there, and keep the lease."""
+        said = ""
+        while True:
+            time.sleep(BEAT_S)
+            running = self.current
+            try:
+                fleet.announce(machine.model_copy(update={"running": running and running.held.id}))
+                if running is not None and not fleet.renew(running.held):
+                    running.lost.set()
+                said = ""
+            except StoreError as error:
+                if said != error.what:
+                    self.tell(f"this machine cannot be announced: {error.what}")
+                said = error.what
+
+
+def _leave(fleet: FleetStore, machine: MemberMachine, tell: Callable[[str], object]) -> None:
+    try:
+        fleet.leave(machine)
+    except StoreError:
+        tell("the fleet's store is away: it shows this machine as gone after 90 s")

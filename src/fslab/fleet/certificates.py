@@ -1,0 +1,149 @@
+"""The fleet's own certificate authority and the certificates that it issues (X.509, ECDSA P-256). Files only.
+
+A certificate says "belongs to this fleet" and the machine's name; it does not distinguish workers from the scheduler,
+because dask.distributed does not check names. Private keys never leave the machine that they were made on.
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fslab.errors import FslabError, UsageError
+
+AUTHORITY_VALID = timedelta(days=3650)
+VALID = timedelta(days=730)
+BACKDATED = timedelta(days=2)  # clocks of machines may differ
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Credentials:
+    """Where a member's files lie: the authority's certificate, its own certificate and private key."""
+
+    directory: Path
+
+    @property
+    def authority(self) -> Path:
+        return self.directory / "ca.pem"
+
+    @property
+    def certificate(self) -> Path:
+        return self.directory / "fleet.pem"
+
+    @property
+    def key(self) -> Path:
+        return self.directory / "fleet.key"
+
+    @property
+    def complete(self) -> bool:
+        """Whether all three files exist."""
+        return all(path.is_file() for path in (self.authority, self.certificate, self.key))
+
+
+def authority_key(directory: Path) -> Path:
+    """The private key of a fleet's authority. Whoever can read it can let anybody join."""
+    return directory / "ca.key"
+
+
+def make_authority(directory: Path, name: str) -> None:
+    """A new authority in ``directory`` (mode 0700), with a certificate for the scheduler. UsageError if one exists."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    directory.chmod(0o700)
+    if authority_key(directory).exists():
+        raise UsageError("a fleet exists already", where=str(directory), hint="choose another --directory")
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fslab fleet {name}"[:64])])
+    usage = x509.KeyUsage(
+        digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = (
+        _dated(AUTHORITY_VALID)
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(identifier, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    credentials = Credentials(directory=directory)
+    request = make_request(credentials, "scheduler")
+    write(credentials.authority, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    write(authority_key(directory), _pem(key), 0o600)
+    write(credentials.certificate, issue(directory, request, "scheduler"), 0o644)
+
+
+def make_request(credentials: Credentials, name: str) -> bytes:
+    """A new private key, written to its file, and the request (PEM) for a certificate of that name."""
+    credentials.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    credentials.directory.chmod(0o700)
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    write(credentials.key, _pem(key), 0o600)
+    return request.public_bytes(serialization.Encoding.PEM)
+
+
+def issue(directory: Path, request: bytes, name: str) -> bytes:
+    """A certificate (PEM) for a request, signed by the authority in ``directory``; ``name`` replaces the request's.
+
+    ValueError for what is no valid request.
+    """
+    wanted = x509.load_pem_x509_csr(request)
+    if not wanted.is_signature_valid or not isinstance(wanted.public_key(), ec.EllipticCurvePublicKey):
+        raise ValueError("the certificate request is not valid")
+    authority = x509.load_pem_x509_certificate(Credentials(directory=directory).authority.read_bytes())
+    loaded = serialization.load_pem_private_key(authority_key(directory).read_bytes(), None)
+    if not isinstance(loaded, ec.EllipticCurvePrivateKey):
+        raise FslabError("is not the key of a fleet's authority", where=str(authority_key(directory)))
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(loaded.public_key())
+    certificate = (
+        _dated(VALID)
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(authority.subject)
+        .public_key(wanted.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=False)
+        .add_extension(issuer, critical=False)
+        .sign(loaded, hashes.SHA256())
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def fingerprint(certificate: Path) -> bytes:
+    """SHA-256 of a certificate's DER form: 32 bytes."""
+    return x509.load_pem_x509_certificate(certificate.read_bytes()).fingerprint(hashes.SHA256())
+
+
+def expires(certificate: Path) -> datetime:
+    """When it ends to be valid."""
+    return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+
+
+def write(path: Path, content: bytes, mode: int) -> None:
+    """A file of that mode, in place of what was there; never through a link."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)
+        file.write(content)
+
+
+def _dated(valid: timedelta) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().serial_number(x509.random_serial_number())
+    return builder.not_valid_before(now - BACKDATED).not_valid_after(now + valid)
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -1,0 +1,111 @@
+"""Starts a program of ours as a user without privileges, with a directory of its own that has what it needs to know.
+
+For the two programs that speak Dask's protocol: whoever has a certificate of the fleet can run code in them.
+"""
+
+import json
+import os
+import pwd
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fslab.errors import UnsupportedError, UsageError
+from fslab.system import proc
+
+START_S = 60.0
+LOG_BYTES = 1 << 20
+
+
+@dataclass(kw_only=True, slots=True)
+class ConfinedProgram:
+    """A running program. ``directory`` is its own: mode 0700, current directory and home; its log is there."""
+
+    child: proc.Child
+    directory: Path
+
+    def end(self) -> None:
+        """End it and remove its directory."""
+        self.child.end()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def last_words(self) -> str:
+        """The last line of its log."""
+        return last_line(self.directory / "log")
+
+
+def ids_of(user: str) -> tuple[int, int] | None:
+    """User and group id; None where this process cannot change its user, or is that one already. UsageError if there is
+    no such user."""
+    try:
+        found = pwd.getpwnam(user)
+    except KeyError as error:
+        raise UsageError(f"there is no user '{user}'", where="link_user") from error
+    return None if os.geteuid() != 0 or found.pw_uid == 0 else (found.pw_uid, found.pw_gid)
+
+
+def check(user: tuple[int, int] | None) -> None:
+    """UnsupportedError if this user cannot run our programs: fslab may be installed where others cannot read."""
+    argv = [sys.executable, "-c", "import distributed, fslab.fleet.link"]
+    log = os.memfd_create("fslab-check", os.MFD_CLOEXEC)
+    try:
+        child = proc.start(argv, output=log, cwd=Path("/"), user=user)
+        code = child.wait(START_S)
+        child.end()
+    except PermissionError:
+        code = None
+    finally:
+        os.close(log)
+    if code != 0:
+        raise UnsupportedError(
+            f"user {user[0] if user else os.geteuid()} cannot run fslab with its fleet support ({sys.executable})",
+            hint="install it where all users can read it, such as /opt/fslab; or let it run as root",
+        )
+
+
+def start(
+    module: str,
+    settings: Mapping[str, Any],
+    user: tuple[int, int] | None,
+    files: Mapping[str, bytes],
+    prepare: Callable[[Path], object] = lambda _: None,
+) -> ConfinedProgram:
+    """Start a module; it finds ``files``, ``settings.json`` and what ``prepare`` makes in its current directory."""
+    directory = Path(tempfile.mkdtemp(prefix="fslab-fleet-"))
+    try:
+        for name, content in {**files, "settings.json": json.dumps(settings).encode(), "log": b""}.items():
+            path = directory / name
+            path.write_bytes(content)
+            path.chmod(0o600)
+            if user is not None:
+                os.chown(path, *user)
+        if user is not None:
+            os.chown(directory, *user)
+        prepare(directory)
+        log = os.open(directory / "log", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
+            child = proc.start([sys.executable, "-m", module], output=log, cwd=directory, env=env, user=user)
+        finally:
+            os.close(log)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return ConfinedProgram(child=child, directory=directory)
+
+
+def last_line(log: Path) -> str:
+    """The last line of a text file that is not empty, 500 characters at most."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
+            lines = [
+                line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()
+            ]
+    except OSError:
+        return ""
+    return lines[-1][:500] if lines else ""

@@ -1,0 +1,122 @@
+"""The scheduler of a fleet: dask.distributed's, and what dispatches queued assignments to it. ``python -m
+fslab.fleet.dispatching``.
+
+The store says what is to be done, Dask who is there: when this process starts anew, it goes on from the store. It never
+reads what a task returns. Runs without privileges, in the directory that ``fslab fleet scheduler`` made for it.
+"""
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fslab.cell import Frozen
+from fslab.errors import StoreError
+from fslab.fleet import dask_settings, link
+from fslab.store.fleet import OPEN, Assignment, AssignmentStatus, FleetStore, open_store
+from fslab.store.store import Store
+from fslab.system import syscalls
+
+LOOK_S = 2.0
+
+
+class DispatchSettings(Frozen):
+    """``parent``: process id of ``fslab fleet scheduler``; ``give_up_s``: how long a machine may be away before what it
+    was to run has failed."""
+
+    host: str
+    port: int
+    store: str
+    parent: int
+    give_up_s: float
+
+
+async def serve(settings: DispatchSettings) -> None:
+    """Schedule and dispatch until the process is ended."""
+    import dask  # noqa: PLC0415 - takes a second
+    from distributed import Client, Scheduler  # noqa: PLC0415
+
+    with dask.config.set(dask_settings.SETTINGS):
+        security = dask_settings.security()
+        options = {"host": settings.host, "port": settings.port, "protocol": "tls", "security": security}
+        async with Scheduler(**options, dashboard=False) as scheduler:
+            print(f"listening at {scheduler.address}", flush=True)
+            to_itself = Client(scheduler.address, security=security, asynchronous=True)  # type: ignore[no-untyped-call]
+            async with to_itself as client:
+                await _dispatch(settings, scheduler, client)
+
+
+async def _dispatch(settings: DispatchSettings, scheduler: Any, client: Any) -> None:
+    submitted: dict[str, Any] = {}
+    queue = _Queue(settings)
+    while True:
+        wanted = await asyncio.to_thread(queue.pending)
+        if wanted is not None:
+            there = {worker.name: worker.address for worker in scheduler.workers.values()}
+            _submit(client, wanted, there, submitted)
+        await asyncio.sleep(LOOK_S)
+
+
+def _submit(client: Any, wanted: list[Assignment], there: dict[str, str], submitted: dict[str, Any]) -> None:
+    """Submit what is not submitted yet to machines that are there, and forget what is over.
+
+    A task that ended although its assignment did not (the agent or its link was killed) is submitted again.
+    """
+    names = {each.id for each in wanted}
+    for known in [name for name, future in submitted.items() if name not in names or future.done()]:
+        submitted.pop(known).release()
+    for assignment in wanted:
+        if assignment.id not in submitted and assignment.machine in there:
+            submitted[assignment.id] = client.submit(
+                link.measure, assignment.id, key=f"assignment-{assignment.id}", pure=False, retries=0,
+                workers=[there[assignment.machine]], allow_other_workers=False,
+                resources={dask_settings.SLOT: 1},
+            )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What the store says is to be done."""
+
+    settings: DispatchSettings
+    store: Store | None = None
+    said: str = ""
+
+    def pending(self) -> list[Assignment] | None:
+        """What is queued or runs; None while the store is away."""
+        try:
+            if self.store is None:
+                self.store = open_store(self.settings.store)
+            found = self._pending(FleetStore(self.store))
+        except StoreError as error:
+            if str(error) != self.said:
+                print(error, file=sys.stderr, flush=True)
+            self.said = str(error)
+            return None
+        self.said = ""
+        return found
+
+    def _pending(self, fleet: FleetStore) -> list[Assignment]:
+        """What machines were to do that are gone for too long has failed."""
+        limit_s = self.settings.give_up_s
+        gone = {each.name for each in fleet.machines() if each.unseen_s > limit_s}
+        found = fleet.assignments(statuses=OPEN)
+        for assignment in found:
+            if assignment.machine in gone:
+                fleet.end(
+                    assignment, AssignmentStatus.FAILED, f"the machine was not seen for {limit_s:.0f} s"
+                )
+        return [each for each in found if each.machine not in gone]
+
+
+def main() -> None:
+    """Read the settings of the current directory and serve."""
+    settings = DispatchSettings.model_validate_json(Path("settings.json").read_bytes())
+    syscalls.die_with(settings.parent, signal.SIGKILL)
+    asyncio.run(serve(settings))
+
+
+if __name__ == "__main__":
+    main()

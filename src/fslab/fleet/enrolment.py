@@ -1,0 +1,168 @@
+"""Joining a fleet: a machine shows its invitation and gets a certificate. Both ends.
+
+One exchange over TLS, a JSON document each way. The machine knows the fleet's certificate by its fingerprint, which is
+part of the invitation, and says nothing before it has compared it. The server reads a bounded request, waits a bounded
+time, and signs only public keys.
+"""
+
+import hashlib
+import hmac
+import json
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fslab.cell import Frozen
+from fslab.errors import FslabError, UsageError
+from fslab.fleet import certificates, invitations
+from fslab.names import Word, shown
+
+log = logging.getLogger("fslab.fleet")
+
+PORT = 8785
+REQUEST_BYTES = 16 << 10
+PATIENCE_S = 10.0
+AT_ONCE = 32
+
+
+class JoinRequest(Frozen):
+    """What a machine sends. ``request``: a certificate request, PEM."""
+
+    name: Word
+    secret: str
+    request: str
+
+
+class Membership(Frozen):
+    """What it gets: the authority's and its own certificate (PEM), the scheduler's address, the URL of the store."""
+
+    authority: str
+    certificate: str
+    scheduler: str
+    store: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnrolmentServer:
+    """Answers who has an invitation. ``directory`` is the fleet's; ``scheduler`` and ``store`` are passed on."""
+
+    directory: Path
+    scheduler: str
+    store: str
+    tell: Callable[[str], object]
+
+    def serve(self, listening: socket.socket) -> None:
+        """Serve until the socket is closed."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        mine = certificates.Credentials(directory=self.directory)
+        context.load_cert_chain(mine.certificate, mine.key)
+        places = threading.BoundedSemaphore(AT_ONCE)
+        while True:
+            try:
+                connection, address = listening.accept()
+            except OSError:  # closed
+                return
+            if not places.acquire(blocking=False):
+                connection.close()
+                continue
+            arguments = (context, connection, address[0], places)
+            threading.Thread(target=self._answer, args=arguments, daemon=True).start()
+
+    def _answer(
+        self,
+        context: ssl.SSLContext,
+        connection: socket.socket,
+        address: str,
+        places: threading.BoundedSemaphore,
+    ) -> None:
+        try:
+            connection.settimeout(PATIENCE_S)
+            with context.wrap_socket(connection, server_side=True) as secured:
+                answer = self._membership(_read(secured), address)
+                secured.sendall(json.dumps(answer).encode() + b"\n")
+        except (OSError, ValueError) as error:
+            log.info("enrolment of %s: %s", address, error)
+        finally:
+            connection.close()
+            places.release()
+
+    def _membership(self, document: bytes, address: str) -> dict[str, Any]:
+        try:
+            wanted = JoinRequest.model_validate_json(document)
+            secret = bytes.fromhex(wanted.secret)
+        except (ValidationError, ValueError):
+            return {"error": "the request is not valid"}
+        if not invitations.accept(self.directory, secret):
+            self.tell(f"refused {address}: it has no valid invitation")
+            return {
+                "error": "the invitation is not valid, has expired or was used: fslab fleet invite makes a new one"
+            }
+        try:
+            certificate = certificates.issue(self.directory, wanted.request.encode(), wanted.name)
+        except ValueError as error:
+            return {"error": str(error)}
+        self.tell(f"{wanted.name} ({address}) joined the fleet")
+        authority = certificates.Credentials(directory=self.directory).authority
+        return Membership(
+            authority=authority.read_text("ascii"), certificate=certificate.decode("ascii"),
+            scheduler=self.scheduler, store=self.store,
+        ).model_dump()  # fmt: skip
+
+
+def join(address: tuple[str, int], token: invitations.Invitation, name: str, directory: Path) -> Membership:
+    """Join the fleet whose enrolment server is at ``address``; the certificates are written to ``directory``.
+
+    FslabError if it cannot be reached, is not the fleet that invited, or refuses.
+    """
+    where = f"{address[0]}:{address[1]}"
+    mine = certificates.Credentials(directory=directory)
+    request = certificates.make_request(mine, name)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # its fingerprint is compared below, before anything is said
+    try:
+        with (
+            socket.create_connection(address, timeout=PATIENCE_S) as connection,
+            context.wrap_socket(connection) as secured,
+        ):
+            shown_certificate = secured.getpeercert(binary_form=True) or b""
+            if not hmac.compare_digest(hashlib.sha256(shown_certificate).digest(), token.fingerprint):
+                raise UsageError(
+                    "this is not the fleet that the invitation is for", where=where,
+                    hint="check the address; if it is right, somebody may be between you and the fleet",
+                )  # fmt: skip
+            asked = JoinRequest(name=name, secret=token.secret.hex(), request=request.decode("ascii"))
+            secured.sendall(asked.model_dump_json().encode() + b"\n")
+            answer = json.loads(_read(secured))
+    except (OSError, ValueError) as error:
+        raise FslabError(
+            f"cannot join the fleet: {error}", where=where, hint="is fslab fleet scheduler running there?"
+        ) from error
+    if "error" in answer:
+        raise FslabError(f"the fleet refused: {shown(str(answer['error']))}", where=where)
+    membership = Membership.model_validate(answer)
+    certificates.write(mine.authority, membership.authority.encode(), 0o644)
+    certificates.write(mine.certificate, membership.certificate.encode(), 0o644)
+    return membership
+
+
+def _read(connection: ssl.SSLSocket) -> bytes:
+    """One line; ValueError if it is too long, OSError if it does not come."""
+    found = b""
+    while not found.endswith(b"\n"):
+        piece = connection.recv(REQUEST_BYTES)
+        if not piece:
+            raise ConnectionError("the connection was closed")
+        found += piece
+        if len(found) > REQUEST_BYTES:
+            raise ValueError("too long")
+    return found

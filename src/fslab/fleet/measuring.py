@@ -1,0 +1,101 @@
+"""One assignment, measured: the process that an agent starts for it. ``python -m fslab.fleet.measuring REQUEST``.
+
+Runs the study as ``fslab run`` does, into the machine's own store; a campaign that is there already is resumed. Checks
+first what this machine allows. Talks to nobody; ends when its agent ends.
+"""
+
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from fslab.campaign import cleanup, launch
+from fslab.campaign.observer import Observer
+from fslab.cell import Frozen
+from fslab.claims.pending import cells_of
+from fslab.errors import FslabError, UsageError
+from fslab.fleet import permission
+from fslab.fleet.worker_settings import WorkerSettings
+from fslab.store.campaign import Campaign
+from fslab.store.fleet import Assignment
+from fslab.store.store import Store
+from fslab.study.load import load_text
+from fslab.study.model import Study
+from fslab.system import signals, syscalls
+
+
+class MeasuringRequest(Frozen):
+    """``store``: path of the machine's own store. ``agent``: process id of the agent."""
+
+    assignment: Assignment
+    settings: WorkerSettings
+    store: str
+    agent: int
+
+
+class _Told(Observer):
+    """Notes go to standard error, which the agent keeps."""
+
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def measure(request: MeasuringRequest) -> None:
+    """Run what is left of the assignment's campaign; raises what ``fslab run`` would."""
+    allowed = request.settings.allow
+    assigned = request.assignment.study
+    agree = partial(permission.check, allowed)
+    with Store.open(request.store) as store:
+        known = [each for each in store.campaigns() if each.id == request.assignment.campaign]
+        study = load_text(assigned.text, assigned.file, assigned.changes, assigned.files)
+        campaign = launch.check_stored(known[0], store) if known else _new(request.assignment, study)
+        agree(campaign.cells)
+        cleanup.clean_all()
+        wipe = [device for cell in campaign.cells for device in _devices(cell.stack.medium.options)]
+        terms = launch.Terms(agree=agree, wipe=frozenset(wipe if allowed.wipe else ()), tell=_Told().note)
+        if known:
+            launch.take_up(campaign, store, terms)
+        else:
+            launch.create(campaign, store, terms)
+        limit_s = assigned.budget_s or study.limit_s
+        launch.run(campaign, store, _Told(), terms, budget_s=limit_s, new=not known)
+
+
+def _new(assignment: Assignment, study: Study) -> Campaign:
+    """The campaign, with the workloads that this machine is to run; claims about others are left out."""
+    assigned = assignment.study
+    made = launch.of_study(
+        study, assigned.file, budget_s=assigned.budget_s, name=assigned.name, note=assigned.note,
+    )  # fmt: skip
+    settings = {**made.settings, "fleet_run": assignment.run}
+    if assigned.workloads:
+        cells = tuple(cell for cell in made.cells if cell.workload.name in assigned.workloads)
+        if not cells:
+            raise UsageError("the study has none of the workloads", where=", ".join(assigned.workloads))
+        memory = made.machine.get("memory_bytes")
+        here = frozenset(cell.id for cell in cells)
+        claims = [claim for claim in study.claims if cells_of([claim], made.cells, memory) <= here]
+        settings["claims"] = [claim.model_dump(mode="json", exclude_defaults=True) for claim in claims]
+        made = made.model_copy(update={"cells": cells})
+    return made.model_copy(update={"id": assignment.campaign, "settings": settings})
+
+
+def _devices(options: dict[str, str | int | float | bool]) -> list[str]:
+    return str(options.get("path", "")).split()
+
+
+def main(path: str) -> int:
+    """Measure what the request in a file says; the exit code is that of ``fslab run``."""
+    signals.install()
+    request = MeasuringRequest.model_validate_json(Path(path).read_bytes())
+    syscalls.die_with(request.agent, signal.SIGTERM)
+    try:
+        measure(request)
+    except FslabError as error:
+        print(f"fslab: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

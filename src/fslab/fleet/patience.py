@@ -1,0 +1,31 @@
+"""The fleet's store may be away for hours: what was measured waits, and nothing else does."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from fslab.errors import StoreLostError
+
+LONGEST_WAIT_S = 30.0
+STEP_S = 1.0
+Result = TypeVar("Result")
+
+
+def patiently(
+    do: Callable[[], Result], tell: Callable[[str], object], meanwhile: Callable[[], object] = lambda: None
+) -> Result:
+    """What ``do`` returns, tried again for as long as the store is away. ``tell`` is told once; ``meanwhile`` is called
+    each second."""
+    wait_s, told = 1.0, False
+    while True:
+        try:
+            return do()
+        except StoreLostError as error:
+            if not told:
+                tell(f"waiting for the fleet's store: {error.what}")
+            told = True
+        until = time.monotonic() + wait_s
+        while time.monotonic() < until:
+            meanwhile()
+            time.sleep(STEP_S)
+        wait_s = min(2 * wait_s, LONGEST_WAIT_S)

@@ -1,0 +1,87 @@
+"""What a study may do on this machine, as its ``worker.toml`` allows it: asked before anything of the study is done.
+
+Whatever is not known to be harmless is refused: a path anywhere in a cell must be allowed. Touches nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from fslab.api import agreement
+from fslab.cell import Cell, MachineSpec
+from fslab.errors import UnsafeError
+from fslab.fleet.worker_settings import Allowed
+from fslab.names import shown
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.system import paths
+
+
+def check(allowed: Allowed, cells: Sequence[Cell]) -> None:
+    """UnsafeError with all that is not allowed, each once, and the line of ``worker.toml`` that would allow it."""
+    refused = dict.fromkeys(_refused(allowed, cells))
+    if refused:
+        raise UnsafeError(
+            f"this machine does not allow the study: {'; '.join(list(refused)[:5])}", where="worker.toml",
+            hint="its administrator can allow it below [allow] in worker.toml, and restart the agent",
+        )  # fmt: skip
+
+
+def _refused(allowed: Allowed, cells: Sequence[Cell]) -> Iterator[str]:
+    for cell in cells:
+        yield from _of_medium(allowed, cell)
+        yield from _of_machine(allowed, cell.stack.machine)
+        if cell.tuning and not allowed.tuning:
+            yield "settings of the kernel or of services (tuning = true)"
+        options = (cell.stack.mkfs_options, cell.stack.mount_options)
+        for path in (word for text in options for word in text.split() if "/" in word):
+            yield f"a path in options of mkfs or mount: {shown(path)}"
+        for value in (*cell.workload.parameters.values(), *cell.stack.layout_options.values()):
+            if _is_path(value) and not _below(str(value), allowed.directories):
+                yield f"{shown(str(value))} (directories)"
+    if not allowed.commands:
+        for line in agreement.own_commands(cells):
+            yield f"the command '{shown(line)}' (commands = true)"
+
+
+def _of_medium(allowed: Allowed, cell: Cell) -> Iterator[str]:
+    medium = cell.stack.medium
+    if medium.type not in (*allowed.media, *(["device"] if allowed.devices else []),
+                           *(["directory"] if allowed.directories else [])):  # fmt: skip
+        yield f"the medium '{shown(medium.type)}' (media)"
+        return
+    stack = parsed_stack(cell.stack)
+    planned = stack.medium_plan(paths.images())
+    for device in planned.wipes:
+        if device not in allowed.devices:
+            yield f"to overwrite {shown(device)} (devices)"
+    named = (
+        str(value)
+        for value in medium.options.values()
+        if "/" in str(value) or str(value).startswith((".", "~"))
+    )
+    for path in (part for value in named for part in value.split()):
+        if path not in allowed.devices and not _below(path, allowed.directories):
+            yield f"{shown(path)} (directories)"
+    if not stack.medium.formatted and not _below(planned.device, allowed.directories):
+        yield f"{shown(planned.device)} (directories)"
+
+
+def _of_machine(allowed: Allowed, machine: MachineSpec) -> Iterator[str]:
+    if machine.type != MachineSpec().type and not allowed.guests:
+        yield "virtual machines (guests = true)"
+    for path in (machine.kernel, machine.modules):
+        if path is not None and path not in allowed.kernels:
+            yield f"to boot {shown(path)} (kernels)"
+
+
+def _is_path(value: Any) -> bool:
+    text = str(value)
+    return "\n" not in text and (text.startswith(("/", "~")) or ".." in PurePosixPath(text).parts)
+
+
+def _below(path: str, directories: Iterable[str]) -> bool:
+    """Whether a path lies in one of these, as it is written; one with ``..`` or a home directory lies nowhere."""
+    wanted = PurePosixPath(path)
+    if not wanted.is_absolute() or ".." in wanted.parts:
+        return False
+    return any(wanted.is_relative_to(PurePosixPath(each)) for each in directories)

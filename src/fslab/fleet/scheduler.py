@@ -1,0 +1,108 @@
+"""``fslab fleet scheduler``: lets machines join, and keeps the dispatching process running.
+
+Has the authority's key, which the process that speaks Dask's protocol cannot read.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fslab.cell import Frozen
+from fslab.errors import FslabError, UsageError
+from fslab.fleet import certificates, confined
+from fslab.fleet.enrolment import PORT as ENROLMENT_PORT
+from fslab.fleet.enrolment import EnrolmentServer
+
+PORT = 8786
+LONGEST_WAIT_S = 30.0
+LOOK_S = 1.0
+
+
+class FleetSettings(Frozen):
+    """What ``fslab fleet init`` stored. ``address``: how machines reach the scheduler, a name or an IP address;
+    ``store``: URL of the results for the scheduler, ``worker_store`` for the machines."""
+
+    address: str
+    port: int = PORT
+    enrolment_port: int = ENROLMENT_PORT
+    store: str
+    worker_store: str
+
+
+def settings_path(directory: Path) -> Path:
+    """Where they are, in the directory of a fleet."""
+    return directory / "fleet.json"
+
+
+def create(directory: Path, settings: FleetSettings) -> None:
+    """A new fleet: its authority and its settings."""
+    certificates.make_authority(directory, settings.address)
+    certificates.write(settings_path(directory), settings.model_dump_json(indent=1).encode(), 0o600)
+
+
+def load(directory: Path) -> FleetSettings:
+    """The settings of the fleet in ``directory``; UsageError if there is none."""
+    try:
+        return FleetSettings.model_validate(json.loads(settings_path(directory).read_bytes()))
+    except OSError as error:
+        raise UsageError(
+            f"no fleet here: {error.strerror}", where=str(directory), hint="fslab fleet init creates one"
+        ) from error
+    except ValueError as error:
+        raise UsageError("is damaged", where=str(settings_path(directory))) from error
+
+
+def serve(
+    directory: Path,
+    settings: FleetSettings,
+    *,
+    user: str,
+    give_up_s: float,
+    host: str,
+    tell: Callable[[str], object],
+) -> None:
+    """Serve until this process is interrupted. ``user``: who the dispatching process runs as; ``host``: the address to
+    listen on."""
+    ids = confined.ids_of(user)
+    confined.check(ids)
+    mine = certificates.Credentials(directory=directory)
+    with _listening(host, settings.enrolment_port) as listening:
+        scheduler = f"{settings.address}:{settings.port}"
+        enrolment = EnrolmentServer(
+            directory=directory, scheduler=scheduler, store=settings.worker_store, tell=tell
+        )
+        threading.Thread(target=enrolment.serve, args=(listening,), daemon=True).start()
+        files = {path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)}
+        told = {
+            "host": host, "port": settings.port, "store": settings.store, "parent": os.getpid(), "give_up_s": give_up_s,
+        }  # fmt: skip
+        tell(
+            f"machines can join at {settings.address}:{settings.enrolment_port}; the scheduler is at {scheduler}"
+        )
+        wait_s = 1.0
+        while True:
+            started = time.monotonic()
+            program = confined.start("fslab.fleet.dispatching", told, ids, files)
+            try:
+                while program.child.exit_code() is None:
+                    time.sleep(LOOK_S)
+                tell(
+                    f"the scheduler ended ({program.last_words() or program.child.exit_code()}): it is started again"
+                )
+            finally:
+                program.end()
+            wait_s = 1.0 if time.monotonic() - started > LONGEST_WAIT_S else min(2 * wait_s, LONGEST_WAIT_S)
+            time.sleep(wait_s)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise FslabError(
+            f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", hint="choose another port"
+        ) from error

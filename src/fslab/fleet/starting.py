@@ -1,0 +1,111 @@
+"""A study becomes assignments: one for each machine that is to run it. Stores nothing.
+
+*each*: every machine runs the whole study. *spread*: its workloads are divided among machines; what is compared with
+each other (all stacks of a workload, and workloads that one claim is about) stays on one machine.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import fslab
+from fslab import feasibility
+from fslab.campaign import campaign as campaigns
+from fslab.cell import Cell
+from fslab.claims.pending import cells_of
+from fslab.errors import UnsupportedError, UsageError
+from fslab.plan.expand import expand
+from fslab.store.fleet import AssignedStudy, Assignment, MemberMachine
+from fslab.study.model import Study
+
+
+def chosen(
+    machines: Iterable[MemberMachine], wanted: Sequence[str]
+) -> tuple[list[MemberMachine], dict[str, str]]:
+    """The machines that are to run a study, and why others with these labels are left out, by name.
+
+    ``wanted``: names, or labels as ``key=value``; a machine must have all labels, and one of the names. Empty: all.
+    UnsupportedError if there is none.
+    """
+    labels = dict(each.split("=", 1) for each in wanted if "=" in each)
+    names = {each for each in wanted if "=" not in each}
+    fitting = [
+        each
+        for each in machines
+        if labels.items() <= each.labels.items() and (not names or each.name in names)
+    ]
+    if missing := names - {each.name for each in fitting}:
+        raise UsageError(
+            f"no such machine: {', '.join(sorted(missing))}",
+            where="--machines",
+            hint="fslab fleet status lists them",
+        )
+    left_out = {}
+    for each in fitting:
+        if not each.is_online:
+            left_out[each.name] = "not seen for 90 s"
+        elif each.version != fslab.__version__:
+            left_out[each.name] = f"runs fslab {each.version}, and this is {fslab.__version__}"
+    ready = [each for each in fitting if each.name not in left_out]
+    if not ready:
+        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no machine fits"
+        raise UnsupportedError(f"no machine can run it: {why}", where="--machines", hint="fslab fleet status")
+    return ready, left_out
+
+
+def assignments(
+    study: Study,
+    file: str,
+    machines: Sequence[MemberMachine],
+    *,
+    spread: bool = False,
+    budget_s: float | None = None,
+    name: str | None = None,
+    note: str | None = None,
+) -> list[Assignment]:
+    """One for each machine; with ``spread`` none for machines that are not needed. Their campaigns are named
+    ``NAME-MACHINE``."""
+    run, now = campaigns.new_id(), datetime.now(UTC)
+    shares: Mapping[str, tuple[str, ...]] = (
+        _shares(study, [each.name for each in machines]) if spread else {each.name: () for each in machines}
+    )
+    made = []
+    for machine, workloads in shares.items():
+        assigned = AssignedStudy(
+            file=Path(file).name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
+            workloads=workloads, name=None if name is None else f"{name}-{machine}", note=note,
+            version=fslab.__version__,
+        )  # fmt: skip
+        identity = f"{run}-{machine}"
+        made.append(
+            Assignment(id=identity, run=run, machine=machine, campaign=identity, created=now, study=assigned)
+        )
+    return made
+
+
+def _shares(study: Study, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Workloads by machine: the largest groups first, each to the machine that has the fewest cells."""
+    cells = expand(study, feasibility.resolved)
+    groups = sorted(_groups(study, cells), key=len, reverse=True)
+    loads: dict[str, list[Cell]] = {machine: [] for machine in machines}
+    for group in groups:
+        least = min(loads, key=lambda machine: len(loads[machine]))
+        loads[least] += group
+    return {
+        machine: tuple(dict.fromkeys(cell.workload.name for cell in share))
+        for machine, share in loads.items()
+        if share
+    }
+
+
+def _groups(study: Study, cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells that must be measured on one machine."""
+    groups = [{cell.workload.name} for cell in cells]
+    for claim in study.claims:
+        about = cells_of([claim], cells, None)
+        groups.append({cell.workload.name for cell in cells if cell.id in about})
+    merged: list[set[str]] = []
+    for group in groups:
+        touching = [each for each in merged if each & group]
+        merged = [each for each in merged if not each & group] + [group.union(*touching)]
+    return [[cell for cell in cells if cell.workload.name in names] for names in merged if names]

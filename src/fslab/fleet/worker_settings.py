@@ -1,0 +1,95 @@
+"""What a machine allows studies of the fleet to do: ``worker.toml``, written by its own administrator.
+
+A study of the fleet can do nothing that this file does not allow. Without the file: images in memory and in fslab's own
+directory, nothing else.
+"""
+
+import os
+import socket
+import stat
+import tomllib
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, ValidationError, field_validator
+
+from fslab.cell import Frozen
+from fslab.errors import UnsafeError, UsageError
+from fslab.names import Word, short_word
+
+DEFAULT = Path("/etc/fslab/worker.toml")
+LIMIT_BYTES = 1 << 20
+
+
+class Allowed(Frozen):
+    """What studies may use. ``devices`` and what they contain ARE LOST when a study names them.
+
+    ``devices``: stable names, as in a study. ``wipe``: also those that are not blank. ``directories``: for images and
+    the medium ``directory``, with all below them. ``commands``: programs and command lines that a study brings.
+    ``tuning``: settings of the kernel and of services for the time of a trial. ``guests``: virtual machines with
+    installed kernels. ``kernels``: files that guests may boot.
+    """
+
+    media: tuple[str, ...] = ("ram", "virtual", "loop")
+    devices: tuple[str, ...] = ()
+    wipe: bool = False
+    directories: tuple[str, ...] = ()
+    commands: bool = False
+    tuning: bool = False
+    guests: bool = False
+    kernels: tuple[str, ...] = ()
+
+    @field_validator("directories")
+    @classmethod
+    def _absolute(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        for path in paths:
+            if not path.startswith("/"):
+                raise ValueError(f"'{path}' is not an absolute path")
+        return paths
+
+
+class WorkerSettings(Frozen):
+    """``store``: where the fleet's results are, if not where the scheduler says. ``link_user``: who the process runs as
+    that talks to the scheduler. ``stall``: seconds without a stored trial after which an assignment is ended."""
+
+    name: Word = Field(default_factory=lambda: short_word(socket.gethostname()))
+    labels: dict[Word, str] = {}
+    store: str | None = None
+    link_user: str = "nobody"
+    link_port: int = Field(0, ge=0, le=65535)
+    stall: float = Field(7200.0, gt=0, allow_inf_nan=False)
+    allow: Allowed = Allowed()
+
+    @classmethod
+    def load(cls, path: Path, *, needed: bool) -> Self:
+        """The settings in a file; those without one if it does not exist and is not ``needed``.
+
+        UnsafeError if others than root and this user can change it, UsageError for mistakes.
+        """
+        try:
+            with path.open("rb") as file:
+                _check_owner(path, os.fstat(file.fileno()))
+                content = file.read(LIMIT_BYTES)
+        except FileNotFoundError as error:
+            if needed:
+                raise UsageError("does not exist", where=str(path)) from error
+            return cls()
+        except OSError as error:
+            raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        try:
+            return cls.model_validate(tomllib.loads(content.decode("utf-8")))
+        except ValidationError as error:
+            said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise UsageError(said, where=str(path), hint="see docs/fleet.md") from error
+        except ValueError as error:  # also of TOML, and of UTF-8
+            raise UsageError(f"is not valid TOML: {error}", where=str(path)) from error
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise UsageError("is not a regular file", where=str(path))
+    if found.st_uid not in {0, os.geteuid()} or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnsafeError(
+            "other users can change this file, which says what may be overwritten", where=str(path),
+            hint=f"chown root {path}; chmod 644 {path}",
+        )  # fmt: skip

@@ -1,0 +1,267 @@
+"""Who belongs to a fleet, and what its studies may do on a machine: invitations, certificates, worker.toml."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+import fslab
+from fslab import feasibility
+from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
+from fslab.fleet import certificates, enrolment, invitations, permission, starting
+from fslab.fleet.worker_settings import Allowed, WorkerSettings
+from fslab.plan.expand import expand
+from fslab.store.fleet import MemberMachine
+from fslab.study import shipped
+from fslab.study.load import load, load_text
+
+STUDY = """
+title: a study
+media: {disk: {type: ram, size: 64m}}
+stacks: {ext4: {medium: disk, filesystem: ext4}}
+workloads: {work: {tool: fio, rw: randread, size: 8m, runtime: 1s}}
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    directory = tmp_path / "fleet"
+    certificates.make_authority(directory, "bench")
+    return directory
+
+
+@pytest.fixture
+def server(fleet: Path) -> Iterator[tuple[str, int]]:
+    """A fleet's enrolment, on the loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        made = enrolment.EnrolmentServer(
+            directory=fleet, scheduler="bench:8786", store="postgresql+psycopg://db/f", tell=lambda _: None
+        )
+        thread = threading.Thread(target=made.serve, args=(listening,))
+        thread.start()
+        yield listening.getsockname()
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def test_keys_are_readable_for_their_owner_alone(fleet: Path) -> None:
+    for name in ("ca.key", "fleet.key"):
+        assert (fleet / name).stat().st_mode & 0o777 == 0o600
+    assert fleet.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(UsageError, match="exists already"):
+        certificates.make_authority(fleet, "again")
+
+
+def test_a_machine_joins_by_its_invitation(fleet: Path, server: tuple[str, int], tmp_path: Path) -> None:
+    token = invitations.invite(fleet, valid_s=60, machines=1)
+    member = enrolment.join(server, invitations.Invitation.of(str(token)), "lab1", tmp_path / "w")
+    assert (member.scheduler, member.store) == ("bench:8786", "postgresql+psycopg://db/f")
+    mine = certificates.Credentials(directory=tmp_path / "w")
+    assert mine.complete
+    certificate = x509.load_pem_x509_certificate(mine.certificate.read_bytes())
+    authority = x509.load_pem_x509_certificate((fleet / "ca.pem").read_bytes())
+    certificate.verify_directly_issued_by(authority)
+    assert certificate.subject.rfc4514_string() == "CN=lab1"
+
+
+def test_an_invitation_is_for_so_many_machines_and_for_a_time(
+    fleet: Path, server: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = invitations.invite(fleet, valid_s=60, machines=2)
+    for name in ("lab1", "lab2"):
+        enrolment.join(server, token, name, tmp_path / name)
+    with pytest.raises(FslabError, match="not valid, has expired or was used"):
+        enrolment.join(server, token, "lab3", tmp_path / "lab3")
+    assert not certificates.Credentials(directory=tmp_path / "lab3").complete
+    late = invitations.invite(fleet, valid_s=60, machines=1)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    assert not invitations.accept(fleet, late.secret)
+
+
+def test_a_stranger_gets_no_word(fleet: Path, server: tuple[str, int], tmp_path: Path) -> None:
+    """Who answers in the fleet's place has another certificate: the secret of the invitation is not said."""
+    other = tmp_path / "other"
+    certificates.make_authority(other, "stranger")
+    token = invitations.invite(other, valid_s=60, machines=1)
+    with pytest.raises(UsageError, match="not the fleet that the invitation is for"):
+        enrolment.join(server, token, "lab1", tmp_path / "w")
+
+
+@pytest.mark.parametrize("text", ["", "x", "A" * 63, "A" * 68, "ä" * 64, "../../etc/passwd"])
+def test_what_is_no_invitation(text: str) -> None:
+    with pytest.raises(UsageError, match="not an invitation"):
+        invitations.Invitation.of(text)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\n", b"{}\n", b"[" * 9000 + b"\n", b'{"name": "../x", "secret": "00", "request": ""}\n',
+        b'{"name": "a", "secret": "zz", "request": ""}\n', b"x" * 40000,
+    ],
+)  # fmt: skip
+def test_the_enrolment_survives_what_strangers_say(
+    fleet: Path, server: tuple[str, int], tmp_path: Path, sent: bytes
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(server) as plain, context.wrap_socket(plain) as secured:
+        try:
+            secured.sendall(sent)
+            answer = secured.recv(4096)
+        except OSError:
+            answer = b""
+    assert b"certificate" not in answer
+    token = invitations.invite(fleet, valid_s=60, machines=1)
+    enrolment.join(server, token, "lab1", tmp_path / "w")
+
+
+def test_a_request_for_something_else_is_not_signed(fleet: Path) -> None:
+    with pytest.raises(ValueError):
+        certificates.issue(fleet, b"no request", "lab1")
+
+
+def test_settings_that_others_can_change_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "worker.toml"
+    path.write_text('name = "lab1"\n[allow]\ndevices = ["/dev/disk/by-id/x"]\n')
+    path.chmod(0o644)
+    assert WorkerSettings.load(path, needed=True).allow.devices == ("/dev/disk/by-id/x",)
+    path.chmod(0o666)
+    with pytest.raises(UnsafeError, match="other users can change"):
+        WorkerSettings.load(path, needed=True)
+    if os.geteuid() == 0:
+        path.chmod(0o644)
+        os.chown(path, 65534, 0)
+        with pytest.raises(UnsafeError, match="other users can change"):
+            WorkerSettings.load(path, needed=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name = [", "is not valid TOML"), ("\xff", "is not valid TOML"), ("name = '../x'", "name"),
+        ("unknown = 1", "unknown"), ("[allow]\ndirectories = ['images']", "not an absolute path"),
+        ("stall = -1", "stall"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_settings_are_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "worker.toml"
+    path.write_text(text, "latin-1")
+    path.chmod(0o644)
+    with pytest.raises(UsageError, match=said):
+        WorkerSettings.load(path, needed=True)
+
+
+def test_without_settings_only_memory_and_our_own_directory(tmp_path: Path) -> None:
+    assert WorkerSettings.load(tmp_path / "none", needed=False).allow == Allowed()
+    with pytest.raises(UsageError, match="does not exist"):
+        WorkerSettings.load(tmp_path / "none", needed=True)
+    for name in ("quick", "loop-vm", "crash-quick"):
+        permission.check(Allowed(), expand(load(name), feasibility.resolved))
+
+
+RAM, EXT4, FIO = (
+    "{type: ram, size: 64m}",
+    ", filesystem: ext4",
+    "{tool: fio, rw: randread, size: 8m, runtime: 1s}",
+)
+REFUSED: dict[str, tuple[dict[str, str], str, dict[str, Any]]] = {
+    "directory": (
+        {RAM: "{type: directory, path: /srv}", EXT4: ""},
+        "medium 'directory'",
+        {"directories": ["/srv"]},
+    ),
+    "image": ({RAM: "{type: loop, path: /srv/a}"}, "/srv/a", {"directories": ["/srv"]}),
+    "device": (
+        {RAM: "{type: device, path: /dev/disk/by-id/a}"},
+        "medium 'device'",
+        {"devices": ["/dev/disk/by-id/a"]},
+    ),
+    "guest": ({"title:": "on: uml\ntitle:"}, "virtual machines", {"guests": True}),
+    "tuning": (
+        {"title:": "tuning: {cpu_governor: performance}\ntitle:"},
+        "settings of the kernel",
+        {"tuning": True},
+    ),
+    "command": ({FIO: "{tool: command, run: touch a, space: 1m}"}, "the command", {"commands": True}),
+}
+
+
+def changed(replaced: dict[str, str]) -> Any:
+    """The cells of the study with other words."""
+    text = STUDY
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    return expand(load_text(text, "study.yaml"), feasibility.resolved)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_study_may_not_do_unless_the_machine_allows_it(name: str) -> None:
+    replaced, said, allowed = REFUSED[name]
+    cells = changed(replaced)
+    with pytest.raises(UnsafeError, match="does not allow the study") as caught:
+        permission.check(Allowed(), cells)
+    assert said in caught.value.what
+    permission.check(Allowed(**allowed), cells)
+
+
+def test_a_device_is_allowed_by_its_name_and_a_directory_with_all_below() -> None:
+    other = changed({RAM: "{type: device, path: /dev/disk/by-id/b}"})
+    with pytest.raises(UnsafeError, match="to overwrite /dev/disk/by-id/b"):
+        permission.check(Allowed(devices=("/dev/disk/by-id/a",)), other)
+    for path in ("/srvx", "/srv/../etc", "~/x", "."):
+        outside = changed({RAM: f"{{type: directory, path: {path}}}", EXT4: ""})
+        with pytest.raises(UnsafeError):
+            permission.check(Allowed(directories=("/srv",)), outside)
+
+
+@pytest.mark.parametrize("options", ["-J device=/dev/sda1", "-d /etc"])
+def test_paths_in_options_are_refused(options: str) -> None:
+    study = load_text(STUDY, "study.yaml")
+    (cell,) = expand(study, feasibility.resolved)
+    stack = cell.stack.model_copy(update={"mkfs_options": options})
+    with pytest.raises(UnsafeError, match="a path in options"):
+        permission.check(Allowed(), [cell.model_copy(update={"stack": stack})])
+
+
+def machine(name: str, **values: Any) -> MemberMachine:
+    known = {"version": fslab.__version__, **values}
+    return MemberMachine(name=name, id=name, **known)
+
+
+def test_machines_are_chosen_by_name_and_label() -> None:
+    there = [
+        machine("a", labels={"rack": "1"}), machine("b", labels={"rack": "2"}), machine("c", unseen_s=1000.0),
+        machine("d", version="0.0"),
+    ]  # fmt: skip
+    ready, left_out = starting.chosen(there, [])
+    assert [each.name for each in ready] == ["a", "b"]
+    assert left_out == {
+        "c": "not seen for 90 s",
+        "d": f"runs fslab 0.0, and this is {fslab.__version__}",
+    }
+    assert [each.name for each in starting.chosen(there, ["rack=2"])[0]] == ["b"]
+    with pytest.raises(UsageError, match="no such machine: z"):
+        starting.chosen(there, ["z"])
+    with pytest.raises(UnsupportedError, match="no machine can run it"):
+        starting.chosen(there, ["c"])
+
+
+@pytest.mark.parametrize("name", shipped.ids())
+def test_each_gives_all_to_all_and_spread_divides_what_is_not_compared(name: str) -> None:
+    study = load(name)
+    machines = [machine("a"), machine("b"), machine("c")]
+    assert [each.study.workloads for each in starting.assignments(study, name, machines)] == [(), (), ()]
+    shares = [each.study.workloads for each in starting.assignments(study, name, machines, spread=True)]
+    whole = [cell.workload.name for cell in expand(study, feasibility.resolved)]
+    assert sorted(part for share in shares for part in share) == sorted(set(whole))
