@@ -37,8 +37,9 @@ def binaries() -> Path | None:
 class Cluster:
     """One server, started and stopped at will. Databases are copied from one that has fslab's tables."""
 
-    def __init__(self, programs: Path, directory: Path) -> None:
-        self.programs, self.directory, self.made = programs, directory, 0
+    def __init__(self, programs: Path, directory: Path, network: int | None = None) -> None:
+        """``network``: process whose network namespace it listens in, on all addresses; None: on its socket alone."""
+        self.programs, self.directory, self.made, self.network = programs, directory, 0, network
         self.user = UNPRIVILEGED if os.geteuid() == 0 else None
         if self.user is not None:
             os.chown(directory, self.user, self.user)
@@ -56,7 +57,12 @@ class Cluster:
 
     def start(self) -> None:
         """Listening on a socket of its own directory alone."""
-        settings = (*SETTINGS, f"unix_socket_directories={self.directory}")
+        settings: tuple[str, ...] = (*SETTINGS, f"unix_socket_directories={self.directory}")
+        if self.network is not None:
+            settings = (*settings, "listen_addresses=*")
+            (self.directory / "data" / "pg_hba.conf").write_text(
+                "local all all trust\nhost all all all trust\n"
+            )
         options = " ".join(f"-c {setting}" for setting in settings)
         self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-l", str(self.directory / "log"), "-o", options,
                   "start")  # fmt: skip
@@ -79,23 +85,30 @@ class Cluster:
             connection.execute(statement)
 
     def _run(self, program: str, *words: str, check: bool = True) -> None:
+        own = (
+            ("nsenter", f"--net=/proc/{self.network}/ns/net", "setpriv", f"--reuid={self.user}", f"--regid={self.user}",
+             "--clear-groups")
+            if self.network is not None
+            else ()
+        )  # fmt: skip
+        user = None if own else self.user
         done = subprocess.run(
-            [str(self.programs / program), *words], user=self.user, group=self.user,
-            extra_groups=None if self.user is None else [], cwd=self.directory, stdin=subprocess.DEVNULL,
+            [*own, str(self.programs / program), *words], user=user, group=user,
+            extra_groups=None if user is None else [], cwd=self.directory, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, timeout=LIMIT_S, env=ENVIRONMENT,
         )  # fmt: skip
         assert not check or done.returncode == 0, done.stderr
 
 
 @contextmanager
-def running(programs: Path) -> Iterator[Cluster]:
+def running(programs: Path, network: int | None = None) -> Iterator[Cluster]:
     """A started server, stopped and removed afterwards: by the next session, where this one was killed. Its directory
     has a short name: those of sockets have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix=f"{SESSION}{os.getpid()}-", dir="/dev/shm") as name:
         Path(name).chmod(0o711)  # the server runs as another user
         directory = Path(name) / "pg"
         directory.mkdir()
-        cluster = Cluster(programs, directory)
+        cluster = Cluster(programs, directory, network)
         cluster.start()
         try:
             yield cluster

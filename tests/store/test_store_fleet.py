@@ -20,6 +20,7 @@ from fslab.store.fleet import (
     FleetStore,
     MemberMachine,
 )
+from fslab.store.roles import grant
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
 
@@ -40,12 +41,6 @@ def fleet(cluster: postgresql.Cluster, current: str) -> Iterator[FleetStore]:
         yield FleetStore(store)
 
 
-def expire(cluster: postgresql.Cluster, fleet: FleetStore, statement: str) -> None:
-    """As if time had passed for the database."""
-    with fleet.store._writing() as connection:
-        connection.exec_driver_sql(statement)
-
-
 def test_a_file_is_no_fleet(tmp_path: Path) -> None:
     with (
         Store.open(str(tmp_path / "a.sqlite")) as store,
@@ -54,7 +49,7 @@ def test_a_file_is_no_fleet(tmp_path: Path) -> None:
         FleetStore(store)
 
 
-def test_machines_are_there_until_they_leave(cluster: postgresql.Cluster, fleet: FleetStore) -> None:
+def test_machines_are_there_until_they_leave(fleet: FleetStore) -> None:
     fleet.announce(machine())
     (found,) = fleet.machines()
     assert (found.is_online, found.labels) == (True, {"rack": "3"})
@@ -65,25 +60,23 @@ def test_machines_are_there_until_they_leave(cluster: postgresql.Cluster, fleet:
     assert fleet.machines() == []
 
 
-def test_two_machines_cannot_have_one_name(cluster: postgresql.Cluster, fleet: FleetStore) -> None:
+def test_two_machines_cannot_have_one_name(fleet: FleetStore) -> None:
     fleet.announce(machine())
     with pytest.raises(StoreError, match="another machine of the fleet is named 'lab1'"):
         fleet.announce(machine(identity="two"))
-    expire(cluster, fleet, "UPDATE fleet_machines SET last_seen = now() - interval '2 minutes'")
+    _execute(fleet.store, "UPDATE fleet_machines SET last_seen = now() - interval '2 minutes'")
     fleet.announce(machine(identity="two"))
     assert fleet.machines()[0].id == "two"
 
 
-def test_who_takes_an_assignment_has_it_until_the_lease_is_over(
-    cluster: postgresql.Cluster, fleet: FleetStore
-) -> None:
+def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStore) -> None:
     fleet.assign([assignment("a"), assignment("b", on="lab2")])
     held = fleet.take("a", machine())
     assert held is not None
     assert (held.epoch, held.status) == (1, AssignmentStatus.RUNNING)
     assert fleet.take("b", machine()) is None  # another machine's
     assert fleet.take("a", machine(identity="two")) is None
-    expire(cluster, fleet, "UPDATE fleet_assignments SET lease_until = now() - interval '1 second'")
+    _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = now() - interval '1 second'")
     other = fleet.take("a", machine(identity="two"))
     assert other is not None
     assert other.epoch == 2
@@ -152,3 +145,61 @@ def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -
         fleet.cancel("run")
         with pytest.raises(FencedError):
             copy_campaign(own, fleet.store, made, fence=fleet.fence(second))
+
+
+@pytest.fixture
+def roles(cluster: postgresql.Cluster, fleet: FleetStore) -> str:
+    """The URL of the same database, for a role to be named. Roles belong to the server, not to one database."""
+    name = fleet.store.path.rpartition("/")[2].partition("?")[0]
+    for role in ("measuring", "reading"):
+        cluster.execute(f'CREATE ROLE "{role} {name}" LOGIN')
+    grant(fleet.store, measuring=f"measuring {name}", reading=f"reading {name}")
+    return cluster.url_of(name).replace("fslab@", f"{{}}%20{name}@")
+
+
+def test_a_machine_measures_and_cannot_delete_or_assign(
+    fleet: FleetStore, roles: str, tmp_path: Path
+) -> None:
+    fleet.assign([assignment("a")])
+    with Store.open(str(tmp_path / "own.sqlite")) as own, Store.open(roles.format("measuring")) as store:
+        member, made = FleetStore(store), campaign()
+        own.create_campaign(made)
+        own.add_trial(trial())
+        member.announce(machine())
+        held = member.take("a", machine())
+        assert held is not None
+        copied = copy_campaign(own, store, made, fence=member.fence(held))
+        assert copied.new == 1
+        assert member.renew(held)
+        assert member.end(held, AssignmentStatus.FINISHED)
+        for attempt in (
+            lambda: store.delete_campaign(made.id),
+            lambda: member.assign([assignment("b")]),
+            lambda: member.forget("lab1"),
+            lambda: _execute(store, "UPDATE fleet_assignments SET machine = 'lab2'"),
+            lambda: _execute(store, "UPDATE fleet_assignments SET study = '{}'"),
+            lambda: _execute(store, "DELETE FROM trials"),
+        ):
+            with pytest.raises(StoreError, match="permission denied"):
+                attempt()
+
+
+def test_a_reader_reads(fleet: FleetStore, roles: str) -> None:
+    fleet.store.create_campaign(campaign())
+    with Store.open(roles.format("reading"), create=False) as store:
+        assert [each.id for each in store.campaigns()] == [campaign().id]
+        assert FleetStore(store).machines() == []
+        with pytest.raises(StoreError, match="permission denied"):
+            store.name_campaign(campaign().id, "mine")
+
+
+def test_roles_are_of_a_server(tmp_path: Path, fleet: FleetStore) -> None:
+    with Store.open(str(tmp_path / "a.sqlite")) as store, pytest.raises(StoreError, match="it is a file"):
+        grant(store, reading="x")
+    with pytest.raises(StoreError, match='role "no; such" does not exist'):
+        grant(fleet.store, reading="no; such")
+
+
+def _execute(store: Store, statement: str) -> None:
+    with store._writing() as connection:
+        connection.exec_driver_sql(statement)

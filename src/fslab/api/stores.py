@@ -2,6 +2,7 @@
 
 from fslab.store.fleet import OPEN, FleetStore, MemberMachine, open_store
 from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
+from fslab.store.roles import grant
 from fslab.store.store import Store
 from fslab.store.transfer import CopiedCampaign, copy_campaign
 
@@ -15,5 +16,6 @@ __all__ = [
     "check_campaigns",
     "copy_campaign",
     "database_faults",
+    "grant",
     "open_store",
 ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fslab.cli.common import console, say
-from fslab.errors import UnsupportedError, UsageError
+from fslab.errors import InterruptedBySignal, UnsupportedError, UsageError
 
 DirectoryOption = Annotated[
     Path | None,
@@ -119,7 +121,9 @@ def serve(
         give_up_s = parse_duration(give_up_after)
     except ValueError as error:
         raise UsageError(str(error), where="--give-up-after") from error
-    scheduler.serve(home, scheduler.load(home), user=user, give_up_s=give_up_s, host=host, tell=_tell)
+    settings = scheduler.load(home)
+    serving = partial(scheduler.serve, home, settings, user=user, give_up_s=give_up_s, host=host, tell=_tell)
+    _until_ended(serving)
 
 
 def invite(
@@ -204,10 +208,19 @@ def worker(
                 hint="join one: fslab fleet worker ADDRESS --token TOKEN",
             )
         member = enrolment.Membership.model_validate_json(known.read_bytes())
-        Agent(
+        agent = Agent(
             settings=settings, credentials=credentials, scheduler=member.scheduler,
             store=settings.store or member.store, tell=_tell,
-        ).run()  # fmt: skip
+        )  # fmt: skip
+        _until_ended(agent.run)
+
+
+def _until_ended(serve: Callable[[], object]) -> None:
+    """A signal is how a service ends: that is no error."""
+    try:
+        serve()
+    except InterruptedBySignal:
+        _tell("stopped")
 
 
 def _check_installed() -> None:

@@ -106,7 +106,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
     for title in ("machine", "", "runs", "kernel", "CPU", "labels"):
         table.add_column(title, overflow="fold")
     for each in machines:
-        seen = "online" if each.is_online else f"gone for {format_duration(each.unseen_s)}"
+        seen = "online" if each.is_online else f"not seen for {format_duration(each.unseen_s)}"
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)

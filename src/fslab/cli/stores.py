@@ -1,4 +1,4 @@
-"""``fslab store``: copies campaigns from one store to another, and checks a store."""
+"""``fslab store``: copies campaigns from one store to another, checks a store, grants rights in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import typer
 from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import StoreError, UsageError
 
-app = typer.Typer(no_args_is_help=True, help="Copy campaigns from one store to another, and check a store.")
+app = typer.Typer(
+    no_args_is_help=True, help="Copy campaigns from one store to another, check a store, grant rights."
+)
 
 COPY_EPILOG = (
     "Example, from a file to a server: fslab store copy ~/.local/share/fslab/store.sqlite "
@@ -87,6 +89,34 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
         )
     if faults or broken:
         raise typer.Exit(StoreError.exit_code)
+
+
+@app.command("grant", short_help="Give roles of a PostgreSQL server rights in a store.")
+def grant(
+    measuring: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE", help="May store campaigns and run assignments; not delete, not assign studies."
+        ),
+    ] = None,
+    reading: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="May read everything, and write nothing.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Give roles that exist (CREATE ROLE name LOGIN PASSWORD …) their rights, instead of those that they have in it.
+
+    Run it as the owner of the database, and again after an upgrade of fslab that changes the tables.
+    """
+    from fslab.api import stores
+
+    if measuring is None and reading is None:
+        raise UsageError("no role given", hint="--measuring ROLE or --reading ROLE")
+    with stores.Store.open(store) as opened:
+        stores.grant(opened, measuring=measuring, reading=reading)
+    for role, may in ((measuring, "measure"), (reading, "read")):
+        if role is not None:
+            say(f"{role} may {may}")
 
 
 def _verdict(broken: int, faults: int) -> str:

@@ -81,6 +81,7 @@ class Agent:
         fleet = patiently(lambda: self._joined(machine), self.tell)
         mine = self.credentials
         link = LinkKeeper(
+            name=f"link-{machine.name}",
             settings={
                 "scheduler": self.scheduler, "machine": machine.name, "agent": os.getpid(),
                 "port": self.settings.link_port,

@@ -74,21 +74,19 @@ def make_authority(directory: Path, name: str) -> None:
         .sign(key, hashes.SHA256())
     )
     credentials = Credentials(directory=directory)
-    request = make_request(credentials, "scheduler")
+    own_key, request = make_request("scheduler")
     write(credentials.authority, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
     write(authority_key(directory), _pem(key), 0o600)
+    write(credentials.key, own_key, 0o600)
     write(credentials.certificate, issue(directory, request, "scheduler"), 0o644)
 
 
-def make_request(credentials: Credentials, name: str) -> bytes:
-    """A new private key, written to its file, and the request (PEM) for a certificate of that name."""
-    credentials.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    credentials.directory.chmod(0o700)
+def make_request(name: str) -> tuple[bytes, bytes]:
+    """A new private key and the request for a certificate of that name, both PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    write(credentials.key, _pem(key), 0o600)
-    return request.public_bytes(serialization.Encoding.PEM)
+    return _pem(key), request.public_bytes(serialization.Encoding.PEM)
 
 
 def issue(directory: Path, request: bytes, name: str) -> bytes:

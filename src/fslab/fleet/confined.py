@@ -8,17 +8,16 @@ import os
 import pwd
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fslab.errors import UnsupportedError, UsageError
-from fslab.system import proc
+from fslab.system import paths, proc
 
 START_S = 60.0
-LOG_BYTES = 1 << 20
+QUIET = {"DASK_LOGGING__DISTRIBUTED": "warning", "DASK_LOGGING__DISTRIBUTED__CLIENT": "warning"}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -67,18 +66,30 @@ def check(user: tuple[int, int] | None) -> None:
         )
 
 
+def place(name: str) -> Path:
+    """A new directory of that name for a program (mode 0700); what a killed one left there is removed."""
+    directory = paths.fleet() / name
+    paths.fleet().mkdir(parents=True, exist_ok=True)
+    paths.fleet().chmod(0o711)  # a program without privileges passes through
+    if directory.exists():
+        shutil.rmtree(directory)
+    directory.mkdir(mode=0o700)
+    return directory
+
+
 def start(
+    name: str,
     module: str,
     settings: Mapping[str, Any],
     user: tuple[int, int] | None,
     files: Mapping[str, bytes],
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> ConfinedProgram:
-    """Start a module; it finds ``files``, ``settings.json`` and what ``prepare`` makes in its current directory."""
-    directory = Path(tempfile.mkdtemp(prefix="fslab-fleet-"))
+    """Start a module in ``place(name)``; there it finds ``files``, ``settings.json`` and what ``prepare`` makes."""
+    directory = place(name)
     try:
-        for name, content in {**files, "settings.json": json.dumps(settings).encode(), "log": b""}.items():
-            path = directory / name
+        for file, content in {**files, "settings.json": json.dumps(settings).encode(), "log": b""}.items():
+            path = directory / file
             path.write_bytes(content)
             path.chmod(0o600)
             if user is not None:
@@ -88,7 +99,7 @@ def start(
         prepare(directory)
         log = os.open(directory / "log", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
+            env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory), **QUIET}
             child = proc.start([sys.executable, "-m", module], output=log, cwd=directory, env=env, user=user)
         finally:
             os.close(log)

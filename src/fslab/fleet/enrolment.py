@@ -123,8 +123,7 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
     FslabError if it cannot be reached, is not the fleet that invited, or refuses.
     """
     where = f"{address[0]}:{address[1]}"
-    mine = certificates.Credentials(directory=directory)
-    request = certificates.make_request(mine, name)
+    key, request = certificates.make_request(name)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -150,6 +149,9 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
     if "error" in answer:
         raise FslabError(f"the fleet refused: {shown(str(answer['error']))}", where=where)
     membership = Membership.model_validate(answer)
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    mine = certificates.Credentials(directory=directory)
+    certificates.write(mine.key, key, 0o600)
     certificates.write(mine.authority, membership.authority.encode(), 0o644)
     certificates.write(mine.certificate, membership.certificate.encode(), 0o644)
     return membership

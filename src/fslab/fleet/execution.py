@@ -5,9 +5,9 @@ assignment that stores no trial for too long (a mount that hangs) is ended.
 """
 
 import os
+import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from pathlib import Path
 from fslab.campaign import cleanup
 from fslab.errors import BusyError, FslabError, StoreError, StoreLostError, UnsupportedError
 from fslab.fleet import sending
-from fslab.fleet.confined import last_line
+from fslab.fleet.confined import last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
@@ -59,23 +59,23 @@ class Execution:
 
     def run(self) -> Ending:
         """Measure, send, and say how it ended. What an interruption leaves is resumed by another one."""
-        with tempfile.TemporaryDirectory(prefix="fslab-fleet-") as name:
-            log = Path(name) / "log"
+        directory = place(f"measuring-{self.held.machine}")
+        log = directory / "log"
+        try:
             for start in range(STARTS):
-                code = self._measure(Path(name), log)
+                code = self._measure(directory / "request.json", log)
                 if self.lost.is_set():
                     return Ending(None)
                 if code is None or (0 <= code < SIGNALLED and code != BusyError.exit_code):
                     break
-                self.tell(
-                    f"{self.held.id}: the measuring process ended with {code}; start {start + 2} of {STARTS}"
-                )
+                self.tell(f"{self.held.id}: measuring ended with {code} (start {start + 1} of {STARTS})")
                 time.sleep(AGAIN_S)
             return self._sent(code, _error_in(log))
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
 
-    def _measure(self, directory: Path, log: Path) -> int | None:
+    def _measure(self, request: Path, log: Path) -> int | None:
         """Run the process to its end; its exit code, None if it had to be ended."""
-        request = directory / "request.json"
         wanted = MeasuringRequest(
             assignment=self.held, settings=self.settings, store=self.own, agent=os.getpid()
         )

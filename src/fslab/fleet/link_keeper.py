@@ -20,8 +20,10 @@ REQUEST_BYTES = 1024
 
 @dataclass(kw_only=True, slots=True)
 class LinkKeeper:
-    """``run`` runs an assignment and returns when it is over; it is called in threads. ``files``: certificates."""
+    """``run`` runs an assignment and returns when it is over; it is called in threads. ``files``: certificates;
+    ``name``: of its directory."""
 
+    name: str
     settings: Mapping[str, Any]
     files: Mapping[str, bytes]
     user: tuple[int, int] | None
@@ -49,7 +51,7 @@ class LinkKeeper:
         if now >= self.next_start:
             self.started = now
             self.program = confined.start(
-                "fslab.fleet.link", self.settings, self.user, self.files, self._listen
+                self.name, "fslab.fleet.link", self.settings, self.user, self.files, self._listen
             )
 
     def end(self) -> None:
@@ -91,7 +93,9 @@ class LinkKeeper:
                 if isinstance(wanted, str) and is_word(wanted):
                     self.run(wanted)
                     connection.sendall(b"over\n")
-        except (OSError, ValueError, AttributeError) as error:  # whoever speaks for the link may say anything
+        except OSError:  # the link has ended
+            pass
+        except (ValueError, AttributeError) as error:  # whoever speaks for the link may say anything
             self.tell(f"the link asked for what is no assignment: {type(error).__name__}")
         finally:
             places.release()

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from fslab.errors import StoreLostError
 
-LONGEST_WAIT_S = 30.0
+LONGEST_WAIT_S = 10.0
 STEP_S = 1.0
 Result = TypeVar("Result")
 

@@ -86,7 +86,7 @@ def serve(
         wait_s = 1.0
         while True:
             started = time.monotonic()
-            program = confined.start("fslab.fleet.dispatching", told, ids, files)
+            program = confined.start("scheduler", "fslab.fleet.dispatching", told, ids, files)
             try:
                 while program.child.exit_code() is None:
                     time.sleep(LOOK_S)

@@ -52,6 +52,11 @@ def runtime() -> Path:
     return _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run") / "fslab"
 
 
+def fleet() -> Path:
+    """What the programs of a fleet need while they run; each has a directory of its own there."""
+    return runtime().with_name(f"{runtime().name}-fleet")
+
+
 def recordings() -> Path:
     """Where recordings of broken promises are kept, to make their crash states again."""
     return state() / "crash"

@@ -1,0 +1,53 @@
+"""What the roles of a PostgreSQL server may do in a store: measure, or only read.
+
+Trials cannot be changed by anybody (triggers); these rights keep a machine of a fleet from deleting campaigns and from
+assigning studies to others, and a reader from writing.
+"""
+
+from sqlalchemy import Connection, text
+
+from fslab.errors import StoreError
+from fslab.store.schema import VERSION_TABLE, fleet_assignments, fleet_machines, metadata
+from fslab.store.store import Store
+
+# What a machine says of an assignment; not which study it is, nor whose.
+_ANSWERS = ("status", "message", "epoch", "holder", "lease_until", "ended")
+_NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, "deletions")
+
+
+def grant(store: Store, *, measuring: str | None = None, reading: str | None = None) -> None:
+    """Give roles that exist the rights to measure, or to read. StoreError if the store is no PostgreSQL database, or
+    there is no such role."""
+    if store._reader.dialect.name != "postgresql":
+        raise StoreError(
+            "has no roles: it is a file", where=store.path, hint="its permissions say who may read it"
+        )
+    with store._writing() as connection:
+        for role in filter(None, (measuring, reading)):
+            quoted = connection.dialect.identifier_preparer.quote_identifier(role)
+            _clear(connection, quoted)
+            _run(connection, f"GRANT SELECT ON {_names(list(metadata.tables))}, {VERSION_TABLE} TO {quoted}")
+        if measuring is not None:
+            _measuring(connection, connection.dialect.identifier_preparer.quote_identifier(measuring))
+
+
+def _clear(connection: Connection, role: str) -> None:
+    _run(connection, f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}")
+    _run(connection, f"GRANT USAGE ON SCHEMA public TO {role}")
+
+
+def _measuring(connection: Connection, role: str) -> None:
+    written = [name for name in metadata.tables if name not in _NOT_MEASURED]
+    _run(connection, f"GRANT INSERT ON {_names(written)} TO {role}")
+    _run(connection, f"GRANT UPDATE ON campaigns TO {role}")
+    _run(connection, f"GRANT INSERT, UPDATE ON {fleet_machines.name} TO {role}")
+    _run(connection, f"GRANT UPDATE ({', '.join(_ANSWERS)}) ON {fleet_assignments.name} TO {role}")
+    _run(connection, f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}")
+
+
+def _names(tables: list[str]) -> str:
+    return ", ".join(tables)
+
+
+def _run(connection: Connection, statement: str) -> None:
+    connection.execute(text(statement.replace(":", r"\:")))

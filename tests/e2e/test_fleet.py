@@ -1,0 +1,198 @@
+"""A fleet end to end: real processes in network namespaces, mutual TLS, a real PostgreSQL server, and faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests import fleet_lab, postgresql
+from tests.limits import LIMIT_S, wait_for
+
+from fslab.store.store import Store
+
+pytestmark = pytest.mark.root
+
+STUDY = """
+title: A study for a fleet
+media: {disk: {type: ram, size: 64m}}
+stacks:
+  ext4: {medium: disk, filesystem: ext4}
+  ext2: {medium: disk, filesystem: ext2}
+workloads:
+  files: {tool: engine, operation: small-files, files: 200, size: 1k, operations: "create,delete"}
+trials: 8
+"""
+CELLS = 2
+
+
+@pytest.fixture
+def programs() -> Path:
+    found = postgresql.binaries()
+    if found is None:
+        pytest.skip("PostgreSQL's server is not installed: make test-packages")
+    return found
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
+    with fleet_lab.lab(programs, tmp_path, 2) as made:
+        yield made
+
+
+def measured(member: fleet_lab.Member) -> int:
+    """How many trials the machine's own store has."""
+    path = member.home / "data" / "fslab" / "fleet.sqlite"
+    if not path.exists():
+        return 0
+    with Store.open(str(path)) as own:
+        return sum(own.count(each.id) for each in own.campaigns())
+
+
+def check_results(lab: fleet_lab.Lab, run: dict[str, object], trials: int) -> None:
+    """Each machine's campaign is there once, whole, and as its own store has it."""
+    machines = run["machines"]
+    assert isinstance(machines, list)
+    assert [each["status"] for each in machines] == ["finished"] * len(lab.members), machines
+    assert [each["trials"] for each in machines] == [trials] * len(lab.members)
+    url = f"postgresql+psycopg://fslab@/fleet?host={lab.cluster.directory}"
+    with Store.open(url) as store:
+        for member, told in zip(lab.members, machines, strict=True):
+            with Store.open(str(member.home / "data" / "fslab" / "fleet.sqlite")) as own:
+                here, there = (each.trials(told["campaign"], raw=True) for each in (own, store))
+                assert here == there
+                assert len({(each.cell.id, each.key.block) for each in there}) == trials
+                assert {each.key.campaign for each in there} == {told["campaign"]}
+
+
+def test_a_fleet_survives_what_happens_to_it(two: fleet_lab.Lab, study: Path) -> None:
+    """Killed: the measuring process, an agent, a link, both parts of the scheduler, the database; and a cut cable."""
+    one, other = two.members
+    trials = 16
+    run = two.begin("run", study, "--fleet", "--trials", trials, "--json")
+    wait_for(lambda: measured(one) >= 2 and measured(other) >= 2)
+    assert one.kill("fslab.fleet.measuring")
+    assert other.kill("fleet", "worker")
+    assert other.agent is not None
+    other.agent.wait(LIMIT_S)
+    other.start()
+    assert one.kill("fslab.fleet.link")
+    two.end_scheduler(signal.SIGKILL)
+    two.cluster.stop()
+    one.link("down")
+    before = measured(one)
+    wait_for(lambda: measured(one) > before)  # without network and database
+    one.link("up")
+    two.cluster.start()
+    two.start_scheduler()
+    said, errors = run.communicate(timeout=LIMIT_S)
+    assert run.returncode == 0, errors
+    check_results(two, json.loads(said), CELLS * trials)
+    assert "start 1 of" in one.log
+    shown = two.fslab("fleet", "results", "study").stdout
+    assert "study on 2 machines: lab1, lab2" in shown
+
+
+def test_what_a_machine_does_not_allow_is_refused_there(two: fleet_lab.Lab, study: Path) -> None:
+    """Nothing is made, and the operator reads why; a run that is cancelled leaves nothing."""
+    study.write_text(STUDY.replace("type: ram, size: 64m", "type: loop, size: 64m, path: /srv"))
+    done = two.fslab("run", study, "--fleet", "--json", check=False)
+    assert done.returncode == 6
+    assert {each["status"] for each in json.loads(done.stdout)["machines"]} == {"refused"}
+    assert "does not allow the study: /srv (directories)" in json.loads(done.stdout)["machines"][0]["message"]
+    study.write_text(STUDY)
+    made = two.json("run", study, "--fleet", "--detach", "--machines", "lab1", "--trials", "500")
+    assert made["machines"] == ["lab1"]
+    wait_for(lambda: measured(two.members[0]) >= 1)
+    assert "1 machine cancelled" in two.fslab("fleet", "cancel", made["run"]).stdout
+    wait_for(lambda: "cancelled or taken over" in two.members[0].log)
+    assert measured(two.members[1]) == 0
+
+
+def test_nobody_speaks_to_the_scheduler_without_a_certificate(two: fleet_lab.Lab) -> None:
+    probe = (
+        "import socket, ssl; c = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT); c.check_hostname = False;"
+        "c.verify_mode = ssl.CERT_NONE;"
+        f"s = c.wrap_socket(socket.create_connection(('{fleet_lab.HUB}', 8786)));"
+        "s.sendall(b'x' * 64); print(s.recv(100))"
+    )
+    done = subprocess.run(
+        fleet_lab.inside(two.hub, sys.executable, "-c", probe),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "certificate required" in done.stderr.lower().replace("_", " ")
+
+
+def end_agent(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
+    if member.kill("fleet", "worker") and member.agent is not None:
+        member.agent.wait(LIMIT_S)
+    member.start()
+
+
+def end_scheduler(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
+    lab.end_scheduler(signal.SIGKILL)
+    lab.start_scheduler()
+
+
+def restart_database(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
+    lab.cluster.stop()
+    time.sleep(0.5)
+    lab.cluster.start()
+
+
+def cut_cable(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
+    member.link("down")
+    time.sleep(1)
+    member.link("up")
+
+
+def stop_agent(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
+    for process in member.processes("fleet", "worker"):
+        os.kill(process, signal.SIGSTOP)
+        time.sleep(0.5)
+        os.kill(process, signal.SIGCONT)
+
+
+# What happens, and what an administrator or systemd does then.
+FAULTS: tuple[Callable[[fleet_lab.Lab, fleet_lab.Member], object], ...] = (
+    lambda _, member: member.kill("fslab.fleet.measuring"),
+    lambda _, member: member.kill("fslab.fleet.link"),
+    end_agent,
+    end_scheduler,
+    restart_database,
+    cut_cable,
+    stop_agent,
+)
+
+
+@pytest.mark.slow
+def test_a_hundred_random_faults(programs: Path, study: Path, tmp_path: Path) -> None:
+    """No trial twice, none lost, the run ends by itself, and every machine is clean."""
+    chosen, trials = random.Random(18), 150
+    with fleet_lab.lab(programs, tmp_path, 4) as lab:
+        run = lab.begin("run", study, "--fleet", "--trials", trials, "--json")
+        for _ in range(100):
+            time.sleep(chosen.uniform(0.2, 1.5))
+            if run.poll() is not None:
+                break
+            chosen.choice(FAULTS)(lab, chosen.choice(lab.members))
+        said, errors = run.communicate(timeout=4 * LIMIT_S)
+        assert run.returncode == 0, errors
+        check_results(lab, json.loads(said), CELLS * trials)

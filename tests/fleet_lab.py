@@ -1,0 +1,237 @@
+"""Machines of a fleet, each in a network namespace and with a host name of its own, on one bridge.
+
+Nothing of the machine's own network is touched: the bridge has a namespace too, in which the database and the scheduler
+run. Everything goes with the processes that hold the namespaces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests import postgresql
+from tests.limits import LIMIT_S, wait_for
+
+FSLAB = str(Path(sys.executable).parent / "fslab")
+HUB = "10.77.0.1"
+
+
+def namespace(*more: str) -> subprocess.Popen[bytes]:
+    """A process that holds a network namespace, and others."""
+    holder = subprocess.Popen(["unshare", "--net", *more, "sleep", "infinity"])
+    own = Path("/proc/self/ns/net").readlink().name
+    wait_for(lambda: Path(f"/proc/{holder.pid}/ns/net").readlink().name != own)
+    return holder
+
+
+def inside(holder: int, *argv: object, uts: bool = False) -> list[str]:
+    """The command in the namespaces of a process."""
+    spaces = [f"--net=/proc/{holder}/ns/net", *([f"--uts=/proc/{holder}/ns/uts"] if uts else [])]
+    return ["nsenter", *spaces, *map(str, argv)]
+
+
+def sh(*argv: object) -> None:
+    subprocess.run([str(word) for word in argv], check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)
+
+
+@dataclass
+class Member:
+    """One machine: its namespaces, its directories, its agent."""
+
+    name: str
+    number: int
+    holder: subprocess.Popen[bytes]
+    home: Path
+    hub: int
+    agent: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        names = {"XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data", "FSLAB_RUNTIME_DIR": "fslab"}
+        return {**os.environ, **{name: str(self.home / part) for name, part in names.items()}}
+
+    @property
+    def log(self) -> str:
+        return (self.home / "log").read_text("utf-8", "replace")
+
+    def start(self, token: str | None = None) -> None:
+        """Start its agent, which joins if it has a token."""
+        joining = [HUB, "--token", token] if token else []
+        options = ["--config", self.home / "worker.toml", "--directory", self.home / "member"]
+        with (self.home / "log").open("ab") as log:
+            self.agent = subprocess.Popen(
+                inside(self.holder.pid, FSLAB, "fleet", "worker", *joining, *options, uts=True),
+                stdout=log, stderr=log, env=self.environment, start_new_session=True,
+            )  # fmt: skip
+
+    def processes(self, *words: str) -> list[int]:
+        """Its processes with these words in their command lines."""
+        mark = f"{self.home}/".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                command = (process / "cmdline").read_bytes()
+                if (
+                    all(word.encode() in command for word in words)
+                    and mark in (process / "environ").read_bytes()
+                ):
+                    found.append(int(process.name))
+        return found
+
+    def kill(self, *words: str) -> bool:
+        """SIGKILL one process of it; whether there was one."""
+        for process in self.processes(*words):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+                return True
+        return False
+
+    def link(self, state: str) -> None:
+        """Cut its cable (``down``), or put it back (``up``)."""
+        sh(*inside(self.hub, "ip", "link", "set", f"v{self.number}", state))
+
+    def end(self) -> None:
+        """End its agent as a service is ended."""
+        if self.agent is not None and self.agent.poll() is None:
+            self.agent.terminate()
+            self.agent.wait(LIMIT_S)
+
+
+@dataclass
+class Lab:
+    """``hub``: process whose network namespace has the bridge, the database and the scheduler."""
+
+    directory: Path
+    hub: int
+    cluster: postgresql.Cluster
+    members: list[Member] = field(default_factory=list)
+    scheduler: subprocess.Popen[bytes] | None = None
+
+    @property
+    def fleet(self) -> Path:
+        return self.directory / "fleet"
+
+    @property
+    def store(self) -> str:
+        return f"postgresql+psycopg://fslab@{HUB}/fleet"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the operator."""
+        return {**os.environ, "FSLAB_STORE": self.store}
+
+    def fslab(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """The operator's command."""
+        done = subprocess.run(
+            inside(self.hub, FSLAB, *words), env=self.environment, capture_output=True, text=True, check=False,
+            timeout=LIMIT_S,
+        )  # fmt: skip
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    def json(self, *words: object) -> Any:
+        return json.loads(self.fslab(*words, "--json").stdout)
+
+    def begin(self, *words: object) -> subprocess.Popen[str]:
+        """The operator's command, beside."""
+        return subprocess.Popen(
+            inside(self.hub, FSLAB, *words), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    def start_scheduler(self) -> None:
+        with (self.directory / "scheduler.log").open("ab") as log:
+            self.scheduler = subprocess.Popen(
+                inside(self.hub, FSLAB, "fleet", "scheduler", "--user", "root", "--directory", self.fleet),
+                stdout=log, stderr=log, env=self.environment, start_new_session=True,
+            )  # fmt: skip
+
+    def end_scheduler(self, signum: int = signal.SIGTERM) -> None:
+        if self.scheduler is not None and self.scheduler.poll() is None:
+            os.kill(self.scheduler.pid, signum)
+            self.scheduler.wait(LIMIT_S)
+
+    def online(self) -> list[str]:
+        return [each["name"] for each in self.json("fleet", "status")["machines"] if each["online"]]
+
+
+def _member(lab: Lab, number: int, settings: Sequence[str], undo: ExitStack) -> Member:
+    holder = namespace("--uts")
+    undo.callback(holder.wait)
+    undo.callback(holder.kill)
+    name = f"lab{number}"
+    home = lab.directory / name
+    home.mkdir()
+    toml = home / "worker.toml"
+    toml.write_text("\n".join([f'name = "{name}"', 'link_user = "root"', *settings]))
+    toml.chmod(0o644)
+    member = Member(name=name, number=number, holder=holder, home=home, hub=lab.hub)
+    sh(
+        *inside(
+            lab.hub,
+            "ip",
+            "link",
+            "add",
+            f"v{number}",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            holder.pid,
+        )
+    )
+    sh(*inside(lab.hub, "ip", "link", "set", f"v{number}", "master", "br0", "up"))
+    for words in (
+        f"ip addr add 10.77.0.{number + 1}/24 dev eth0", "ip link set eth0 up", "ip link set lo up", f"hostname {name}",
+    ):  # fmt: skip
+        sh(*inside(holder.pid, *words.split(), uts=True))
+    undo.callback(member.end)
+    return member
+
+
+@contextmanager
+def lab(programs: Path, directory: Path, machines: int, settings: Sequence[str] = ()) -> Iterator[Lab]:
+    """A fleet with its scheduler, and machines that have joined."""
+    with ExitStack() as undo:
+        hub = namespace()
+        undo.callback(hub.wait)
+        undo.callback(hub.kill)
+        for words in (
+            "ip link set lo up", "ip link add br0 type bridge", f"ip addr add {HUB}/24 dev br0", "ip link set br0 up",
+        ):  # fmt: skip
+            sh(*inside(hub.pid, *words.split()))
+        cluster = undo.enter_context(postgresql.running(programs, hub.pid))
+        cluster.execute("CREATE DATABASE fleet")
+        made = Lab(directory=directory, hub=hub.pid, cluster=cluster)
+        made.fslab("fleet", "init", "--address", HUB, "--directory", directory / "fleet")
+        made.start_scheduler()
+        undo.callback(made.end_scheduler)
+        token = made.fslab(
+            "fleet", "invite", "--machines", machines, "--directory", directory / "fleet"
+        ).stdout.strip()
+        for number in range(1, machines + 1):
+            made.members.append(_member(made, number, settings, undo))
+        wait_for(lambda: _answers(hub.pid))
+        for member in made.members:
+            member.start(token)
+        wait_for(lambda: len(made.online()) == machines)
+        yield made
+
+
+def _answers(hub: int) -> bool:
+    """Whether machines can join."""
+    probe = f"import socket; socket.create_connection(('{HUB}', 8785), 1).close()"
+    done = subprocess.run(inside(hub, sys.executable, "-c", probe), check=False, capture_output=True)
+    time.sleep(0.1)
+    return done.returncode == 0
