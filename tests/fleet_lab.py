@@ -23,11 +23,12 @@ from tests.limits import LIMIT_S, wait_for
 
 FSLAB = str(Path(sys.executable).parent / "fslab")
 HUB = "10.77.0.1"
+WITH_US = ("setpriv", "--pdeathsig", "TERM")  # ends when the tests are killed
 
 
 def namespace(*more: str) -> subprocess.Popen[bytes]:
     """A process that holds a network namespace, and others."""
-    holder = subprocess.Popen(["unshare", "--net", *more, "sleep", "infinity"])
+    holder = subprocess.Popen(["unshare", "--net", *more, *WITH_US, "sleep", "infinity"])
     own = Path("/proc/self/ns/net").readlink().name
     wait_for(lambda: Path(f"/proc/{holder.pid}/ns/net").readlink().name != own)
     return holder
@@ -69,7 +70,7 @@ class Member:
         options = ["--config", self.home / "worker.toml", "--directory", self.home / "member"]
         with (self.home / "log").open("ab") as log:
             self.agent = subprocess.Popen(
-                inside(self.holder.pid, FSLAB, "fleet", "worker", *joining, *options, uts=True),
+                inside(self.holder.pid, *WITH_US, FSLAB, "fleet", "worker", *joining, *options, uts=True),
                 stdout=log, stderr=log, env=self.environment, start_new_session=True,
             )  # fmt: skip
 
@@ -151,7 +152,7 @@ class Lab:
     def start_scheduler(self) -> None:
         with (self.directory / "scheduler.log").open("ab") as log:
             self.scheduler = subprocess.Popen(
-                inside(self.hub, FSLAB, "fleet", "scheduler", "--user", "root", "--directory", self.fleet),
+                inside(self.hub, *WITH_US, FSLAB, "fleet", "scheduler", "--user", "root", "--directory", self.fleet),
                 stdout=log, stderr=log, env=self.environment, start_new_session=True,
             )  # fmt: skip
 

@@ -91,7 +91,7 @@ class Agent:
         )  # fmt: skip
         for each in fleet.assignments(machine=machine.name, statuses=(AssignmentStatus.RUNNING,)):
             self.queue.put(each.id)  # of an agent that was ended
-        threading.Thread(target=self._beat, args=(fleet, machine), daemon=True).start()
+        threading.Thread(target=self._beat, args=(fleet, machine, link), daemon=True).start()
         self.tell(f"{machine.name} is ready: scheduler {self.scheduler}, store {fleet.store.path}")
         try:
             self._serve(fleet, machine, link)
@@ -146,14 +146,16 @@ class Agent:
         finally:
             self.current = None
 
-    def _beat(self, fleet: FleetStore, machine: MemberMachine) -> None:
+    def _beat(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
         """Say that this machine is there, and keep the lease."""
         said = ""
         while True:
             time.sleep(BEAT_S)
             running = self.current
             try:
-                fleet.announce(machine.model_copy(update={"running": running and running.held.id}))
+                idle = "no connection to the scheduler" if link.is_failing else None
+                now = running.held.id if running is not None else idle
+                fleet.announce(machine.model_copy(update={"running": now}))
                 if running is not None and not fleet.renew(running.held):
                     running.lost.set()
                 said = ""

@@ -17,7 +17,10 @@ from fslab.errors import UnsupportedError, UsageError
 from fslab.system import paths, proc
 
 START_S = 60.0
-QUIET = {"DASK_LOGGING__DISTRIBUTED": "warning", "DASK_LOGGING__DISTRIBUTED__CLIENT": "warning"}
+# Dask reads all YAML files of DASK_CONFIG before its loggers are made.
+QUIET = (
+    b"logging: {distributed: warning, distributed.client: warning, distributed.worker: warning, bokeh: error}"
+)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -88,7 +91,12 @@ def start(
     """Start a module in ``place(name)``; there it finds ``files``, ``settings.json`` and what ``prepare`` makes."""
     directory = place(name)
     try:
-        for file, content in {**files, "settings.json": json.dumps(settings).encode(), "log": b""}.items():
+        for file, content in {
+            **files,
+            "settings.json": json.dumps(settings).encode(),
+            "dask.yaml": QUIET,
+            "log": b"",
+        }.items():
             path = directory / file
             path.write_bytes(content)
             path.chmod(0o600)
@@ -99,7 +107,7 @@ def start(
         prepare(directory)
         log = os.open(directory / "log", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory), **QUIET}
+            env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
             child = proc.start([sys.executable, "-m", module], output=log, cwd=directory, env=env, user=user)
         finally:
             os.close(log)

@@ -35,9 +35,16 @@ class LinkKeeper:
     next_start: float = 0.0
     started: float = 0.0
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether it ended soon after its last start."""
+        return self.wait_s > 1.0
+
     def keep(self) -> None:
         """Start it if it does not run; at most so often as its failures allow."""
         if self.program is not None and self.program.child.exit_code() is None:
+            if time.monotonic() - self.started > LONGEST_WAIT_S:
+                self.wait_s = 0.0
             return
         now = time.monotonic()
         if self.program is not None:
