@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import postgresql
 from tests.store.test_store import campaign, trial
 
-from fslab.errors import StoreError
+from fslab.errors import StoreError, UnsupportedError
 from fslab.store.fleet import (
     AssignedStudy,
     Assignment,
     AssignmentStatus,
     FencedError,
+    FleetSchedule,
     FleetStore,
     MemberMachine,
 )
@@ -145,6 +148,55 @@ def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -
         fleet.cancel("run")
         with pytest.raises(FencedError):
             copy_campaign(own, fleet.store, made, fence=fleet.fence(second))
+
+
+def schedule(name: str = "nightly", **values: Any) -> FleetSchedule:
+    known = {"every_s": 86400, "next_run": datetime.now(UTC) - timedelta(hours=1), **values}
+    return FleetSchedule(name=name, study=STUDY, **known)
+
+
+def test_what_is_due_is_started_once_and_then_the_next_day(fleet: FleetStore) -> None:
+    fleet.schedule(schedule("later", next_run=datetime.now(UTC) + timedelta(hours=1)))
+    wanted = schedule(next_run=datetime.now(UTC) - timedelta(days=3, hours=1))
+    fleet.schedule(wanted)
+    assert fleet.start_due(lambda due: [assignment(due.name)])
+    assert not fleet.start_due(lambda due: [assignment(f"{due.name}-again")])
+    found = {each.name: each for each in fleet.schedules()}["nightly"]
+    assert found.next_run == wanted.next_run + timedelta(
+        days=4
+    )  # nights that were missed are not made up for
+    assert (found.last_run, found.message) == ("run", None)
+    assert [each.id for each in fleet.assignments()] == ["nightly"]
+    assert fleet.unschedule("nightly")
+    assert not fleet.unschedule("nightly")
+
+
+def test_a_night_that_cannot_start_says_why(fleet: FleetStore) -> None:
+    def refuse(_: FleetSchedule) -> list[Assignment]:
+        raise UnsupportedError("no machine can run it")
+
+    fleet.schedule(schedule())
+    assert fleet.start_due(refuse)
+    (found,) = fleet.schedules()
+    assert (found.message, found.last_run) == ("no machine can run it", None)
+    assert found.next_run > datetime.now(UTC)
+
+
+def test_two_schedulers_start_a_night_once(fleet: FleetStore) -> None:
+    fleet.schedule(schedule())
+    begun = []
+
+    def begin(due: FleetSchedule) -> list[Assignment]:
+        begun.append(due.name)
+        time.sleep(0.2)
+        return [assignment(f"{due.name}-{len(begun)}")]
+
+    threads = [threading.Thread(target=fleet.start_due, args=(begin,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert begun == ["nightly"]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cryptography import x509
 
 import fslab
 from fslab import feasibility
+from fslab.cli import fleet_schedule
 from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import certificates, enrolment, invitations, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
@@ -260,8 +262,33 @@ def test_machines_are_chosen_by_name_and_label() -> None:
 @pytest.mark.parametrize("name", shipped.ids())
 def test_each_gives_all_to_all_and_spread_divides_what_is_not_compared(name: str) -> None:
     study = load(name)
+    value = starting.assigned(study, f"{name}.yaml", name="nightly")
     machines = [machine("a"), machine("b"), machine("c")]
-    assert [each.study.workloads for each in starting.assignments(study, name, machines)] == [(), (), ()]
-    shares = [each.study.workloads for each in starting.assignments(study, name, machines, spread=True)]
+    assert [each.study.workloads for each in starting.assignments(value, machines)] == [(), (), ()]
+    shares = [each.study.workloads for each in starting.assignments(value, machines, spread=True)]
     whole = [cell.workload.name for cell in expand(study, feasibility.resolved)]
     assert sorted(part for share in shares for part in share) == sorted(set(whole))
+
+
+@pytest.mark.parametrize(
+    ("at", "now", "first"),
+    [
+        ("02:00", "2026-11-23T01:59:59", "2026-11-23T02:00:00"),
+        ("02:00", "2026-11-23T02:00:00", "2026-11-24T02:00:00"),
+        ("00:00", "2026-12-31T12:00:00", "2027-01-01T00:00:00"),
+    ],
+)  # fmt: skip
+def test_the_first_run_of_a_schedule(at: str, now: str, first: str) -> None:
+    given = datetime.fromisoformat(f"{now}+00:00")
+    assert fleet_schedule._next(at, given) == datetime.fromisoformat(f"{first}+00:00")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("24h", 86400), ("7d", 604800), ("90s", 90)])
+def test_from_one_run_to_the_next(text: str, seconds: int) -> None:
+    assert fleet_schedule._every(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "d", "-1d", "30s", "x"])
+def test_what_is_no_time_between_runs(text: str) -> None:
+    with pytest.raises(UsageError, match="--every"):
+        fleet_schedule._every(text)

@@ -1,6 +1,6 @@
 """The store of results: campaigns, their trials and names, as values. ``api.results`` puts an object around each."""
 
-from fslab.store.fleet import OPEN, FleetStore, MemberMachine, open_store
+from fslab.store.fleet import OPEN, FleetSchedule, FleetStore, MemberMachine, open_store
 from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
 from fslab.store.roles import grant
 from fslab.store.store import Store
@@ -10,6 +10,7 @@ __all__ = [
     "OPEN",
     "CheckedCampaign",
     "CopiedCampaign",
+    "FleetSchedule",
     "FleetStore",
     "MemberMachine",
     "Store",

@@ -40,9 +40,8 @@ def run(
         ready, left_out = starting.chosen(fleet.machines(), machines)
         for left, why in left_out.items():
             _tell(f"without {left}: {why}")
-        made = starting.assignments(
-            loaded, file, ready, spread=spread, budget_s=limit_s, name=name, note=note
-        )
+        study_value = starting.assigned(loaded, file, budget_s=limit_s, name=name, note=note)
+        made = starting.assignments(study_value, ready, spread=spread)
         fleet.assign(made)
         started = made[0].run
         if detach:

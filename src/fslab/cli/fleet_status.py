@@ -10,7 +10,7 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
-    from fslab.api.stores import MemberMachine
+    from fslab.api.stores import FleetSchedule, MemberMachine
     from fslab.fleet.watching import MachineProgress
 
 
@@ -28,7 +28,7 @@ def status(
 
     with Store.open(store, create=False) as opened:
         fleet = FleetStore(opened)
-        machines = fleet.machines()
+        machines, schedules = fleet.machines(), fleet.schedules()
         runs = [run] if run else list(dict.fromkeys(each.run for each in fleet.assignments(statuses=OPEN)))
         found = [each for wanted in runs for each in watching.progress(fleet, wanted)]
     if run and not found:
@@ -37,6 +37,9 @@ def status(
         print_json(
             {
                 "machines": [{**each.model_dump(mode="json"), "online": each.is_online} for each in machines],
+                "schedules": [
+                    each.model_dump(mode="json", exclude={"study": {"text", "files"}}) for each in schedules
+                ],
                 "assignments": [
                     {
                         **each.assignment.model_dump(mode="json", exclude={"study": {"text", "files"}}),
@@ -51,6 +54,7 @@ def status(
         say("no machine has joined the fleet: fslab fleet invite")
     else:
         _show_machines(machines)
+    show_schedules(schedules)
     show(found)
 
 
@@ -112,3 +116,11 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
         table.add_row(*(str(cell).replace("[", r"\[") for cell in cells))
     console().print(table)
+
+
+def show_schedules(schedules: list[FleetSchedule]) -> None:
+    """A line for each, with how it went the last time."""
+    for each in schedules:
+        last = f"last run {each.last_run}" if each.last_run else "not run yet"
+        failed = f"; could not be started: {each.message}" if each.message else ""
+        say(f"schedule {each.name}: {each.study.file} at {each.next_run:%Y-%m-%d %H:%M} UTC; {last}{failed}")

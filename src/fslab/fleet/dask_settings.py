@@ -33,7 +33,8 @@ SETTINGS: Mapping[str, Any] = {
         "run_function", "broadcast", "proxy", "feed", "register_scheduler_plugin", "register_worker_plugin",
         "register_nanny_plugin",
     ],
-    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.interval": "60s",
+    "distributed.admin.tick.cycle": "60s",
     "distributed.admin.tick.limit": "1 hour",
 }  # fmt: skip
 

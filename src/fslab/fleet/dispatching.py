@@ -9,12 +9,13 @@ import asyncio
 import signal
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fslab.cell import Frozen
 from fslab.errors import StoreError
-from fslab.fleet import dask_settings, link
+from fslab.fleet import dask_settings, link, starting
 from fslab.store.fleet import OPEN, Assignment, AssignmentStatus, FleetStore, open_store
 from fslab.store.store import Store
 from fslab.system import syscalls
@@ -89,7 +90,10 @@ class _Queue:
         try:
             if self.store is None:
                 self.store = open_store(self.settings.store)
-            found = self._pending(FleetStore(self.store))
+            fleet = FleetStore(self.store)
+            while fleet.start_due(partial(starting.started, fleet)):
+                pass
+            found = self._pending(fleet)
         except StoreError as error:
             if str(error) != self.said:
                 print(error, file=sys.stderr, flush=True)

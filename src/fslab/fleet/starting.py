@@ -15,7 +15,8 @@ from fslab.cell import Cell
 from fslab.claims.pending import cells_of
 from fslab.errors import UnsupportedError, UsageError
 from fslab.plan.expand import expand
-from fslab.store.fleet import AssignedStudy, Assignment, MemberMachine
+from fslab.store.fleet import AssignedStudy, Assignment, FleetSchedule, FleetStore, MemberMachine
+from fslab.study.load import load_text
 from fslab.study.model import Study
 
 
@@ -53,38 +54,54 @@ def chosen(
     return ready, left_out
 
 
-def assignments(
+def assigned(
     study: Study,
     file: str,
-    machines: Sequence[MemberMachine],
     *,
-    spread: bool = False,
     budget_s: float | None = None,
     name: str | None = None,
     note: str | None = None,
+) -> AssignedStudy:
+    """The study as a value; campaigns of it are named ``NAME-MACHINE``."""
+    return AssignedStudy(
+        file=Path(file).name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
+        name=name, note=note, version=fslab.__version__,
+    )  # fmt: skip
+
+
+def assignments(
+    study: AssignedStudy,
+    machines: Sequence[MemberMachine],
+    *,
+    spread: bool = False,
+    schedule: str | None = None,
 ) -> list[Assignment]:
-    """One for each machine; with ``spread`` none for machines that are not needed. Their campaigns are named
-    ``NAME-MACHINE``."""
+    """One for each machine; with ``spread`` none for machines that are not needed."""
     run, now = campaigns.new_id(), datetime.now(UTC)
-    shares: Mapping[str, tuple[str, ...]] = (
-        _shares(study, [each.name for each in machines]) if spread else {each.name: () for each in machines}
-    )
+    names = [each.name for each in machines]
+    shares: Mapping[str, tuple[str, ...]] = _shares(study, names) if spread else dict.fromkeys(names, ())
     made = []
     for machine, workloads in shares.items():
-        assigned = AssignedStudy(
-            file=Path(file).name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
-            workloads=workloads, name=None if name is None else f"{name}-{machine}", note=note,
-            version=fslab.__version__,
-        )  # fmt: skip
+        own = {"workloads": workloads, "name": None if study.name is None else f"{study.name}-{machine}"}
         identity = f"{run}-{machine}"
         made.append(
-            Assignment(id=identity, run=run, machine=machine, campaign=identity, created=now, study=assigned)
-        )
+            Assignment(
+                id=identity, run=run, schedule=schedule, machine=machine, campaign=identity, created=now,
+                study=study.model_copy(update=own),
+            )
+        )  # fmt: skip
     return made
 
 
-def _shares(study: Study, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def started(fleet: FleetStore, schedule: FleetSchedule) -> list[Assignment]:
+    """What a schedule that is due starts; UnsupportedError where no machine can run it."""
+    ready, _ = chosen(fleet.machines(), schedule.machines)
+    return assignments(schedule.study, ready, spread=schedule.spread, schedule=schedule.name)
+
+
+def _shares(assigned: AssignedStudy, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Workloads by machine: the largest groups first, each to the machine that has the fewest cells."""
+    study = load_text(assigned.text, assigned.file, assigned.changes, assigned.files)
     cells = expand(study, feasibility.resolved)
     groups = sorted(_groups(study, cells), key=len, reverse=True)
     loads: dict[str, list[Cell]] = {machine: [] for machine in machines}

@@ -16,12 +16,13 @@ from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, selec
 from sqlalchemy.dialects import postgresql
 
 from fslab.cell import Frozen
-from fslab.errors import StoreError
+from fslab.errors import FslabError, StoreError
 from fslab.names import Shown, Word
 from fslab.store import rows
 from fslab.store.database import open_engine, place_of, store_url
 from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
+from fslab.store.schema import fleet_schedules as schedules
 from fslab.store.store import Store
 
 LEASE_S = 120.0
@@ -70,10 +71,12 @@ class AssignedStudy(Frozen):
 
 
 class Assignment(Frozen):
-    """One study on one machine: a campaign of the id ``campaign``. ``run`` is common to those started together."""
+    """One study on one machine: a campaign of the id ``campaign``. ``run`` is common to those started together, by a
+    ``schedule`` or by a person."""
 
     id: Word
     run: Word
+    schedule: Word | None = None
     machine: Word
     campaign: Word
     study: AssignedStudy
@@ -82,6 +85,20 @@ class Assignment(Frozen):
     message: Shown | None = None
     epoch: int = 0
     ended: AwareDatetime | None = None
+
+
+class FleetSchedule(Frozen):
+    """A study that machines run again and again, every ``every_s`` seconds. ``machines``: as for ``--machines``; empty:
+    all. ``message``: why it could not be started the last time."""
+
+    name: Word
+    study: AssignedStudy
+    machines: tuple[str, ...] = ()
+    spread: bool = False
+    every_s: int = Field(gt=0)
+    next_run: AwareDatetime
+    last_run: Word | None = None
+    message: Shown | None = None
 
 
 class MemberMachine(Frozen):
@@ -168,12 +185,51 @@ class FleetStore:
 
     def assign(self, new: Sequence[Assignment]) -> None:
         """Queue assignments, all or none."""
-        made = [
-            {**rows.plain(each), "created": each.created, "ended": None, "status": each.status.value}
-            for each in new
-        ]
         with self.store._writing() as connection:
-            connection.execute(insert(assignments), made)
+            _insert(connection, new)
+
+    def schedule(self, wanted: FleetSchedule) -> None:
+        """Keep a schedule, instead of one of the same name."""
+        values = {**rows.plain(wanted), "next_run": wanted.next_run}
+        put = postgresql.insert(schedules).values(values)
+        with self.store._writing() as connection:
+            connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+
+    def schedules(self) -> list[FleetSchedule]:
+        """All of them, by name."""
+        with self.store._reading() as connection:
+            found = connection.execute(select(schedules).order_by(schedules.c.name)).mappings().all()
+            return [FleetSchedule(**row) for row in found]
+
+    def unschedule(self, name: str) -> bool:
+        """Remove a schedule; what it has started goes on. Whether there was one of that name."""
+        with self.store._writing() as connection:
+            return connection.execute(schedules.delete().where(schedules.c.name == name)).rowcount > 0
+
+    def start_due(self, begin: Callable[[FleetSchedule], Sequence[Assignment]]) -> bool:
+        """Start the schedule that has been due for longest: queue what ``begin`` makes of it, or keep why it cannot be
+        started (FslabError), and say when it is due next; all at once, so that no night comes twice. Whether one was
+        due."""
+        due = select(schedules, func.now().label("now")).where(schedules.c.next_run <= func.now())
+        due = due.order_by(schedules.c.next_run).limit(1).with_for_update(skip_locked=True)
+        with self.store._writing() as connection:
+            row = connection.execute(due).mappings().first()
+            if row is None:
+                return False
+            found = FleetSchedule(**{key: row[key] for key in FleetSchedule.model_fields})
+            missed = (row["now"] - found.next_run).total_seconds() // found.every_s
+            told: dict[str, Any] = {
+                "next_run": found.next_run + timedelta(seconds=found.every_s * (missed + 1))
+            }
+            try:
+                made = begin(found)
+            except FslabError as error:
+                told |= {"message": rows.text(str(error))}
+            else:
+                _insert(connection, made)
+                told |= {"message": None, "last_run": made[0].run}
+            connection.execute(update(schedules).where(schedules.c.name == found.name).values(told))
+            return True
 
     def assignments(
         self,
@@ -247,6 +303,14 @@ class FleetStore:
                 )
 
         return check
+
+
+def _insert(connection: Connection, new: Sequence[Assignment]) -> None:
+    made = [
+        {**rows.plain(each), "created": each.created, "ended": None, "status": each.status.value}
+        for each in new
+    ]
+    connection.execute(insert(assignments), made)
 
 
 def _assignment(row: Any) -> Assignment:

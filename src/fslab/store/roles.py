@@ -7,12 +7,12 @@ assigning studies to others, and a reader from writing.
 from sqlalchemy import Connection, text
 
 from fslab.errors import StoreError
-from fslab.store.schema import VERSION_TABLE, fleet_assignments, fleet_machines, metadata
+from fslab.store.schema import VERSION_TABLE, fleet_assignments, fleet_machines, fleet_schedules, metadata
 from fslab.store.store import Store
 
 # What a machine says of an assignment; not which study it is, nor whose.
 _ANSWERS = ("status", "message", "epoch", "holder", "lease_until", "ended")
-_NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, "deletions")
+_NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, fleet_schedules.name, "deletions")
 
 
 def grant(store: Store, *, measuring: str | None = None, reading: str | None = None) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Dialect,
@@ -187,6 +188,7 @@ fleet_assignments = Table(
     Column("number", RowId, primary_key=True),
     Column("id", String(128), nullable=False, unique=True),
     Column("run", String(64), nullable=False, index=True),
+    Column("schedule", String(128)),
     Column("machine", String(128), nullable=False, index=True),
     Column("campaign", String(128), nullable=False, unique=True),
     Column("study", Json, nullable=False),
@@ -197,6 +199,19 @@ fleet_assignments = Table(
     Column("holder", String(64)),
     Column("lease_until", Utc),
     Column("ended", Utc),
+)
+
+fleet_schedules = Table(
+    "fleet_schedules",
+    metadata,
+    Column("name", String(128), primary_key=True),
+    Column("study", Json, nullable=False),
+    Column("machines", Json, nullable=False),
+    Column("spread", Boolean, nullable=False),
+    Column("every_s", Integer, nullable=False),
+    Column("next_run", Utc, nullable=False),
+    Column("last_run", String(64)),
+    Column("message", Text),
 )
 
 # Campaigns that are being deleted: what belongs to them may go only while they are here, in one transaction.

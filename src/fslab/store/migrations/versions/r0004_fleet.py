@@ -1,4 +1,4 @@
-"""The machines of a fleet, and which of them is to run what."""
+"""The machines of a fleet, which of them is to run what, and what they are to run again and again."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,7 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Make both tables."""
+    """Make the three tables."""
     op.create_table(
         "fleet_machines",
         sa.Column("name", sa.String(128), primary_key=True),
@@ -27,6 +27,7 @@ def upgrade() -> None:
         sa.Column("number", ROW_ID, primary_key=True),
         sa.Column("id", sa.String(128), nullable=False, unique=True),
         sa.Column("run", sa.String(64), nullable=False, index=True),
+        sa.Column("schedule", sa.String(128)),
         sa.Column("machine", sa.String(128), nullable=False, index=True),
         sa.Column("campaign", sa.String(128), nullable=False, unique=True),
         sa.Column("study", sa.JSON, nullable=False),
@@ -37,4 +38,15 @@ def upgrade() -> None:
         sa.Column("holder", sa.String(64)),
         sa.Column("lease_until", TIME),
         sa.Column("ended", TIME),
+    )
+    op.create_table(
+        "fleet_schedules",
+        sa.Column("name", sa.String(128), primary_key=True),
+        sa.Column("study", sa.JSON, nullable=False),
+        sa.Column("machines", sa.JSON, nullable=False),
+        sa.Column("spread", sa.Boolean, nullable=False),
+        sa.Column("every_s", sa.Integer, nullable=False),
+        sa.Column("next_run", TIME, nullable=False),
+        sa.Column("last_run", sa.String(64)),
+        sa.Column("message", sa.Text),
     )

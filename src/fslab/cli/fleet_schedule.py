@@ -1,0 +1,121 @@
+"""``fslab fleet schedule`` and ``unschedule``: studies that a fleet runs again and again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Annotated
+
+import typer
+
+from fslab.cli import run_options
+from fslab.cli.common import (
+    KernelOption,
+    MemoryOption,
+    ModulesOption,
+    OnOption,
+    ScaleOption,
+    SetOption,
+    StoreOption,
+    machine_settings,
+    say,
+    scale_setting,
+)
+from fslab.errors import UsageError
+
+EPILOG = """\b
+Examples:
+  fslab fleet schedule nightly.yaml                              each night at 02:00 UTC, on all machines
+  fslab fleet schedule quick --at 03:30 --every 7d --machines rack=3
+  fslab fleet schedule nightly.yaml --name new --on uml --kernel /boot/vmlinux-6.18
+
+See fslab fleet status for what is scheduled, and fslab history STUDY for the results over time.
+"""
+
+
+def schedule(
+    study: run_options.StudyArgument = None,
+    at: Annotated[
+        str, typer.Option(metavar="HH:MM", help="The first run: the next time it is so late, UTC.")
+    ] = "02:00",
+    every: Annotated[
+        str, typer.Option(metavar="TIME", help="From one run to the next, such as 24h or 7d.")
+    ] = "24h",
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Replaces the schedule of this name; default: the study's id."),
+    ] = None,
+    machines: run_options.MachinesOption = None,
+    spread: run_options.SpreadOption = False,
+    settings: SetOption = None,
+    budget: run_options.BudgetOption = None,
+    trials: run_options.TrialsOption = None,
+    on: OnOption = None,
+    kernel: KernelOption = None,
+    modules: ModulesOption = None,
+    guest_memory: MemoryOption = None,
+    scale: ScaleOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Let the fleet run a study again and again. The schedule is in the database: the scheduler may be restarted.
+
+    What is started is on the machines that are there then. A run that was due while no scheduler ran is started once,
+    as soon as one does. A run that could not be started shows why in fslab fleet status.
+    """
+    from fslab import load
+    from fslab.api.stores import FleetSchedule, FleetStore, Store
+    from fslab.fleet import starting
+    from fslab.names import word
+
+    named = run_options.named(study)
+    changes = [*(settings or []), *run_options.repeats(trials, None, None, None), *scale_setting(scale)]
+    loaded = load(named, [*changes, *machine_settings(on, kernel, modules, guest_memory)])
+    try:
+        chosen = word(name or loaded.id)
+    except ValueError as error:
+        raise UsageError(str(error), where="--name") from error
+    file = named if named.endswith((".yaml", ".yml")) else f"{named}.yaml"
+    value = starting.assigned(loaded, file, budget_s=run_options.seconds(budget))
+    made = FleetSchedule(
+        name=chosen, study=value, machines=tuple(machines or ()), spread=spread, every_s=_every(every),
+        next_run=_next(at, datetime.now(UTC)),
+    )  # fmt: skip
+    with Store.open(store, create=False) as opened:
+        FleetStore(opened).schedule(made)
+    say(f"schedule {chosen}: {file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
+
+
+def unschedule(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As fslab fleet status shows it.")],
+    store: StoreOption = None,
+) -> None:
+    """Remove a schedule. What it has started goes on; its results stay."""
+    from fslab.api.stores import FleetStore, Store
+
+    with Store.open(store, create=False) as opened:
+        if not FleetStore(opened).unschedule(name):
+            raise UsageError(f"no schedule '{name}'", where="NAME", hint="fslab fleet status lists them")
+    say(f"schedule {name} removed")
+
+
+def _every(text: str) -> int:
+    from fslab.units import parse_duration
+
+    try:
+        days = int(text.removesuffix("d")) if text.endswith("d") else None
+        found = days * 86400 if days is not None else parse_duration(text)
+    except ValueError as error:
+        raise UsageError(str(error), where="--every") from error
+    if found < 60:
+        raise UsageError(f"'{text}' is less than a minute", where="--every", hint="write a time such as 24h")
+    return int(found)
+
+
+def _next(at: str, now: datetime) -> datetime:
+    try:
+        wanted = time.fromisoformat(at)
+    except ValueError as error:
+        raise UsageError(
+            f"'{at}' is not a time of day", where="--at", hint="write HH:MM, such as 02:00"
+        ) from error
+    first = datetime.combine(now.date(), wanted.replace(tzinfo=UTC, second=0, microsecond=0))
+    return first if first > now else first + timedelta(days=1)
