@@ -150,6 +150,19 @@ def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -
             copy_campaign(own, fleet.store, made, fence=fleet.fence(second))
 
 
+def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) -> None:
+    fleet.announce(machine())
+    fleet.announce(machine("lab2", "two"))
+    fleet.assign([assignment("a"), assignment("b", on="lab2"), assignment("c", on="removed")])
+    _execute(
+        fleet.store, "UPDATE fleet_machines SET last_seen = now() - interval '61 minutes' WHERE name = 'lab2'"
+    )
+    assert list(fleet.open_assignments().items()) == [("a", "lab1"), ("b", "lab2"), ("c", "removed")]
+    assert fleet.give_up(3600) == 2
+    assert fleet.open_assignments() == {"a": "lab1"}
+    assert fleet.assignments()[1].message == "the machine was not seen for 1 h 00 min"
+
+
 def schedule(name: str = "nightly", **values: Any) -> FleetSchedule:
     known = {"every_s": 86400, "next_run": datetime.now(UTC) - timedelta(hours=1), **values}
     return FleetSchedule(name=name, study=STUDY, **known)

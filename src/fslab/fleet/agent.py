@@ -16,9 +16,9 @@ from pathlib import Path
 from queue import Empty, Queue
 
 import fslab
-from fslab.errors import BusyError, StoreError
+from fslab.errors import BusyError, FslabError, InterruptedBySignal, StoreError
 from fslab.fleet import certificates, confined
-from fslab.fleet.execution import Execution
+from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.link_keeper import LinkKeeper
 from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
@@ -137,7 +137,7 @@ class Agent:
             held=held, fleet=fleet, settings=self.settings, own=self.own, tell=self.tell, meanwhile=link.keep
         )
         try:
-            outcome = self.current.run()
+            outcome = self._ended(self.current)
             status = outcome.status
             if status is not None:
                 patiently(lambda: fleet.end(held, status, outcome.message), self.tell, link.keep)
@@ -145,6 +145,15 @@ class Agent:
             self.tell(f"{held.id}: {said}{f': {outcome.message}' if outcome.message else ''}")
         finally:
             self.current = None
+
+    def _ended(self, current: Execution) -> Ending:
+        """How it ended; what fails here (a full disk, a damaged store) ends it, and not the agent."""
+        try:
+            return current.run()
+        except InterruptedBySignal:
+            raise
+        except (FslabError, OSError) as error:
+            return Ending(AssignmentStatus.FAILED, str(error))
 
     def _beat(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
         """Say that this machine is there, and keep the lease."""

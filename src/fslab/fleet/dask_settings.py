@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 CREDENTIALS = ("ca.pem", "fleet.pem", "fleet.key")
+# Both have a server for web pages without any check of who asks: it listens on the loopback, and has no pages.
+NO_PAGES = "127.0.0.1:0"
+HEARTBEAT_S = 20.0
 SLOT = "slot"  # the resource of which each machine has one: one assignment at a time
 SETTINGS: Mapping[str, Any] = {
     "distributed.scheduler.work-stealing": False,
@@ -17,6 +20,8 @@ SETTINGS: Mapping[str, Any] = {
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.scheduler.idle-timeout": None,
     "distributed.scheduler.dashboard.status.task-stream-length": 1,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,

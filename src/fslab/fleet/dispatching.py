@@ -16,11 +16,13 @@ from typing import Any
 from fslab.cell import Frozen
 from fslab.errors import StoreError
 from fslab.fleet import dask_settings, link, starting
-from fslab.store.fleet import OPEN, Assignment, AssignmentStatus, FleetStore, open_store
+from fslab.store.fleet import FleetStore, open_store
 from fslab.store.store import Store
 from fslab.system import syscalls
 
 LOOK_S = 2.0
+# By assignment: what Dask knows it by, and the address of the link that it is for.
+_Submitted = dict[str, tuple[Any, str]]
 
 
 class DispatchSettings(Frozen):
@@ -42,7 +44,9 @@ async def serve(settings: DispatchSettings) -> None:
     with dask.config.set(dask_settings.SETTINGS):
         security = dask_settings.security()
         options = {"host": settings.host, "port": settings.port, "protocol": "tls", "security": security}
-        async with Scheduler(**options, dashboard=False) as scheduler:
+        async with Scheduler(
+            **options, dashboard=False, dashboard_address=dask_settings.NO_PAGES
+        ) as scheduler:
             print(f"listening at {scheduler.address}", flush=True)
             to_itself = Client(scheduler.address, security=security, asynchronous=True)  # type: ignore[no-untyped-call]
             async with to_itself as client:
@@ -50,7 +54,7 @@ async def serve(settings: DispatchSettings) -> None:
 
 
 async def _dispatch(settings: DispatchSettings, scheduler: Any, client: Any) -> None:
-    submitted: dict[str, Any] = {}
+    submitted: _Submitted = {}
     queue = _Queue(settings)
     while True:
         wanted = await asyncio.to_thread(queue.pending)
@@ -60,21 +64,23 @@ async def _dispatch(settings: DispatchSettings, scheduler: Any, client: Any) -> 
         await asyncio.sleep(LOOK_S)
 
 
-def _submit(client: Any, wanted: list[Assignment], there: dict[str, str], submitted: dict[str, Any]) -> None:
+def _submit(client: Any, wanted: dict[str, str], there: dict[str, str], submitted: _Submitted) -> None:
     """Submit what is not submitted yet to machines that are there, and forget what is over.
 
-    A task that ended although its assignment did not (the agent or its link was killed) is submitted again.
+    Submitted again is a task that ended although its assignment did not (the agent or its link was killed), and one for
+    a link that is gone: Dask would wait for its address for ever.
     """
-    names = {each.id for each in wanted}
-    for known in [name for name, future in submitted.items() if name not in names or future.done()]:
-        submitted.pop(known).release()
-    for assignment in wanted:
-        if assignment.id not in submitted and assignment.machine in there:
-            submitted[assignment.id] = client.submit(
-                link.measure, assignment.id, key=f"assignment-{assignment.id}", pure=False, retries=0,
-                workers=[there[assignment.machine]], allow_other_workers=False,
-                resources={dask_settings.SLOT: 1},
+    for name, (future, address) in list(submitted.items()):
+        if name not in wanted or future.done() or there.get(wanted[name]) != address:
+            del submitted[name]
+            future.release()
+    for name, machine in wanted.items():
+        if name not in submitted and machine in there:
+            future = client.submit(
+                link.measure, name, key=f"assignment-{name}-{there[machine]}", pure=False, retries=0,
+                workers=[there[machine]], allow_other_workers=False, resources={dask_settings.SLOT: 1},
             )  # fmt: skip
+            submitted[name] = (future, there[machine])
 
 
 @dataclass(slots=True)
@@ -85,15 +91,16 @@ class _Queue:
     store: Store | None = None
     said: str = ""
 
-    def pending(self) -> list[Assignment] | None:
-        """What is queued or runs; None while the store is away."""
+    def pending(self) -> dict[str, str] | None:
+        """The machines of what is queued or runs, by assignment; None while the store is away."""
         try:
             if self.store is None:
                 self.store = open_store(self.settings.store)
             fleet = FleetStore(self.store)
             while fleet.start_due(partial(starting.started, fleet)):
                 pass
-            found = self._pending(fleet)
+            fleet.give_up(self.settings.give_up_s)
+            found = fleet.open_assignments()
         except StoreError as error:
             if str(error) != self.said:
                 print(error, file=sys.stderr, flush=True)
@@ -101,18 +108,6 @@ class _Queue:
             return None
         self.said = ""
         return found
-
-    def _pending(self, fleet: FleetStore) -> list[Assignment]:
-        """What machines were to do that are gone for too long has failed."""
-        limit_s = self.settings.give_up_s
-        gone = {each.name for each in fleet.machines() if each.unseen_s > limit_s}
-        found = fleet.assignments(statuses=OPEN)
-        for assignment in found:
-            if assignment.machine in gone:
-                fleet.end(
-                    assignment, AssignmentStatus.FAILED, f"the machine was not seen for {limit_s:.0f} s"
-                )
-        return [each for each in found if each.machine not in gone]
 
 
 def main() -> None:

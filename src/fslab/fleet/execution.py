@@ -16,17 +16,18 @@ from pathlib import Path
 
 from fslab.campaign import cleanup
 from fslab.errors import BusyError, FslabError, StoreError, StoreLostError, UnsupportedError
-from fslab.fleet import sending
 from fslab.fleet.confined import last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
+from fslab.fleet.sending import Sender
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import Assignment, AssignmentStatus, FencedError, FleetStore
+from fslab.store.store import Store
 from fslab.system import paths, proc
 
-LOOK_S = 0.5
-SEND_S = 30.0
+LOOK_S = 2.0
+SEND_S = 60.0
 UNDO_S = 180.0  # how long what a campaign made may take to be undone
 STARTS = 4
 SIGNALLED = 128  # and above: fslab was ended by a signal
@@ -59,22 +60,26 @@ class Execution:
 
     def run(self) -> Ending:
         """Measure, send, and say how it ended. What an interruption leaves is resumed by another one."""
+        with Store.open(self.own) as own:
+            return self._run(Sender(own=own, fleet=self.fleet, held=self.held))
+
+    def _run(self, sender: Sender) -> Ending:
         directory = place(f"measuring-{self.held.machine}")
         log = directory / "log"
         try:
             for start in range(STARTS):
-                code = self._measure(directory / "request.json", log)
+                code = self._measure(directory / "request.json", log, sender)
                 if self.lost.is_set():
                     return Ending(None)
                 if code is None or (0 <= code < SIGNALLED and code != BusyError.exit_code):
                     break
                 self.tell(f"{self.held.id}: measuring ended with {code} (start {start + 1} of {STARTS})")
                 time.sleep(AGAIN_S)
-            return self._sent(code, _error_in(log))
+            return self._sent(sender, code, _error_in(log))
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def _measure(self, request: Path, log: Path) -> int | None:
+    def _measure(self, request: Path, log: Path, sender: Sender) -> int | None:
         """Run the process to its end; its exit code, None if it had to be ended."""
         wanted = MeasuringRequest(
             assignment=self.held, settings=self.settings, store=self.own, agent=os.getpid()
@@ -87,42 +92,39 @@ class Execution:
         finally:
             os.close(output)
         try:
-            return self._watched(child)
+            return self._watched(child, sender)
         finally:
             _end(child)
             _undo(self.tell)
 
-    def _watched(self, child: proc.Child) -> int | None:
+    def _watched(self, child: proc.Child, sender: Sender) -> int | None:
         looked, trials, changed = time.monotonic(), -1, time.monotonic()
-        while (code := child.exit_code()) is None:
+        while (code := child.wait(LOOK_S)) is None:
             if self.lost.is_set():
                 return None
-            time.sleep(LOOK_S)
             self.meanwhile()
             if time.monotonic() - looked < SEND_S:
                 continue
-            self._send_new()
-            looked, now = time.monotonic(), sending.trials(self.own, self.held)
+            looked, now = time.monotonic(), sender.trials()
             if now != trials:
+                self._send_new(sender)
                 trials, changed = now, looked
             if looked - changed > self.settings.stall:
                 self.tell(f"{self.held.id}: no trial for {self.settings.stall:.0f} s, ended")
                 return None
         return code
 
-    def _send_new(self) -> None:
+    def _send_new(self, sender: Sender) -> None:
         try:
-            sending.send(self.own, self.fleet, self.held, compare=False)
+            sender.send(compare=False)
         except FencedError:
             self.lost.set()
         except StoreLostError as error:
             self.tell(f"the fleet's store is away, measuring goes on: {error.what}")
 
-    def _sent(self, code: int | None, error: str) -> Ending:
+    def _sent(self, sender: Sender, code: int | None, error: str) -> Ending:
         try:
-            status = patiently(
-                lambda: sending.send(self.own, self.fleet, self.held, compare=True), self.tell, self.meanwhile
-            )
+            status = patiently(lambda: sender.send(compare=True), self.tell, self.meanwhile)
         except FencedError:
             return Ending(None)
         except StoreError as failed:

@@ -43,8 +43,15 @@ async def serve(settings: LinkSettings) -> None:
     import dask  # noqa: PLC0415 - takes a second
     from distributed import Worker  # noqa: PLC0415
 
+    class RareWorker(Worker):
+        """The scheduler asks few workers for a heartbeat twice a second: half of what all this takes of a CPU."""
+
+        async def heartbeat(self) -> None:
+            await super().heartbeat()
+            self.periodic_callbacks["heartbeat"].callback_time = dask_settings.HEARTBEAT_S * 1000
+
     with dask.config.set(dask_settings.SETTINGS):
-        worker = Worker(
+        worker = RareWorker(
             f"tls://{settings.scheduler}",
             name=settings.machine,
             nthreads=1,
@@ -52,7 +59,8 @@ async def serve(settings: LinkSettings) -> None:
             security=dask_settings.security(),
             memory_limit=0,
             local_directory=str(Path.cwd()),
-            heartbeat_interval="20s",
+            heartbeat_interval=f"{dask_settings.HEARTBEAT_S:g}s",
+            dashboard_address=dask_settings.NO_PAGES,
             death_timeout=60,
             port=settings.port,
         )

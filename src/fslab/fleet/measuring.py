@@ -46,9 +46,12 @@ def measure(request: MeasuringRequest) -> None:
     assigned = request.assignment.study
     agree = partial(permission.check, allowed)
     with Store.open(request.store) as store:
-        known = [each for each in store.campaigns() if each.id == request.assignment.campaign]
+        name = request.assignment.campaign
+        known = store.has(name)
         study = load_text(assigned.text, assigned.file, assigned.changes, assigned.files)
-        campaign = launch.check_stored(known[0], store) if known else _new(request.assignment, study)
+        campaign = (
+            launch.check_stored(store.campaign(name), store) if known else _new(request.assignment, study)
+        )
         agree(campaign.cells)
         cleanup.clean_all()
         wipe = [device for cell in campaign.cells for device in _devices(cell.stack.medium.options)]

@@ -24,6 +24,7 @@ from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
 from fslab.store.schema import fleet_schedules as schedules
 from fslab.store.store import Store
+from fslab.units import format_duration
 
 LEASE_S = 120.0
 ONLINE_S = 90.0  # who was seen within this time is there; machines say so every 20 s
@@ -247,6 +248,24 @@ class FleetStore:
         with self.store._reading() as connection:
             found = connection.execute(wanted.order_by(assignments.c.number)).mappings().all()
             return [_assignment(row) for row in found]
+
+    def open_assignments(self) -> dict[str, str]:
+        """The machine of each assignment that is not over, by the assignment's id; oldest first."""
+        wanted = select(assignments.c.id, assignments.c.machine).where(_open()).order_by(assignments.c.number)
+        with self.store._reading() as connection:
+            return {row.id: row.machine for row in connection.execute(wanted)}
+
+    def give_up(self, after_s: float) -> int:
+        """What machines are to run that were not seen for so long, or that were removed, has failed; how many
+        assignments that were."""
+        there = select(machines.c.name).where(_age(machines.c.last_seen) <= after_s)
+        lost = update(assignments).where(_open(), assignments.c.machine.not_in(there))
+        message = f"the machine was not seen for {format_duration(after_s)}"
+        lost = lost.values(
+            status=AssignmentStatus.FAILED.value, message=message, lease_until=None, ended=func.now()
+        )
+        with self.store._writing() as connection:
+            return connection.execute(lost).rowcount
 
     def take(self, assignment_id: str, holder: MemberMachine) -> Assignment | None:
         """Take an assignment of this machine, or take it again: its epoch grows, and with it whoever had it before is

@@ -127,6 +127,11 @@ class Store:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
             return queries.select_campaigns(connection, found)[0]
 
+    def has(self, campaign_id: str) -> bool:
+        """Whether there is a campaign of exactly this id."""
+        with self._reading() as connection:
+            return campaign_id in queries.campaign_ids(connection)
+
     def add_trial(self, record: TrialRecord) -> None:
         """Keep a finished trial, whole or not at all; it is on disk when this returns.
 

@@ -142,11 +142,16 @@ class Child:
         return self.process.poll()
 
     def wait(self, timeout_s: float) -> int | None:
-        """How it ended; None if it still runs after ``timeout_s``."""
-        try:
-            return self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+        """How it ended; None if it still runs after ``timeout_s``. Python's own wait looks 20 times a second."""
+        if self.process.poll() is None:
+            pidfd = os.pidfd_open(self.pid)
+            try:
+                poller = select.poll()
+                poller.register(pidfd, select.POLLIN)
+                poller.poll(max(0.0, timeout_s) * 1000)
+            finally:
+                os.close(pidfd)
+        return self.process.poll()
 
     def end(self) -> None:
         """SIGKILL its group and wait until it is gone, for a moment at most. Can be called twice."""
