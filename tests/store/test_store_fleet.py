@@ -14,6 +14,8 @@ from tests import postgresql
 from tests.store.test_store import campaign, trial
 
 from fslab.errors import StoreError, UnsupportedError
+from fslab.report.page import render
+from fslab.serve import fleet_page
 from fslab.store.fleet import (
     AssignedStudy,
     Assignment,
@@ -161,6 +163,28 @@ def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) ->
     assert fleet.give_up(3600) == 2
     assert fleet.open_assignments() == {"a": "lab1"}
     assert fleet.assignments()[1].message == "the machine was not seen for 1 h 00 min"
+
+
+def test_the_last_runs_without_their_studies(fleet: FleetStore, tmp_path: Path) -> None:
+    fleet.assign([assignment("a"), assignment("b", on="lab2")])
+    later = assignment("c").model_copy(
+        update={"run": "later", "campaign": campaign().id, "schedule": "nightly"}
+    )
+    fleet.assign([later])
+    fleet.store.create_campaign(campaign())
+    fleet.store.add_trial(trial())
+    found = fleet.summaries(5)
+    assert [(each.run, each.machine, each.trials) for each in found] == [
+        ("later", "lab1", 1), ("run", "lab1", 0), ("run", "lab2", 0),
+    ]  # fmt: skip
+    assert (found[0].schedule, found[0].file) == ("nightly", "study.yaml")
+    assert [each.run for each in fleet.summaries(1)] == ["later"]
+    fleet.announce(machine())
+    fleet.schedule(schedule(message="no <machine>"))
+    page = render.fleet(fleet_page.page(fleet))
+    assert "1 of 1 machines are online, 0 of them run a study. 1 schedule could not be started." in page
+    assert "no &lt;machine&gt;" in page
+    assert f'<a href="/campaign/{campaign().id}">lab1</a>' in page
 
 
 def schedule(name: str = "nightly", **values: Any) -> FleetSchedule:

@@ -16,9 +16,11 @@ from fslab.errors import FslabError, StoreError, UsageError
 from fslab.names import shown
 from fslab.report import sources
 from fslab.report.page import render
+from fslab.serve import fleet_page
 from fslab.serve.bounds import Bounded
 from fslab.serve.events import events, state_of
 from fslab.serve.guard import Access, Guard
+from fslab.store.fleet import FleetStore
 from fslab.store.store import Store
 
 KEPT = 8  # pages that are not made again while their campaigns stand still
@@ -48,7 +50,12 @@ class Pages:
                 )
                 for campaign in reversed(store.campaigns())
             ]  # fmt: skip
-            return HTMLResponse(render.listing(rows, str(store.path)))
+            return HTMLResponse(render.listing(rows, str(store.path), fleet=store.is_shared))
+
+    def fleet(self, _request: Request) -> Response:
+        """The machines of the fleet whose store this is."""
+        with Store.open(self.url, create=False) as store:
+            return HTMLResponse(render.fleet(fleet_page.page(FleetStore(store))))
 
     def campaign(self, request: Request) -> Response:
         """One campaign; while it runs its page hears news."""
@@ -106,6 +113,7 @@ def application(
     app = Starlette(
         routes=[
             Route("/", pages.listing),
+            Route("/fleet", pages.fleet),
             Route("/compare", pages.compare),
             Route("/campaign/{campaign}", pages.campaign),
             Route("/campaign/{campaign}/events", pages.events),

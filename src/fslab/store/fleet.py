@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql
 from fslab.cell import Frozen
 from fslab.errors import FslabError, StoreError
 from fslab.names import Shown, Word
-from fslab.store import rows
+from fslab.store import queries, rows
 from fslab.store.database import open_engine, place_of, store_url
 from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
@@ -88,6 +88,20 @@ class Assignment(Frozen):
     ended: AwareDatetime | None = None
 
 
+class AssignmentSummary(Frozen):
+    """An assignment without its study's text. ``file``: the study's; ``trials``: how many of its campaign are here."""
+
+    run: str
+    schedule: str | None
+    machine: str
+    campaign: str
+    file: Shown
+    created: AwareDatetime
+    status: AssignmentStatus
+    message: Shown | None
+    trials: int
+
+
 class FleetSchedule(Frozen):
     """A study that machines run again and again, every ``every_s`` seconds. ``machines``: as for ``--machines``; empty:
     all. ``message``: why it could not be started the last time."""
@@ -138,7 +152,7 @@ class FleetStore:
     """The part of a store that is a fleet's. StoreError where the store is no PostgreSQL database."""
 
     def __init__(self, store: Store) -> None:
-        if store._reader.dialect.name != "postgresql":
+        if not store.is_shared:
             raise StoreError(
                 "a fleet needs a PostgreSQL server", where=store.path,
                 hint="give its URL with --store or FSLAB_STORE: postgresql+psycopg://user@host/database",
@@ -248,6 +262,22 @@ class FleetStore:
         with self.store._reading() as connection:
             found = connection.execute(wanted.order_by(assignments.c.number)).mappings().all()
             return [_assignment(row) for row in found]
+
+    def summaries(self, runs: int) -> list[AssignmentSummary]:
+        """The assignments of so many runs, the newest run first, machines by name."""
+        newest = select(assignments.c.run).group_by(assignments.c.run)
+        newest = newest.order_by(func.max(assignments.c.number).desc()).limit(runs)
+        own = [column for column in assignments.c if column.name in AssignmentSummary.model_fields]
+        wanted = select(
+            *own,
+            assignments.c.study["file"].as_string().label("file"),
+            queries.trials_of(assignments.c.campaign),
+        ).where(assignments.c.run.in_(newest))
+        wanted = wanted.order_by(assignments.c.number.desc())
+        with self.store._reading() as connection:
+            found = [AssignmentSummary(**row) for row in connection.execute(wanted).mappings()]
+        order = {run: place for place, run in enumerate(dict.fromkeys(each.run for each in found))}
+        return sorted(found, key=lambda each: (order[each.run], each.machine))
 
     def open_assignments(self) -> dict[str, str]:
         """The machine of each assignment that is not over, by the assignment's id; oldest first."""

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     RowMapping,
     Select,
@@ -156,6 +157,12 @@ def select_trials(
 def count_trials(connection: Connection, campaign_id: str) -> int:
     wanted = select(func.count()).select_from(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id)))
     return connection.execute(wanted).scalar_one()
+
+
+def trials_of(campaign_id: ColumnElement[str]) -> ColumnElement[int]:
+    """A column ``trials``: how many trials the campaign of an id has, in a statement about something else."""
+    counted = select(func.count(trials.c.number)).select_from(trials).join(cells).join(campaigns)
+    return counted.where(campaigns.c.id == campaign_id).scalar_subquery().label("trials")
 
 
 def select_finished(connection: Connection, campaign_id: str) -> set[tuple[str, int]]:

@@ -18,7 +18,7 @@ _NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, fleet_schedules.na
 def grant(store: Store, *, measuring: str | None = None, reading: str | None = None) -> None:
     """Give roles that exist the rights to measure, or to read. StoreError if the store is no PostgreSQL database, or
     there is no such role."""
-    if store._reader.dialect.name != "postgresql":
+    if not store.is_shared:
         raise StoreError(
             "has no roles: it is a file", where=store.path, hint="its permissions say who may read it"
         )

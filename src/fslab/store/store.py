@@ -45,6 +45,11 @@ class Store:
         """
         return cls(open_engine(store_url(url), create=create))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines can use it: a PostgreSQL server's, and no file."""
+        return self._reader.dialect.name == "postgresql"
+
     def close(self) -> None:
         """Close the database. May be called twice."""
         self._reader.dispose()

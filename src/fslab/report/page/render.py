@@ -53,11 +53,73 @@ class Listed:
     trials: int
 
 
-def listing(rows: Sequence[Listed], store: str) -> str:
-    """The list of campaigns, to tick two of; ``store``: where they are kept."""
+def listing(rows: Sequence[Listed], store: str, *, fleet: bool = False) -> str:
+    """The list of campaigns, to tick two of; ``store``: where they are kept; ``fleet``: it is also a fleet's."""
     return _environment().get_template("listing.html.j2").render(
-        rows=rows, store=store, css=static("report.css"), light=_css_variables(dark=False),
+        rows=rows, store=store, fleet=fleet, css=static("report.css"), light=_css_variables(dark=False),
         dark=_css_variables(dark=True),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedMachine:
+    """A machine of a fleet, as texts."""
+
+    name: str
+    state: str
+    runs: str
+    kernel: str
+    cpu: str
+    labels: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedSchedule:
+    """A schedule of a fleet, as texts; ``problem``: why it could not be started the last time."""
+
+    name: str
+    study: str
+    due: str
+    last: str
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedPart:
+    """What one machine did in a run; ``campaign`` has a page if it has trials."""
+
+    machine: str
+    campaign: str
+    status: str
+    trials: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedRun:
+    """A run of a fleet: one study on several machines."""
+
+    id: str
+    study: str
+    by: str
+    begun: str
+    parts: tuple[ListedPart, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetPage:
+    """What the page of a fleet shows; ``summary`` is its first sentence."""
+
+    summary: str
+    machines: tuple[ListedMachine, ...]
+    schedules: tuple[ListedSchedule, ...]
+    runs: tuple[ListedRun, ...]
+
+
+def fleet(page: FleetPage) -> str:
+    """The machines of a fleet and what they run; made anew every 10 s while it is looked at."""
+    return _environment().get_template("fleet.html.j2").render(
+        page=page, css=static("report.css"), light=_css_variables(dark=False), dark=_css_variables(dark=True)
     )  # fmt: skip
 
 
