@@ -5,22 +5,27 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from fslab.analysis.campaign_comparison_lines import change_words
 from fslab.analysis.comparison_model import Span
 from fslab.analysis.history import history
 from fslab.analysis.history_model import History
+from fslab.api import histories
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cli import app
 from fslab.cli.history import history as verb
 from fslab.errors import StoreError, UsageError
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
-from fslab.report import history_terminal
+from fslab.report import changes, history_terminal
+from fslab.report.page import render
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.units import Direction, Unit
@@ -167,15 +172,59 @@ class TestCommand:
         return path
 
     def test_json_has_points_and_changes(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
-        verb(None, None, None, ["write_iops"], store, as_json=True)
+        verb(None, None, None, ["write_iops"], store=store, as_json=True)
         document = json.loads(capsys.readouterr().out)
         assert len(document["series"][0]["points"]) == 12
         assert [change["since"] for change in document["series"][0]["changes"]] == ["20261107-a"]
 
     def test_mistaken_names(self, store: str) -> None:
         with pytest.raises(StoreError, match="did you mean 'nightly'"):
-            verb("nigthly.yaml", None, None, None, store)
+            verb("nigthly.yaml", None, None, None, store=store)
         with pytest.raises(UsageError, match="--workload"):
-            verb(None, None, ["comit"], None, store)
+            verb(None, None, ["comit"], None, store=store)
         with pytest.raises(UsageError, match="--stack"):
-            verb(None, ["zfs"], None, None, store)
+            verb(None, ["zfs"], None, None, store=store)
+
+
+class TestMachines:
+    """One study on several machines: what changed on which."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> str:
+        path = str(tmp_path / "store.sqlite")
+        with Store.open(path) as opened:
+            for number, value in enumerate(LEVELS):
+                for host, level in (("lab1", value), ("<lab2>", 100.0 * OFF[number % 6])):
+                    campaign, trials = night(number, level, kernel=kernel_of(number), hostname=host)
+                    name = f"{campaign.id}-{host.strip('<>')}"
+                    opened.create_campaign(campaign.model_copy(update={"id": name}))
+                    for trial in trials:
+                        key = trial.key.model_copy(update={"campaign": name})
+                        opened.add_trial(trial.model_copy(update={"key": key}))
+        return path
+
+    def test_each_machine_by_itself(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
+        verb(None, None, None, ["write_iops"], "lab1", store, as_json=True)
+        document = json.loads(capsys.readouterr().out)
+        assert (document["machine"], len(document["series"][0]["points"])) == ("lab1", 12)
+        with pytest.raises(UsageError, match="--machine"):
+            verb(None, None, None, None, "lab3", store)
+
+    def test_changes_of_all(self, store: str) -> None:
+        """Headline figures alone are shown; here is one that is none, so that none is found by the command."""
+        with Store.open(store) as opened:
+            found = [histories.of_study(opened, "nightly", metrics=["write_iops"], machine=name)
+                     for name in ("<lab2>", "lab1")]  # fmt: skip
+            assert [each.machine for each in histories.of_machines(opened, "nightly")] == ["<lab2>", "lab1"]
+        (change,) = changes.changes(found)
+        assert (change.machine, change.since) == ("lab1", "20261107-a-lab1")
+        assert "kernel: 6.1.0-25 → 6.1.0-26" in change.facts
+        assert changes.summary(found) == "1 change of level on 1 of 2 machines"
+        page = render.changes("nightly", changes.summary(found), [replace(change, machine="<lab2>")])
+        assert "&lt;lab2&gt;" in page
+        assert "/compare?campaign=20261106-a-lab1&amp;campaign=20261107-a-lab1" in page
+
+    def test_the_command(self, store: str) -> None:
+        done = CliRunner().invoke(app, ["fleet", "changes", "nightly", "--store", store])
+        assert done.exit_code == 0, done.output
+        assert "machines" in done.stdout

@@ -6,6 +6,7 @@ from pathlib import Path
 from fslab.analysis import history as histories
 from fslab.analysis.history_model import History
 from fslab.errors import StoreError, UsageError, nearest
+from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
 
@@ -15,15 +16,17 @@ def of_study(
     stacks: Sequence[str] = (),
     workloads: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    machine: str | None = None,
 ) -> History:
-    """A study (id or file; None: that of the last campaign) over time, campaign by campaign."""
+    """A study (id or file; None: that of the last campaign) over time, campaign by campaign.
 
-    wanted = Path(study).stem if study else store.campaign().study_id
-    everything = store.campaigns()
-    chosen = [campaign for campaign in everything if campaign.study_id == wanted]
-    if not chosen:
-        known = {campaign.study_id for campaign in everything}
-        raise StoreError(f"no campaign of study '{wanted}'", where=store.path, hint=nearest(wanted, known))
+    ``machine``: a host name; None: that of the study's last campaign.
+    """
+    chosen = _campaigns(store, study)
+    if machine is not None:
+        hosts = {str(campaign.machine.get("hostname")) for campaign in chosen}
+        _check("--machine", [machine], hosts)
+        chosen = [campaign for campaign in chosen if campaign.machine.get("hostname") == machine]
     past = [(campaign, store.trials(campaign.id)) for campaign in chosen]
     cells = chosen[-1].cells
     _check(
@@ -35,6 +38,22 @@ def of_study(
     figures = {name for _, trials in past for trial in trials for name in (*trial.metrics, *trial.probes)}
     _check("--metric", metrics, figures)
     return histories.history(past, stacks=stacks, workloads=workloads, metrics=metrics)
+
+
+def of_machines(store: Store, study: str | None) -> list[History]:
+    """The same for each machine that has campaigns of it, by name."""
+    names = {campaign.machine.get("hostname") for campaign in _campaigns(store, study)}
+    return [of_study(store, study, machine=name) for name in sorted(filter(None, names))]
+
+
+def _campaigns(store: Store, study: str | None) -> list[Campaign]:
+    wanted = Path(study).stem if study else store.campaign().study_id
+    everything = store.campaigns()
+    chosen = [campaign for campaign in everything if campaign.study_id == wanted]
+    if not chosen:
+        known = {campaign.study_id for campaign in everything}
+        raise StoreError(f"no campaign of study '{wanted}'", where=store.path, hint=nearest(wanted, known))
+    return chosen
 
 
 def _check(option: str, wanted: Sequence[str], known: set[str]) -> None:

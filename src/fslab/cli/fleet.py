@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli import fleet_members, fleet_schedule, fleet_status
+from fslab.cli import fleet_changes, fleet_members, fleet_schedule, fleet_status
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
 
 app = typer.Typer(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
@@ -20,6 +20,7 @@ app.command("status", short_help="Show machines, and what they run.")(fleet_stat
 app.command(
     "schedule", short_help="Let the fleet run a study again and again.", epilog=fleet_schedule.EPILOG
 )(fleet_schedule.schedule)
+app.command("changes", short_help="Show what changed over time, on all machines.")(fleet_changes.changes)
 app.command("unschedule", short_help="Remove a schedule.")(fleet_schedule.unschedule)
 app.command("cancel", short_help="End a run on all machines.")(fleet_status.cancel)
 app.command("forget", short_help="Remove a machine that is gone.")(fleet_status.forget)

@@ -38,6 +38,10 @@ def history(
         list[str] | None,
         typer.Option(metavar="NAME", help="Show this figure instead of the headline ones. Repeatable."),
     ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Host name of a machine. Default: that of the last campaign."),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,13 +49,13 @@ def history(
 
     A change of level can be detected from about ten campaigns on. Its size is shown, and which facts of the machine
     changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
-    Campaigns of machines other than the last campaign's are left out, and so are cells that it no longer has.
+    Campaigns of other machines are left out, and so are cells that it no longer has.
     """
     from fslab.api import histories
     from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
-        found = histories.of_study(opened, study, stack or [], workload or [], metric or [])
+        found = histories.of_study(opened, study, stack or [], workload or [], metric or [], machine)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return

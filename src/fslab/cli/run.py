@@ -144,10 +144,10 @@ def _created(
     note: str | None,
 ) -> tuple[Campaign, float | None]:
     """A new campaign, stored, and its budget in seconds."""
+    from fslab import load
     from fslab.campaign import claims_budget, launch
-    from fslab.study import load
 
-    loaded = load.load(study, settings)
+    loaded = load(study, settings)
     campaign = launch.of_study(loaded, study, budget_s=limit_s, name=name, note=note)
     about = launch.claimed_cells(loaded, campaign.cells, campaign.machine.get("memory_bytes"))
     if said := claims_budget.too_small(about, limit_s or loaded.limit_s):

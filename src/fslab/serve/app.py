@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from fslab.api import histories
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.names import shown
+from fslab.report import changes as shown_changes
 from fslab.report import sources
 from fslab.report.page import render
 from fslab.serve import fleet_page
@@ -56,6 +58,14 @@ class Pages:
         """The machines of the fleet whose store this is."""
         with Store.open(self.url, create=False) as store:
             return HTMLResponse(render.fleet(fleet_page.page(FleetStore(store))))
+
+    def changes(self, request: Request) -> Response:
+        """What changed over time on all machines that ran a study."""
+        study = request.query_params.get("study") or None
+        with Store.open(self.url, create=False) as store, self.making:
+            found = histories.of_machines(store, study)
+        name = found[0].study if found else str(study)
+        return HTMLResponse(render.changes(name, shown_changes.summary(found), shown_changes.changes(found)))
 
     def campaign(self, request: Request) -> Response:
         """One campaign; while it runs its page hears news."""
@@ -114,6 +124,7 @@ def application(
         routes=[
             Route("/", pages.listing),
             Route("/fleet", pages.fleet),
+            Route("/fleet/changes", pages.changes),
             Route("/compare", pages.compare),
             Route("/campaign/{campaign}", pages.campaign),
             Route("/campaign/{campaign}/events", pages.events),

@@ -1,6 +1,7 @@
 """The page of a fleet: its machines, its schedules and its last runs, as texts. Reads the store, decides nothing."""
 
 from itertools import groupby
+from pathlib import Path
 
 from fslab.api.stores import AssignmentSummary, FleetSchedule, FleetStore, MemberMachine
 from fslab.report.page import render
@@ -55,6 +56,7 @@ def _run(parts: list[AssignmentSummary]) -> render.ListedRun:
         for each in parts
     )  # fmt: skip
     return render.ListedRun(
-        id=first.run, study=first.file, begun=f"{first.created:%Y-%m-%d %H:%M}", parts=tuple(own),
+        id=first.run, study=first.file, study_id=Path(first.file).stem, parts=tuple(own),
+        begun=f"{first.created:%Y-%m-%d %H:%M}",
         by=f"schedule {first.schedule}" if first.schedule else "started by hand",
     )  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from fslab.report.changes import ShownChange
 from fslab.report.figures import palette
 from fslab.report.figures.files import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
@@ -101,6 +102,7 @@ class ListedRun:
 
     id: str
     study: str
+    study_id: str
     by: str
     begun: str
     parts: tuple[ListedPart, ...]
@@ -120,6 +122,14 @@ def fleet(page: FleetPage) -> str:
     """The machines of a fleet and what they run; made anew every 10 s while it is looked at."""
     return _environment().get_template("fleet.html.j2").render(
         page=page, css=static("report.css"), light=_css_variables(dark=False), dark=_css_variables(dark=True)
+    )  # fmt: skip
+
+
+def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
+    """What changed over time on all machines, in words."""
+    return _environment().get_template("changes.html.j2").render(
+        study=study, summary=summary, changes=found, css=static("report.css"), light=_css_variables(dark=False),
+        dark=_css_variables(dark=True),
     )  # fmt: skip
 
 

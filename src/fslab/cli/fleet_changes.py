@@ -1,0 +1,39 @@
+"""``fslab fleet changes``: one study over time on all machines, and what changed."""
+
+from typing import Annotated
+
+import typer
+
+from fslab.cli.common import JsonOption, StoreOption, print_json, say
+
+
+def changes(
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show changes of level of a study on all machines, the newest first.
+
+    A change can be detected from about ten campaigns on. Shown are its size, the facts of the machine that changed at
+    the same campaign, and the two campaigns, for fslab compare and fslab explain. fslab history --machine shows one
+    machine with its curves.
+    """
+    from fslab.api import histories
+    from fslab.api.stores import Store
+    from fslab.report import changes as shown
+
+    with Store.open(store, create=False) as opened:
+        found = histories.of_machines(opened, study)
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+        return
+    say(f"{found[0].study if found else study}: {shown.summary(found)}")
+    for each in shown.changes(found):
+        with_it = f"; changed at the same time: {each.facts}" if each.facts else ""
+        say(f"{each.machine}, {each.figure}: {each.words} since {each.since}{with_it}")
+        say(f"  fslab compare {each.before} {each.since}")

@@ -1,0 +1,49 @@
+"""What changed on the machines of a fleet, in words: for the terminal and the page. Computes nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fslab.analysis.history_model import History
+from fslab.report.campaign_comparison_terminal import difference_lines
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownChange:
+    """A change of level on a machine: ``figure`` says of what, ``words`` how much, ``facts`` what changed with it."""
+
+    machine: str
+    figure: str
+    before: str
+    since: str
+    words: str
+    facts: str
+
+
+def changes(histories: Sequence[History]) -> list[ShownChange]:
+    """Those of all machines, the newest first."""
+    return sorted(_changes(histories), key=lambda each: (each.since, each.machine, each.figure), reverse=True)
+
+
+def _changes(histories: Sequence[History]) -> Iterator[ShownChange]:
+    for history in histories:
+        for series in history.series:
+            for change in series.changes:
+                yield ShownChange(
+                    machine=history.machine or "this machine",
+                    figure=f"{series.workload} on {series.stack}, {series.metric.replace('_', ' ')}",
+                    before=change.before, since=change.since, words=change.words,
+                    facts=", ".join(difference_lines(change.facts)),
+                )  # fmt: skip
+
+
+def summary(histories: Sequence[History]) -> str:
+    """``12 changes of level on 3 of 4 machines``, and how many campaigns a change needs where machines have fewer."""
+    found = changes(histories)
+    with_some = len({each.machine for each in found})
+    few = sum(len(each.campaigns) < each.enough for each in histories)
+    enough = max((each.enough for each in histories), default=0)
+    said = (
+        f"{len(found)} change{'s' * (len(found) != 1)} of level on {with_some} of {len(histories)} "
+        f"machine{'s' * (len(histories) != 1)}"
+    )
+    return f"{said}; {few} of them have fewer than {enough} campaigns, too few to detect one" if few else said
