@@ -95,10 +95,11 @@ build-packages:
 packages: setup
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages)
 
-# Those, and what only the tests use: strace, chromium to look at pages, PostgreSQL's server.
+# Those, and what only the tests use: strace, ip for networks of their own, chromium to look at pages, PostgreSQL's server.
 test-packages: setup
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages) \
-	    $$(command -v strace >/dev/null || echo strace) $$(command -v chromium >/dev/null || echo chromium)
+	    $$(command -v strace >/dev/null || echo strace) $$(command -v ip >/dev/null || echo iproute2) \
+	    $$(command -v chromium >/dev/null || echo chromium)
 	@packaging/postgresql.sh
 	@command -v iozone >/dev/null || packaging/iozone.sh target/iozone || echo "its tests are skipped" >&2
 

@@ -26,18 +26,16 @@ HUB = "10.77.0.1"
 WITH_US = ("setpriv", "--pdeathsig", "TERM")  # ends when the tests are killed
 
 
-def namespace(*more: str) -> subprocess.Popen[bytes]:
-    """A process that holds a network namespace, and others."""
-    holder = subprocess.Popen(["unshare", "--net", *more, *WITH_US, "sleep", "infinity"])
-    own = Path("/proc/self/ns/net").readlink().name
-    wait_for(lambda: Path(f"/proc/{holder.pid}/ns/net").readlink().name != own)
+def namespace() -> subprocess.Popen[bytes]:
+    """A process that holds a network and a host name of its own. No mounts: it would hold those of other tests."""
+    holder = subprocess.Popen(["unshare", "--net", "--uts", *WITH_US, "sleep", "infinity"])
+    wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")
     return holder
 
 
-def inside(holder: int, *argv: object, uts: bool = False) -> list[str]:
+def inside(holder: int, *argv: object) -> list[str]:
     """The command in the namespaces of a process."""
-    spaces = [f"--net=/proc/{holder}/ns/net", *([f"--uts=/proc/{holder}/ns/uts"] if uts else [])]
-    return ["nsenter", *spaces, *map(str, argv)]
+    return ["nsenter", f"--net=/proc/{holder}/ns/net", f"--uts=/proc/{holder}/ns/uts", *map(str, argv)]
 
 
 def sh(*argv: object) -> None:
@@ -70,7 +68,7 @@ class Member:
         options = ["--config", self.home / "worker.toml", "--directory", self.home / "member"]
         with (self.home / "log").open("ab") as log:
             self.agent = subprocess.Popen(
-                inside(self.holder.pid, *WITH_US, FSLAB, "fleet", "worker", *joining, *options, uts=True),
+                inside(self.holder.pid, *WITH_US, FSLAB, "fleet", "worker", *joining, *options),
                 stdout=log, stderr=log, env=self.environment, start_new_session=True,
             )  # fmt: skip
 
@@ -166,10 +164,10 @@ class Lab:
 
 
 def _member(lab: Lab, number: int, settings: Sequence[str], undo: ExitStack) -> Member:
-    holder = namespace("--uts")
+    name = f"lab{number}"
+    holder = namespace()
     undo.callback(holder.wait)
     undo.callback(holder.kill)
-    name = f"lab{number}"
     home = lab.directory / name
     home.mkdir()
     toml = home / "worker.toml"
@@ -196,7 +194,7 @@ def _member(lab: Lab, number: int, settings: Sequence[str], undo: ExitStack) -> 
     for words in (
         f"ip addr add 10.77.0.{number + 1}/24 dev eth0", "ip link set eth0 up", "ip link set lo up", f"hostname {name}",
     ):  # fmt: skip
-        sh(*inside(holder.pid, *words.split(), uts=True))
+        sh(*inside(holder.pid, *words.split()))
     undo.callback(member.end)
     return member
 
