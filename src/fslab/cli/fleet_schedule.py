@@ -101,8 +101,7 @@ def _every(text: str) -> int:
     from fslab.units import parse_duration
 
     try:
-        days = int(text.removesuffix("d")) if text.endswith("d") else None
-        found = days * 86400 if days is not None else parse_duration(text)
+        found = parse_duration(text)
     except ValueError as error:
         raise UsageError(str(error), where="--every") from error
     if found < 60:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,7 +12,8 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import StoreError, UsageError
 
 app = typer.Typer(
-    no_args_is_help=True, help="Copy campaigns from one store to another, check a store, grant rights."
+    no_args_is_help=True,
+    help="Copy campaigns between stores, check a store, delete old campaigns, grant rights.",
 )
 
 COPY_EPILOG = (
@@ -89,6 +91,66 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
         )
     if faults or broken:
         raise typer.Exit(StoreError.exit_code)
+
+
+PRUNE_EPILOG = """\b
+Examples:
+  fslab store prune --older-than 90d --dry-run
+  fslab store prune --older-than 90d --keep 10 --study nightly --yes     such as from cron
+"""
+
+
+@app.command("prune", short_help="Delete old campaigns.", epilog=PRUNE_EPILOG)
+def prune(
+    older_than: Annotated[
+        str, typer.Option(metavar="TIME", help="Delete campaigns that were started longer ago, such as 90d.")
+    ],
+    keep: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Keep the N newest of each study on each machine, however old."
+        ),
+    ] = 1,
+    study: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Only campaigns of this study. Repeatable.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete old campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
+
+    Kept are campaigns with a name, and campaigns that may still be running.
+    """
+    from fslab.api import retention
+    from fslab.api.stores import Store
+    from fslab.units import parse_duration
+
+    try:
+        age_s = parse_duration(older_than)
+    except ValueError as error:
+        raise UsageError(str(error), where="--older-than") from error
+    with Store.open(store, create=False) as opened:
+        found = retention.outdated(opened, older_than_s=age_s, keep=keep, studies=study or ())
+        for campaign in found:
+            say(f"{campaign.id}: {campaign.study_title}, {opened.count(campaign.id)} trials", err=True)
+        if (
+            found
+            and not dry_run
+            and not yes
+            and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True))
+        ):
+            raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
+        for campaign in found if not dry_run else ():
+            opened.delete_campaign(campaign.id)
+    ids = [each.id for each in found]
+    if json:
+        print_json({"outdated": ids, "deleted": [] if dry_run else ids})
+    else:
+        say(f"{'would delete' if dry_run else 'deleted'} {_campaigns(len(found))}")
 
 
 @app.command("grant", short_help="Give roles of a PostgreSQL server rights in a store.")

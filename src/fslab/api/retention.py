@@ -1,0 +1,37 @@
+"""Which campaigns of a store are old enough to be deleted. Deletes nothing."""
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from fslab.campaign.journal import is_running
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
+
+
+def outdated(
+    store: Store, *, older_than_s: float, keep: int, studies: Collection[str] = ()
+) -> list[Campaign]:
+    """Campaigns that were created longer ago, oldest first; of ``studies`` (ids or files; empty: of all).
+
+    Left out are the ``keep`` newest of each study on each machine, those with a name, and those that may be running:
+    here, or by what the store says.
+    """
+    wanted = {Path(each).stem for each in studies}
+    before = datetime.now(UTC) - timedelta(seconds=older_than_s)
+    newer: Counter[tuple[str, object]] = Counter()
+    found = []
+    for campaign in sorted(store.campaigns(), key=lambda each: each.created, reverse=True):
+        series = (campaign.study_id, campaign.machine.get("hostname"))
+        newer[series] += 1
+        if (
+            newer[series] > keep
+            and campaign.created < before
+            and (not wanted or campaign.study_id in wanted)
+            and campaign.name is None
+            and campaign.status is not CampaignStatus.RUNNING
+            and not is_running(campaign.id)
+        ):
+            found.append(campaign)
+    return found[::-1]

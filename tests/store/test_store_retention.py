@@ -1,0 +1,63 @@
+"""Old campaigns are deleted, and what must stay stays; on both databases."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.store.test_store import campaign
+from typer.testing import CliRunner
+
+from fslab.api.retention import outdated
+from fslab.cli import app
+from fslab.store.campaign import CampaignStatus
+from fslab.store.store import Store
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Ten days of one study on two machines, another study, one with a name and one that runs."""
+    made = [
+        campaign(f"{host}-{day}", created=NOW - timedelta(days=day, hours=1), machine={"hostname": host})
+        for day in range(10)
+        for host in ("lab1", "lab2")
+    ]
+    old: dict[str, Any] = {"created": NOW - timedelta(days=40), "machine": {"hostname": "lab1"}}
+    made += [
+        campaign("other", study_id="other", **old),
+        campaign("named", **old).model_copy(update={"name": "baseline"}),
+    ]
+    for each in made:
+        store.create_campaign(each.model_copy(update={"status": CampaignStatus.FINISHED}))
+    store.create_campaign(campaign("running", **old))
+    return store
+
+
+def ids(store: Store, days: float = 7, **options: Any) -> list[str]:
+    return [each.id for each in outdated(store, older_than_s=days * 86400, **{"keep": 1, **options})]
+
+
+def test_what_is_old_goes_and_what_must_stay_stays(filled: Store) -> None:
+    assert sorted(ids(filled)) == ["lab1-7", "lab1-8", "lab1-9", "lab2-7", "lab2-8", "lab2-9"]
+    assert ids(filled)[0] in {"lab1-9", "lab2-9"}
+    assert "other" in ids(filled, keep=0)
+    assert ids(filled, keep=0, studies=["other.yaml"]) == ["other"]
+    assert sorted(ids(filled, keep=9)) == ["lab1-9", "lab2-9"]
+    assert ids(filled, days=365) == []
+
+
+def test_the_command_deletes_only_when_told(filled: Store, url: str) -> None:
+    before = [each.id for each in filled.campaigns()]
+    for more in (["--dry-run"], []):
+        done = CliRunner().invoke(app, ["store", "prune", "--older-than", "7d", "--store", url, *more])
+        assert (done.exit_code == 0) == bool(more)
+        assert [each.id for each in filled.campaigns()] == before
+    done = CliRunner().invoke(
+        app, ["store", "prune", "--older-than", "7d", "--yes", "--json", "--store", url]
+    )
+    assert len(json.loads(done.stdout)["deleted"]) == 6
+    assert len(filled.campaigns()) == len(before) - 6
