@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -34,6 +35,7 @@ from tests import postgresql
 from tests.limits import wait_for
 
 from fslab.fleet import certificates, dask_settings, link
+from fslab.fleet.pending import Pending
 from fslab.store.fleet import (
     OPEN,
     AssignedStudy,
@@ -96,6 +98,17 @@ async def links(count: int, port: int) -> None:
         await asyncio.gather(*(worker.finished() for worker in made))
 
 
+def feed(scheduler: subprocess.Popen[bytes], url: str) -> None:
+    """What ``fslab fleet scheduler`` does: tell each two seconds what is to be done."""
+    pending = Pending(url=url, give_up_s=3600, tell=print)
+    assert scheduler.stdin is not None
+    while scheduler.poll() is None:
+        with contextlib.suppress(BrokenPipeError):
+            scheduler.stdin.write(json.dumps(pending.now()).encode() + b"\n")
+            scheduler.stdin.flush()
+        time.sleep(2)
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
@@ -108,11 +121,11 @@ def measure(fleet: FleetStore, url: str, directory: Path, count: int) -> None:
         list(pool.map(lambda number: fleet.announce(machine(number)), range(count)))
     announced_s = time.monotonic() - started
     port = free_port()
-    told = {"host": "127.0.0.1", "port": port, "store": url, "parent": os.getpid(), "give_up_s": 3600}
+    told = {"host": "127.0.0.1", "port": port, "parent": os.getpid()}
     (directory / "settings.json").write_text(json.dumps(told))
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "fslab.fleet.dispatching"], cwd=directory, stdout=subprocess.PIPE
-    )
+    argv = [sys.executable, "-m", "fslab.fleet.dispatching"]
+    scheduler = subprocess.Popen(argv, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    threading.Thread(target=feed, args=(scheduler, url), daemon=True).start()
     path = directory / link.SOCKET
     path.unlink(missing_ok=True)
     workers = None

@@ -19,7 +19,7 @@ import fslab
 from fslab import feasibility
 from fslab.cli import fleet_schedule
 from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
-from fslab.fleet import certificates, enrolment, invitations, permission, starting
+from fslab.fleet import certificates, confined, enrolment, invitations, link_keeper, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
 from fslab.store.fleet import MemberMachine
@@ -292,3 +292,38 @@ def test_from_one_run_to_the_next(text: str, seconds: int) -> None:
 def test_what_is_no_time_between_runs(text: str) -> None:
     with pytest.raises(UsageError, match="--every"):
         fleet_schedule._every(text)
+
+
+def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been any program: links to what is ours are removed, and what they lead to stays."""
+    monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / "fslab"))
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    (ours / "kept").write_text("kept")
+    directory = confined.place("link-lab1")
+    for name in ("log", "settings.json", "agent.sock"):
+        (directory / name).symlink_to(ours / "kept")
+    (directory / "deep").mkdir()
+    (directory / "deep" / "all").symlink_to(ours)
+    again = confined.place("link-lab1")
+    assert list(again.iterdir()) == []
+    assert (ours / "kept").read_text() == "kept"
+    assert again.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "asked", [b"", b"x", b"[" * 1000, b"[]", b"1", b'{"assignment": "../x"}', b'{"assignment": 1}', b"\xff"]
+)
+def test_a_link_may_ask_for_anything(asked: bytes) -> None:
+    with pytest.raises(ValueError):
+        link_keeper._assignment(asked)
+
+
+def test_the_authority_is_not_the_scheduler_s(fleet: Path) -> None:
+    """Who gets into the process that speaks Dask's protocol has a member's certificate: no machine joins by it."""
+    mine = certificates.Credentials(directory=certificates.scheduler_directory(fleet))
+    assert mine.complete
+    assert certificates.fingerprint(mine.certificate) != certificates.fingerprint(fleet / "fleet.pem")
+    assert not certificates.authority_key(mine.directory).exists()

@@ -70,7 +70,7 @@ class Agent:
     own: str = field(default_factory=lambda: str(paths.data() / "fleet.sqlite"))
     queue: Queue[str] = field(default_factory=Queue)
     waiting: set[str] = field(default_factory=set)
-    over: threading.Condition = field(default_factory=threading.Condition)
+    lock: threading.Lock = field(default_factory=threading.Lock)
     current: Execution | None = None
 
     def run(self) -> None:
@@ -87,10 +87,10 @@ class Agent:
                 "port": self.settings.link_port,
             },
             files={path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)},
-            user=user, run=self.request, tell=self.tell,
+            user=user, request=self.request, is_waiting=self.is_waiting, tell=self.tell,
         )  # fmt: skip
         for each in fleet.assignments(machine=machine.name, statuses=(AssignmentStatus.RUNNING,)):
-            self.queue.put(each.id)  # of an agent that was ended
+            self.request(each.id)  # of an agent that was ended
         threading.Thread(target=self._beat, args=(fleet, machine, link), daemon=True).start()
         self.tell(f"{machine.name} is ready: scheduler {self.scheduler}, store {fleet.store.path}")
         try:
@@ -100,12 +100,16 @@ class Agent:
             _leave(fleet, machine, self.tell)
 
     def request(self, assignment: str) -> None:
-        """Run an assignment; returns when it is over, or was never this machine's. For other threads."""
-        with self.over:
+        """Have an assignment run, if it is this machine's. For other threads."""
+        with self.lock:
             if assignment not in self.waiting:
                 self.waiting.add(assignment)
                 self.queue.put(assignment)
-            self.over.wait_for(lambda: assignment not in self.waiting)
+
+    def is_waiting(self, assignment: str) -> bool:
+        """Whether it is not over. For other threads."""
+        with self.lock:
+            return assignment in self.waiting
 
     def _joined(self, machine: MemberMachine) -> FleetStore:
         fleet = FleetStore(open_store(self.store))
@@ -124,9 +128,8 @@ class Agent:
             except StoreError as error:
                 self.tell(str(error))
             finally:
-                with self.over:
+                with self.lock:
                     self.waiting.discard(wanted)
-                    self.over.notify_all()
 
     def _execute(self, fleet: FleetStore, machine: MemberMachine, wanted: str, link: LinkKeeper) -> None:
         held = patiently(lambda: fleet.take(wanted, machine), self.tell, link.keep)

@@ -50,8 +50,14 @@ def authority_key(directory: Path) -> Path:
     return directory / "ca.key"
 
 
+def scheduler_directory(directory: Path) -> Path:
+    """Where the credentials of the process are that speaks Dask's protocol. Those of the fleet itself, which machines
+    with an invitation check, are another process's: whoever has the first cannot let machines join."""
+    return directory / "scheduler"
+
+
 def make_authority(directory: Path, name: str) -> None:
-    """A new authority in ``directory`` (mode 0700), with a certificate for the scheduler. UsageError if one exists."""
+    """A new authority in ``directory`` (mode 0700), with certificates of its own. UsageError if there is one."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     directory.chmod(0o700)
     if authority_key(directory).exists():
@@ -74,11 +80,18 @@ def make_authority(directory: Path, name: str) -> None:
         .sign(key, hashes.SHA256())
     )
     credentials = Credentials(directory=directory)
-    own_key, request = make_request("scheduler")
+    own_key, request = make_request("enrolment")
     write(credentials.authority, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
     write(authority_key(directory), _pem(key), 0o600)
     write(credentials.key, own_key, 0o600)
-    write(credentials.certificate, issue(directory, request, "scheduler"), 0o644)
+    authority = certificate.public_bytes(serialization.Encoding.PEM)
+    write(credentials.certificate, issue(directory, request, "enrolment"), 0o644)
+    other = Credentials(directory=scheduler_directory(directory))
+    other.directory.mkdir(mode=0o700)
+    scheduler_key, request = make_request("scheduler")
+    write(other.authority, authority, 0o644)
+    write(other.key, scheduler_key, 0o600)
+    write(other.certificate, issue(directory, request, "scheduler"), 0o644)
 
 
 def make_request(name: str) -> tuple[bytes, bytes]:

@@ -6,6 +6,7 @@ For the two programs that speak Dask's protocol: whoever has a certificate of th
 import json
 import os
 import pwd
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from fslab.errors import UnsupportedError, UsageError
 from fslab.system import paths, proc
 
 START_S = 60.0
+TAIL_BYTES = 8192
+FILE_BYTES = 16 << 20
 # Dask reads all YAML files of DASK_CONFIG before its loggers are made.
 QUIET = (
     b"logging: {distributed: warning, distributed.client: warning, distributed.worker: warning, bokeh: error}"
@@ -25,19 +28,31 @@ QUIET = (
 
 @dataclass(kw_only=True, slots=True)
 class ConfinedProgram:
-    """A running program. ``directory`` is its own: mode 0700, current directory and home; its log is there."""
+    """A running program. ``directory`` is its own: mode 0700, current directory and home. Nothing there is trusted once
+    it runs: what it prints goes to ``log``, a file that has no name; ``input`` is the end of a pipe to it."""
 
     child: proc.Child
     directory: Path
+    log: int
+    input: int
 
     def end(self) -> None:
         """End it and remove its directory."""
         self.child.end()
+        os.close(self.log)
+        os.close(self.input)
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def send(self, line: bytes) -> None:
+        """Write a line to its standard input; BrokenPipeError if it has ended."""
+        rest = line + b"\n"
+        while rest:
+            rest = rest[os.write(self.input, rest) :]
+
     def last_words(self) -> str:
-        """The last line of its log."""
-        return last_line(self.directory / "log")
+        """The last line that it printed, 500 characters at most."""
+        size = os.fstat(self.log).st_size
+        return last_line(os.pread(self.log, TAIL_BYTES, max(0, size - TAIL_BYTES)))
 
 
 def ids_of(user: str) -> tuple[int, int] | None:
@@ -90,41 +105,39 @@ def start(
 ) -> ConfinedProgram:
     """Start a module in ``place(name)``; there it finds ``files``, ``settings.json`` and what ``prepare`` makes."""
     directory = place(name)
+    log = os.memfd_create("fslab-log", os.MFD_CLOEXEC)
+    reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
-        for file, content in {
-            **files,
-            "settings.json": json.dumps(settings).encode(),
-            "dask.yaml": QUIET,
-            "log": b"",
-        }.items():
+        contents = {**files, "settings.json": json.dumps(settings).encode(), "dask.yaml": QUIET}
+        for file, content in contents.items():
             path = directory / file
             path.write_bytes(content)
             path.chmod(0o600)
             if user is not None:
                 os.chown(path, *user)
-        if user is not None:
-            os.chown(directory, *user)
         prepare(directory)
-        log = os.open(directory / "log", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        try:
-            env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
-            child = proc.start([sys.executable, "-m", module], output=log, cwd=directory, env=env, user=user)
-        finally:
-            os.close(log)
+        if user is not None:
+            os.chown(directory, *user)  # last: from here on its user can put links there, and we follow none
+        env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
+        argv = [sys.executable, "-m", module]
+        child = proc.start(argv, output=log, stdin=reading, cwd=directory, env=env, user=user)
     except BaseException:
+        os.close(log)
+        os.close(writing)
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return ConfinedProgram(child=child, directory=directory)
+    finally:
+        os.close(reading)
+    return ConfinedProgram(child=child, directory=directory, log=log, input=writing)
 
 
-def last_line(log: Path) -> str:
-    """The last line of a text file that is not empty, 500 characters at most."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
-            lines = [
-                line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()
-            ]
-    except OSError:
-        return ""
+def limit_itself() -> None:
+    """For a confined program: whatever is run in it, it cannot fill memory with what it prints, nor with files."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def last_line(said: bytes) -> str:
+    """The last line of a text that is not empty, 500 characters at most."""
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1][:500] if lines else ""

@@ -1,39 +1,33 @@
-"""The scheduler of a fleet: dask.distributed's, and what dispatches queued assignments to it. ``python -m
+"""The scheduler of a fleet: dask.distributed's, and what submits assignments to it. ``python -m
 fslab.fleet.dispatching``.
 
-The store says what is to be done, Dask who is there: when this process starts anew, it goes on from the store. It never
-reads what a task returns. Runs without privileges, in the directory that ``fslab fleet scheduler`` made for it.
+Each line of standard input says what is to be done (``{assignment: machine}``), Dask who is there. It never reads what
+a task returns. Whoever has a certificate of the fleet can run code here too, so it has no privileges and knows no
+database. Runs in the directory that ``fslab fleet scheduler`` made for it.
 """
 
 import asyncio
+import json
 import signal
 import sys
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fslab.cell import Frozen
-from fslab.errors import StoreError
-from fslab.fleet import dask_settings, link, starting
-from fslab.store.fleet import FleetStore, open_store
-from fslab.store.store import Store
+from fslab.fleet import confined, dask_settings, link
 from fslab.system import syscalls
 
-LOOK_S = 2.0
+LONGEST_LINE = 64 << 20
 # By assignment: what Dask knows it by, and the address of the link that it is for.
 _Submitted = dict[str, tuple[Any, str]]
 
 
 class DispatchSettings(Frozen):
-    """``parent``: process id of ``fslab fleet scheduler``; ``give_up_s``: how long a machine may be away before what it
-    was to run has failed."""
+    """``parent``: process id of ``fslab fleet scheduler``."""
 
     host: str
     port: int
-    store: str
     parent: int
-    give_up_s: float
 
 
 async def serve(settings: DispatchSettings) -> None:
@@ -50,18 +44,17 @@ async def serve(settings: DispatchSettings) -> None:
             print(f"listening at {scheduler.address}", flush=True)
             to_itself = Client(scheduler.address, security=security, asynchronous=True)  # type: ignore[no-untyped-call]
             async with to_itself as client:
-                await _dispatch(settings, scheduler, client)
+                await _dispatch(scheduler, client)
 
 
-async def _dispatch(settings: DispatchSettings, scheduler: Any, client: Any) -> None:
+async def _dispatch(scheduler: Any, client: Any) -> None:
     submitted: _Submitted = {}
-    queue = _Queue(settings)
-    while True:
-        wanted = await asyncio.to_thread(queue.pending)
-        if wanted is not None:
-            there = {worker.name: worker.address for worker in scheduler.workers.values()}
-            _submit(client, wanted, there, submitted)
-        await asyncio.sleep(LOOK_S)
+    lines = asyncio.StreamReader(limit=LONGEST_LINE)
+    protocol = asyncio.StreamReaderProtocol(lines)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    while line := await lines.readline():
+        there = {worker.name: worker.address for worker in scheduler.workers.values()}
+        _submit(client, json.loads(line), there, submitted)
 
 
 def _submit(client: Any, wanted: dict[str, str], there: dict[str, str], submitted: _Submitted) -> None:
@@ -83,37 +76,11 @@ def _submit(client: Any, wanted: dict[str, str], there: dict[str, str], submitte
             submitted[name] = (future, there[machine])
 
 
-@dataclass(slots=True)
-class _Queue:
-    """What the store says is to be done."""
-
-    settings: DispatchSettings
-    store: Store | None = None
-    said: str = ""
-
-    def pending(self) -> dict[str, str] | None:
-        """The machines of what is queued or runs, by assignment; None while the store is away."""
-        try:
-            if self.store is None:
-                self.store = open_store(self.settings.store)
-            fleet = FleetStore(self.store)
-            while fleet.start_due(partial(starting.started, fleet)):
-                pass
-            fleet.give_up(self.settings.give_up_s)
-            found = fleet.open_assignments()
-        except StoreError as error:
-            if str(error) != self.said:
-                print(error, file=sys.stderr, flush=True)
-            self.said = str(error)
-            return None
-        self.said = ""
-        return found
-
-
 def main() -> None:
     """Read the settings of the current directory and serve."""
     settings = DispatchSettings.model_validate_json(Path("settings.json").read_bytes())
     syscalls.die_with(settings.parent, signal.SIGKILL)
+    confined.limit_itself()
     asyncio.run(serve(settings))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fslab.campaign import cleanup
 from fslab.errors import BusyError, FslabError, StoreError, StoreLostError, UnsupportedError
-from fslab.fleet.confined import last_line, place
+from fslab.fleet.confined import TAIL_BYTES, last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
 from fslab.fleet.sending import Sender
@@ -160,7 +160,10 @@ def _undo(tell: Callable[[str], object]) -> None:
 def _error_in(log: Path) -> str:
     """What the process said last: its error, without the hint."""
     try:
-        said = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("fslab: ")]
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            tail = file.read()
     except OSError:
-        said = []
-    return said[-1].removeprefix("fslab: ")[:1000] if said else last_line(log)
+        return ""
+    said = [line for line in tail.decode("utf-8", "replace").splitlines() if line.startswith("fslab: ")]
+    return said[-1].removeprefix("fslab: ")[:1000] if said else last_line(tail)

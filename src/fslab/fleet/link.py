@@ -13,7 +13,7 @@ import socket
 from pathlib import Path
 
 from fslab.cell import Frozen
-from fslab.fleet import dask_settings
+from fslab.fleet import confined, dask_settings
 from fslab.system import syscalls
 
 SOCKET = "agent.sock"
@@ -72,6 +72,7 @@ def main() -> None:
     """Read the settings of the current directory and serve."""
     settings = LinkSettings.model_validate_json(Path("settings.json").read_bytes())
     syscalls.die_with(settings.agent, signal.SIGKILL)
+    confined.limit_itself()
     os.environ[SOCKET_VARIABLE] = str(Path(SOCKET).absolute())
     asyncio.run(serve(settings))
 

@@ -1,7 +1,7 @@
 """Keeps a machine's link to the scheduler running, and answers what it asks: to run an assignment, by its name."""
 
-import json
 import os
+import select
 import socket
 import threading
 import time
@@ -10,24 +10,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fslab import texts
 from fslab.fleet import confined, link
 from fslab.names import is_word
 
 LONGEST_WAIT_S = 30.0
 AT_ONCE = 64
 REQUEST_BYTES = 1024
+ASKING_S = 10.0
+LOOK_S = 5.0
 
 
 @dataclass(kw_only=True, slots=True)
 class LinkKeeper:
-    """``run`` runs an assignment and returns when it is over; it is called in threads. ``files``: certificates;
-    ``name``: of its directory."""
+    """``request`` has an assignment run, and ``is_waiting`` says whether it is not over; both are called in threads.
+    ``files``: certificates; ``name``: of its directory."""
 
     name: str
     settings: Mapping[str, Any]
     files: Mapping[str, bytes]
     user: tuple[int, int] | None
-    run: Callable[[str], object]
+    request: Callable[[str], object]
+    is_waiting: Callable[[str], bool]
     tell: Callable[[str], object]
     program: confined.ConfinedProgram | None = None
     listening: socket.socket | None = None
@@ -94,15 +98,33 @@ class LinkKeeper:
 
     def _answer(self, connection: socket.socket, places: threading.BoundedSemaphore) -> None:
         try:
-            with connection, connection.makefile("rb") as asked:
-                connection.settimeout(10)
-                wanted = json.loads(asked.readline(REQUEST_BYTES)).get("assignment")
-                if isinstance(wanted, str) and is_word(wanted):
-                    self.run(wanted)
-                    connection.sendall(b"over\n")
+            with connection:
+                connection.settimeout(ASKING_S)
+                wanted = _assignment(connection.recv(REQUEST_BYTES))
+                self.request(wanted)
+                while self.is_waiting(wanted):
+                    if _is_closed(connection):
+                        return
+                connection.sendall(b"over\n")
         except OSError:  # the link has ended
             pass
-        except (ValueError, AttributeError) as error:  # whoever speaks for the link may say anything
-            self.tell(f"the link asked for what is no assignment: {type(error).__name__}")
+        except ValueError:  # whoever speaks for the link may say anything
+            self.tell("the link asked for what is no assignment")
         finally:
             places.release()
+
+
+def _assignment(asked: bytes) -> str:
+    """The name in a request; ValueError if there is none."""
+    request = texts.json_of(asked)
+    wanted = request.get("assignment") if isinstance(request, dict) else None
+    if not isinstance(wanted, str) or not is_word(wanted):
+        raise ValueError("no assignment")
+    return wanted
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the other end has gone; waits for a while."""
+    poller = select.poll()
+    poller.register(connection, select.POLLIN)
+    return bool(poller.poll(LOOK_S * 1000))

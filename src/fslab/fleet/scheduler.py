@@ -1,8 +1,9 @@
-"""``fslab fleet scheduler``: lets machines join, and keeps the dispatching process running.
+"""``fslab fleet scheduler``: lets machines join, and keeps a process running that dispatches what is to be done.
 
-Has the authority's key, which the process that speaks Dask's protocol cannot read.
+Has the authority's key and the database; the dispatching process, which speaks Dask's protocol, has neither.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -16,10 +17,11 @@ from fslab.errors import FslabError, UsageError
 from fslab.fleet import certificates, confined
 from fslab.fleet.enrolment import PORT as ENROLMENT_PORT
 from fslab.fleet.enrolment import EnrolmentServer
+from fslab.fleet.pending import Pending
 
 PORT = 8786
 LONGEST_WAIT_S = 30.0
-LOOK_S = 1.0
+LOOK_S = 2.0
 
 
 class FleetSettings(Frozen):
@@ -69,34 +71,41 @@ def serve(
     listen on."""
     ids = confined.ids_of(user)
     confined.check(ids)
-    mine = certificates.Credentials(directory=directory)
     with _listening(host, settings.enrolment_port) as listening:
         scheduler = f"{settings.address}:{settings.port}"
         enrolment = EnrolmentServer(
             directory=directory, scheduler=scheduler, store=settings.worker_store, tell=tell
         )
         threading.Thread(target=enrolment.serve, args=(listening,), daemon=True).start()
-        files = {path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)}
-        told = {
-            "host": host, "port": settings.port, "store": settings.store, "parent": os.getpid(), "give_up_s": give_up_s,
-        }  # fmt: skip
         tell(
             f"machines can join at {settings.address}:{settings.enrolment_port}; the scheduler is at {scheduler}"
         )
-        wait_s = 1.0
-        while True:
-            started = time.monotonic()
-            program = confined.start("scheduler", "fslab.fleet.dispatching", told, ids, files)
-            try:
-                while program.child.exit_code() is None:
-                    time.sleep(LOOK_S)
-                tell(
-                    f"the scheduler ended ({program.last_words() or program.child.exit_code()}): it is started again"
-                )
-            finally:
-                program.end()
-            wait_s = 1.0 if time.monotonic() - started > LONGEST_WAIT_S else min(2 * wait_s, LONGEST_WAIT_S)
-            time.sleep(wait_s)
+        pending = Pending(url=settings.store, give_up_s=give_up_s, tell=tell)
+        _dispatch(directory, settings, host, ids, pending)
+
+
+def _dispatch(
+    directory: Path, settings: FleetSettings, host: str, user: tuple[int, int] | None, pending: Pending
+) -> None:
+    """Keep the dispatching process running, and tell it each two seconds what is to be done."""
+    mine = certificates.Credentials(directory=certificates.scheduler_directory(directory))
+    files = {path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)}
+    told = {"host": host, "port": settings.port, "parent": os.getpid()}
+    wait_s = 1.0
+    while True:
+        started = time.monotonic()
+        program = confined.start("scheduler", "fslab.fleet.dispatching", told, user, files)
+        try:
+            while (code := program.child.wait(LOOK_S)) is None:
+                wanted = pending.now()
+                if wanted is not None:
+                    with contextlib.suppress(BrokenPipeError):  # it has just ended
+                        program.send(json.dumps(wanted).encode())
+            pending.tell(f"the scheduler ended ({program.last_words() or code}): it is started again")
+        finally:
+            program.end()
+        wait_s = 1.0 if time.monotonic() - started > LONGEST_WAIT_S else min(2 * wait_s, LONGEST_WAIT_S)
+        time.sleep(wait_s)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -1,0 +1,39 @@
+"""What a fleet has to do, as its store says: starts what is due, gives up what machines were to run that are gone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from fslab.errors import StoreError
+from fslab.fleet import starting
+from fslab.store.fleet import FleetStore, open_store
+from fslab.store.store import Store
+
+
+@dataclass(kw_only=True, slots=True)
+class Pending:
+    """``url``: the fleet's store, which may be away for a while; ``give_up_s``: for how long a machine may be away."""
+
+    url: str
+    give_up_s: float
+    tell: Callable[[str], object]
+    store: Store | None = None
+    said: str = ""
+
+    def now(self) -> dict[str, str] | None:
+        """The machines of what is queued or runs, by assignment; None while the store is away."""
+        try:
+            if self.store is None:
+                self.store = open_store(self.url)
+            fleet = FleetStore(self.store)
+            while fleet.start_due(partial(starting.started, fleet)):
+                pass
+            fleet.give_up(self.give_up_s)
+            found = fleet.open_assignments()
+        except StoreError as error:
+            if error.what != self.said:
+                self.tell(str(error))
+            self.said = error.what
+            return None
+        self.said = ""
+        return found
