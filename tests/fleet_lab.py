@@ -159,6 +159,13 @@ class Lab:
             os.kill(self.scheduler.pid, signum)
             self.scheduler.wait(LIMIT_S)
 
+    def has_joined(self) -> bool:
+        """Whether all machines are there; fails if an agent has ended by itself."""
+        for member in self.members:
+            assert member.agent is not None
+            assert member.agent.poll() is None, member.log
+        return len(self.online()) == len(self.members)
+
     def online(self) -> list[str]:
         return [each["name"] for each in self.json("fleet", "status")["machines"] if each["online"]]
 
@@ -206,8 +213,10 @@ def lab(programs: Path, directory: Path, machines: int, settings: Sequence[str] 
         hub = namespace()
         undo.callback(hub.wait)
         undo.callback(hub.kill)
+        # A bridge without an address of its own takes one of its ports', and is not found when that one goes.
         for words in (
-            "ip link set lo up", "ip link add br0 type bridge", f"ip addr add {HUB}/24 dev br0", "ip link set br0 up",
+            "ip link set lo up", "ip link add br0 address 02:00:00:00:00:01 type bridge",
+            f"ip addr add {HUB}/24 dev br0", "ip link set br0 up",
         ):  # fmt: skip
             sh(*inside(hub.pid, *words.split()))
         cluster = undo.enter_context(postgresql.running(programs, hub.pid))
@@ -224,7 +233,7 @@ def lab(programs: Path, directory: Path, machines: int, settings: Sequence[str] 
         wait_for(lambda: _answers(hub.pid))
         for member in made.members:
             member.start(token)
-        wait_for(lambda: len(made.online()) == machines)
+        wait_for(made.has_joined)
         yield made
 
 

@@ -73,7 +73,7 @@ def main() -> None:
     settings = LinkSettings.model_validate_json(Path("settings.json").read_bytes())
     syscalls.die_with(settings.agent, signal.SIGKILL)
     confined.limit_itself()
-    os.environ[SOCKET_VARIABLE] = str(Path(SOCKET).absolute())
+    os.environ[SOCKET_VARIABLE] = f"/proc/self/cwd/{SOCKET}"  # short, as names of sockets are
     asyncio.run(serve(settings))
 
 

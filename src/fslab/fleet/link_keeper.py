@@ -77,7 +77,11 @@ class LinkKeeper:
         """A socket that only the link's user can connect to."""
         path = directory / link.SOCKET
         self.listening = socket.socket(socket.AF_UNIX)
-        self.listening.bind(str(path))
+        place = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:  # names of sockets have 107 bytes, and directories may have more
+            self.listening.bind(f"/proc/self/fd/{place}/{link.SOCKET}")
+        finally:
+            os.close(place)
         path.chmod(0o600)
         if self.user is not None:
             os.chown(path, *self.user)
