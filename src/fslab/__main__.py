@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from fslab import outputs
-from fslab.errors import FslabError, NoSpaceError, UsageError
+from fslab.errors import FslabError, InterruptedBySignal, NoSpaceError, UsageError
 from fslab.names import shown
 from fslab.system import signals
 
@@ -34,7 +34,7 @@ def main() -> NoReturn:
         app()
         sys.stdout.flush()
         code = 0
-    except FslabError as error:
+    except (FslabError, InterruptedBySignal) as error:
         print(f"fslab: {shown(str(error))}", file=sys.stderr)
         code = error.exit_code
     except BrokenPipeError:

@@ -185,12 +185,18 @@ class InconclusiveError(FslabError):
     exit_code = 11
 
 
-class InterruptedBySignal(FslabError):  # noqa: N818 - it is an interruption, not an error
-    """A signal that ends the program: unwind, undo, and leave with 128 + signal."""
+class InterruptedBySignal(BaseException):
+    """A signal that ends the program: unwind, undo, and leave with 128 + signal.
+
+    No FslabError, and no Exception: it can come anywhere, and whoever handles errors must not take it for one.
+    """
 
     def __init__(self, signum: int) -> None:
-        super().__init__("interrupted", hint="finish a campaign with: fslab run --resume")
+        super().__init__("interrupted")
         self.exit_code = 128 + signum
+
+    def __str__(self) -> str:
+        return "interrupted\n  → finish a campaign with: fslab run --resume"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

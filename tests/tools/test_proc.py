@@ -101,7 +101,7 @@ def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch)
 
     before = {signum: signal.getsignal(signum) for signum in signals.CAUGHT}
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
-    monkeypatch.setattr(signals._SignalState, "leaving", False)
+    monkeypatch.setattr(signals._SignalState, "left_at", None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signals.install()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from fslab.errors import (
 )
 from fslab.machine import facts
 from fslab.storage import guard
-from fslab.system import loops, mounts, proc, signals, sysfs
+from fslab.system import loops, mounts, proc, signals, sysfs, tools
 
 # Recorded on Linux 6.18: root, a tmpfs on a path with a space and a backslash, a btrfs on a loop device.
 MOUNTINFO = r"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -164,7 +165,7 @@ class TestSignals:
 
     @pytest.fixture(autouse=True)
     def calm(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name, value in (("shields", 0), ("noted", None), ("leaving", False)):
+        for name, value in (("shields", 0), ("noted", None), ("left_at", None)):
             monkeypatch.setattr(signals._SignalState, name, value)
         monkeypatch.setattr(os, "write", lambda *_: 0)
 
@@ -173,6 +174,29 @@ class TestSignals:
             signals._handle(15, None)
         assert caught.value.exit_code == 143
         signals._handle(2, None)
+
+    def test_a_signal_that_was_lost_does_not_stop_the_next_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Python ignores what is raised in a callback of a weak reference."""
+        with pytest.raises(InterruptedBySignal):
+            signals._handle(15, None)
+        late = time.monotonic() + signals.AGAIN_S + 1
+        monkeypatch.setattr(time, "monotonic", lambda: late)
+        with pytest.raises(InterruptedBySignal):
+            signals._handle(15, None)
+
+    def test_nothing_that_handles_errors_takes_a_signal_for_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The version of a tool is asked for in a trial, and an error there means that it has none."""
+
+        def interrupted(*_: object, **__: object) -> None:
+            raise InterruptedBySignal(15)
+
+        monkeypatch.setattr(tools, "find", lambda _: "/bin/true")
+        monkeypatch.setattr(proc, "run", interrupted)
+        with pytest.raises(InterruptedBySignal):
+            tools.version(tools.Tool(program="asked only here", package=None))
+        assert not issubclass(InterruptedBySignal, Exception)
 
     def test_a_signal_in_a_teardown_is_put_off_until_all_is_undone(self) -> None:
         undone: list[str] = []

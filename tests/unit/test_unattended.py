@@ -15,7 +15,7 @@ NO_STORE: Any = None
 TERMS = Terms(agree=lambda _: None)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[list[str], list[str]]:
+def run(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> tuple[list[str], list[str]]:
     """Studies that came to their end, and those that failed; the second of three raises."""
     done: list[str] = []
 

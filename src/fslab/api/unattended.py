@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from fslab.campaign import launch, liveness
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
-from fslab.errors import FslabError, InterruptedBySignal
+from fslab.errors import FslabError
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
@@ -45,8 +45,6 @@ def run_each(
         terms.tell(f"study {number} of {len(studies)}: {name}")
         try:
             then(_campaign(name, store, terms, watched))
-        except InterruptedBySignal:
-            raise
         except FslabError as error:
             failed.append(f"{name}: {error}")
         except Exception:  # a bug that one study meets leaves the others their hours

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fslab.campaign.journal import CampaignJournal, JournalEntry, boot, leftover
-from fslab.errors import BusyError, FslabError, InterruptedBySignal, UnsafeError
+from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
@@ -38,8 +38,6 @@ def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
             done.extend((campaign, entry) for entry in clean(campaign))
         except BusyError:
             log.info("campaign %s is running: not cleaned", campaign)
-        except InterruptedBySignal:
-            raise
         except FslabError as error:
             failures.append(error)
         except OSError as error:
@@ -68,8 +66,6 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
             if entry.kind not in {"tuning", tuning.TIMER} or entry.boot in {None, "", boot()}:
                 UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
-        except InterruptedBySignal:
-            raise
         except (FslabError, OSError) as error:
             failures.append(error)
         else:

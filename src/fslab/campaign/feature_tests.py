@@ -17,7 +17,6 @@ from fslab.campaign.guests import Guests
 from fslab.cell import Frozen, MachineSpec, MediumSpec, StackSpec
 from fslab.errors import (
     FslabError,
-    InterruptedBySignal,
     MkfsError,
     MountError,
     UnsupportedError,
@@ -135,8 +134,6 @@ def _tried(feature: Feature, volume: _Made) -> FeatureFinding:
     try:
         directory.mkdir()
         return feature.probe(volume.place(directory))
-    except InterruptedBySignal:
-        raise
     except OSError as error:
         return unknown(f"trying failed: {error.strerror or error}")
     except FslabError as error:

@@ -22,7 +22,6 @@ from fslab.errors import (
     BusyError,
     FailureClass,
     FslabError,
-    InterruptedBySignal,
     NeedsRootError,
     NoSpaceError,
     UnsafeError,
@@ -40,7 +39,7 @@ from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
 from fslab.workloads import Job, Reading
 
-ABORT = (InterruptedBySignal, UnsafeError, BusyError, NeedsRootError)
+ABORT = (UnsafeError, BusyError, NeedsRootError)
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
 

@@ -15,7 +15,7 @@ from fslab.cli.common import (
     console,
     print_json,
 )
-from fslab.errors import FslabError, InterruptedBySignal, UnsupportedError, UsageError
+from fslab.errors import FslabError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from fslab.campaign.feature_tests import Request
@@ -94,7 +94,7 @@ def _examined(machines: _Machines, request: Request) -> Examination:
 
     try:
         return machines.examine(request)
-    except (InterruptedBySignal, UsageError):
+    except UsageError:
         raise
     except FslabError as error:
         return Examination(

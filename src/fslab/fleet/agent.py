@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 import fslab
-from fslab.errors import BusyError, FslabError, InterruptedBySignal, StoreError
+from fslab.errors import BusyError, FslabError, StoreError
 from fslab.fleet import certificates, confined
 from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.link_keeper import LinkKeeper
@@ -153,8 +153,6 @@ class Agent:
         """How it ended; what fails here (a full disk, a damaged store) ends it, and not the agent."""
         try:
             return current.run()
-        except InterruptedBySignal:
-            raise
         except (FslabError, OSError) as error:
             return Ending(AssignmentStatus.FAILED, str(error))
 

@@ -141,9 +141,10 @@ class Execution:
 
 def _end(child: proc.Child) -> None:
     """End it so that it undoes what it made; SIGKILL if it does not."""
-    if child.exit_code() is None:
+    until = time.monotonic() + UNDO_S
+    while child.exit_code() is None and time.monotonic() < until:
         child.process.send_signal(signal.SIGTERM)
-        child.wait(UNDO_S)
+        child.wait(AGAIN_S * 4)
     child.end()
 
 

@@ -13,7 +13,7 @@ from fslab.campaign import cleanup, launch
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.claims.pending import cells_of
-from fslab.errors import FslabError, UsageError
+from fslab.errors import FslabError, InterruptedBySignal, UsageError
 from fslab.fleet import permission
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import Campaign
@@ -94,7 +94,7 @@ def main(path: str) -> int:
     syscalls.die_with(request.agent, signal.SIGTERM)
     try:
         measure(request)
-    except FslabError as error:
+    except (FslabError, InterruptedBySignal) as error:
         print(f"fslab: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0

@@ -6,6 +6,7 @@ a signal is only noted, and acted on when that is done.
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
@@ -18,13 +19,15 @@ CAUGHT = (
     signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGIO, signal.SIGPWR, signal.SIGSTKFLT,
 )  # fmt: skip
 
+AGAIN_S = 5.0  # a further signal is one as the first was
+
 
 class _SignalState:
     """What the handler knows; there is one per process, as of the handlers."""
 
     shields = 0
     noted: int | None = None
-    leaving = False
+    left_at: float | None = None
 
 
 def install() -> None:
@@ -61,15 +64,17 @@ class Teardown(ExitStack):
 
 
 def _handle(signum: int, _frame: FrameType | None) -> None:
-    if _SignalState.leaving or _SignalState.shields:
+    # What was raised can be lost: Python ignores what is raised in some callbacks, such as those of weak references.
+    left_s = None if _SignalState.left_at is None else time.monotonic() - _SignalState.left_at
+    if _SignalState.shields or (left_s is not None and left_s < AGAIN_S):
         os.write(2, b"fslab: putting everything back, one moment\n")
-        if not _SignalState.leaving and _SignalState.noted is None:
+        if left_s is None and _SignalState.noted is None:
             _SignalState.noted = signum
         return
     _leave(signum)
 
 
 def _leave(signum: int) -> None:
-    # Once: everything after this is unwinding.
-    _SignalState.leaving = True
+    # Everything after this is unwinding.
+    _SignalState.left_at = time.monotonic()
     raise InterruptedBySignal(signum)
