@@ -22,7 +22,7 @@ from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import certificates, confined, enrolment, invitations, link_keeper, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
-from fslab.store.fleet import MemberMachine
+from fslab.store.fleet import Assignment, MemberMachine
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 
@@ -217,6 +217,21 @@ def test_what_a_study_may_not_do_unless_the_machine_allows_it(name: str) -> None
     permission.check(Allowed(**allowed), cells)
 
 
+@pytest.mark.parametrize("path", ["boot", "home", "srv", "a b", ".", "..", "~", "/boot"])
+def test_an_image_lies_nowhere_else_whatever_its_path_looks_like(path: str) -> None:
+    """A relative path is one of the agent's own directory, which is /."""
+    with pytest.raises(UnsafeError, match="directories"):
+        permission.check(Allowed(), changed({RAM: f"{{type: loop, path: '{path}', size: 64m}}"}))
+
+
+def test_kernels_need_no_commands_and_commands_no_directories() -> None:
+    guests = changed({"title:": "on: uml\nkernel: /boot/vmlinux-next\ntitle:"})
+    permission.check(Allowed(guests=True, kernels=("/boot/vmlinux-next",)), guests)
+    with pytest.raises(UnsafeError, match=r"to boot /boot/vmlinux-next .kernels."):
+        permission.check(Allowed(guests=True), guests)
+    permission.check(Allowed(commands=True), changed({FIO: "{tool: command, run: /usr/bin/true, space: 1m}"}))
+
+
 def test_a_device_is_allowed_by_its_name_and_a_directory_with_all_below() -> None:
     other = changed({RAM: "{type: device, path: /dev/disk/by-id/b}"})
     with pytest.raises(UnsafeError, match="to overwrite /dev/disk/by-id/b"):
@@ -257,6 +272,16 @@ def test_machines_are_chosen_by_name_and_label() -> None:
         starting.chosen(there, ["z"])
     with pytest.raises(UnsupportedError, match="no machine can run it"):
         starting.chosen(there, ["c"])
+
+
+def test_names_leave_room_for_each_other() -> None:
+    value = starting.assigned(load("quick"), "quick.yaml", name="n" * 63)
+    (made,) = starting.assignments(value, [machine("m" * 63)])
+    assert Assignment.model_validate_json(made.model_dump_json()) == made
+    with pytest.raises(UsageError, match="too long"):
+        starting.assignments(value.model_copy(update={"name": "n" * 64}), [machine("m")])
+    with pytest.raises(ValueError):
+        WorkerSettings(name="m" * 64)
 
 
 @pytest.mark.parametrize("name", shipped.ids())
@@ -308,6 +333,7 @@ def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(
     (directory / "deep").mkdir()
     (directory / "deep" / "all").symlink_to(ours)
     again = confined.place("link-lab1")
+    assert again != directory
     assert list(again.iterdir()) == []
     assert (ours / "kept").read_text() == "kept"
     assert again.stat().st_mode & 0o777 == 0o700

@@ -65,7 +65,10 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
     "serve": {"api", "report", "store", "system"},
     # Of many machines: on each it is what the command line is on one.
-    "fleet": {"api", "campaign", "claims", "feasibility", "machine", "plan", "storage", "store", "study", "system"},
+    "fleet": {
+        "api", "campaign", "claims", "feasibility", "machine", "plan", "storage", "store", "study", "system",
+        "workloads",
+    },
     "campaign": {
         "analysis", "claims", "feasibility", "features", "plan", "storage", "study", "workloads", "probes", "machine",
         "store", "system", "tracing", "validity",

@@ -16,13 +16,19 @@ from fslab.workloads import Job, parsed
 
 def own_commands(cells: Iterable[Cell]) -> list[str]:
     """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
+    cells = list(cells)
+    machines = (cell.stack.machine for cell in cells)
+    booted = (shlex.join(argv) for each in machines for argv in MACHINES.get(each.type).own_commands(each))
+    return list(dict.fromkeys([*commands_of_workloads(cells), *booted]))
 
+
+def commands_of_workloads(cells: Iterable[Cell]) -> list[str]:
+    """Those of its workloads alone, without the kernels that guests boot."""
     job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
     found: dict[str, None] = {}
     for cell in cells:  # of a store by hand, two workloads may have one name
         feasibility.check_plugins(cell)
-        own = parsed(cell.workload).own_commands(job)
-        for argv in (*own, *MACHINES.get(cell.stack.machine.type).own_commands(cell.stack.machine)):
+        for argv in parsed(cell.workload).own_commands(job):
             found[shlex.join(argv)] = None
     return list(found)
 

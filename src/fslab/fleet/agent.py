@@ -28,6 +28,7 @@ from fslab.system import paths
 
 BEAT_S = 20.0
 LOOK_S = 1.0
+MOST_WAITING = 64  # what speaks for the link may say anything
 BOOT_ID, MACHINE_ID = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
 FACTS = ("hostname", "distribution", "kernel", "product", "cpu", "cpus", "memory_bytes")
 
@@ -102,7 +103,7 @@ class Agent:
     def request(self, assignment: str) -> None:
         """Have an assignment run, if it is this machine's. For other threads."""
         with self.lock:
-            if assignment not in self.waiting:
+            if assignment not in self.waiting and len(self.waiting) < MOST_WAITING:
                 self.waiting.add(assignment)
                 self.queue.put(assignment)
 
@@ -125,7 +126,7 @@ class Agent:
                 continue
             try:
                 self._execute(fleet, machine, wanted, link)
-            except StoreError as error:
+            except (FslabError, ValueError, OSError) as error:
                 self.tell(str(error))
             finally:
                 with self.lock:

@@ -3,12 +3,15 @@
 For the two programs that speak Dask's protocol: whoever has a certificate of the fleet can run code in them.
 """
 
+import contextlib
 import json
 import os
 import pwd
 import resource
+import select
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,7 @@ from fslab.errors import UnsupportedError, UsageError
 from fslab.system import paths, proc
 
 START_S = 60.0
+SENDING_S = 30.0
 TAIL_BYTES = 8192
 FILE_BYTES = 16 << 20
 # Dask reads all YAML files of DASK_CONFIG before its loggers are made.
@@ -41,12 +45,16 @@ class ConfinedProgram:
         self.child.end()
         os.close(self.log)
         os.close(self.input)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        _remove(self.directory)
 
     def send(self, line: bytes) -> None:
-        """Write a line to its standard input; BrokenPipeError if it has ended."""
+        """Write a line to its standard input; BrokenPipeError if it has ended, TimeoutError if it does not read."""
         rest = line + b"\n"
+        poller = select.poll()
+        poller.register(self.input, select.POLLOUT)
         while rest:
+            if not poller.poll(SENDING_S * 1000):
+                raise TimeoutError("it does not read")
             rest = rest[os.write(self.input, rest) :]
 
     def last_words(self) -> str:
@@ -85,14 +93,19 @@ def check(user: tuple[int, int] | None) -> None:
 
 
 def place(name: str) -> Path:
-    """A new directory of that name for a program (mode 0700); what a killed one left there is removed."""
-    directory = paths.fleet() / name
+    """A new directory for a program (mode 0700), ``NAME-`` and some characters; what was left of that name is removed
+    as far as it can be."""
     paths.fleet().mkdir(parents=True, exist_ok=True)
     paths.fleet().chmod(0o711)  # a program without privileges passes through
-    if directory.exists():
+    for left in paths.fleet().glob(f"{name}-????????"):
+        _remove(left)
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=paths.fleet()))
+
+
+def _remove(directory: Path) -> None:
+    """Whatever is in it was made by who knows whom: it may be too deep, or grow meanwhile."""
+    with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(directory)
-    directory.mkdir(mode=0o700)
-    return directory
 
 
 def start(
@@ -107,6 +120,7 @@ def start(
     directory = place(name)
     log = os.memfd_create("fslab-log", os.MFD_CLOEXEC)
     reading, writing = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(writing, False)
     try:
         contents = {**files, "settings.json": json.dumps(settings).encode(), "dask.yaml": QUIET}
         for file, content in contents.items():
@@ -124,7 +138,7 @@ def start(
     except BaseException:
         os.close(log)
         os.close(writing)
-        shutil.rmtree(directory, ignore_errors=True)
+        _remove(directory)
         raise
     finally:
         os.close(reading)
@@ -132,7 +146,7 @@ def start(
 
 
 def limit_itself() -> None:
-    """For a confined program: whatever is run in it, it cannot fill memory with what it prints, nor with files."""
+    """For a confined program: what it prints, and each file that it makes, has a bound; how many it makes has not."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

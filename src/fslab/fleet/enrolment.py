@@ -12,6 +12,7 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +69,11 @@ class EnrolmentServer:
         while True:
             try:
                 connection, address = listening.accept()
-            except OSError:  # closed
-                return
+            except OSError:
+                if listening.fileno() < 0:  # closed
+                    return
+                time.sleep(1)  # too many open files, or a connection that was given up
+                continue
             if not places.acquire(blocking=False):
                 connection.close()
                 continue
@@ -100,15 +104,15 @@ class EnrolmentServer:
             secret = bytes.fromhex(wanted.secret)
         except (ValidationError, ValueError):
             return {"error": "the request is not valid"}
+        try:
+            certificate = certificates.issue(self.directory, wanted.request.encode(), wanted.name)
+        except ValueError as error:
+            return {"error": str(error)}
         if not invitations.accept(self.directory, secret):
             self.tell(f"refused {address}: it has no valid invitation")
             return {
                 "error": "the invitation is not valid, has expired or was used: fslab fleet invite makes a new one"
             }
-        try:
-            certificate = certificates.issue(self.directory, wanted.request.encode(), wanted.name)
-        except ValueError as error:
-            return {"error": str(error)}
         self.tell(f"{wanted.name} ({address}) joined the fleet")
         authority = certificates.Credentials(directory=self.directory).authority
         return Membership(
@@ -159,12 +163,13 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
 
 def _read(connection: ssl.SSLSocket) -> bytes:
     """One line; ValueError if it is too long, OSError if it does not come."""
-    found = b""
+    found, until = b"", time.monotonic() + PATIENCE_S
     while not found.endswith(b"\n"):
+        connection.settimeout(max(0.1, until - time.monotonic()))
         piece = connection.recv(REQUEST_BYTES)
         if not piece:
             raise ConnectionError("the connection was closed")
         found += piece
-        if len(found) > REQUEST_BYTES:
+        if len(found) > REQUEST_BYTES or time.monotonic() > until:
             raise ValueError("too long")
     return found

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fslab.campaign import cleanup
-from fslab.errors import BusyError, FslabError, StoreError, StoreLostError, UnsupportedError
+from fslab.errors import BusyError, FslabError, StoreError, UnsupportedError
 from fslab.fleet.confined import TAIL_BYTES, last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
@@ -67,13 +67,17 @@ class Execution:
         directory = place(f"measuring-{self.held.machine}")
         log = directory / "log"
         try:
-            for start in range(STARTS):
+            starts, until = 0, time.monotonic() + UNDO_S
+            while True:
                 code = self._measure(directory / "request.json", log, sender)
                 if self.lost.is_set():
                     return Ending(None)
-                if code is None or (0 <= code < SIGNALLED and code != BusyError.exit_code):
+                # Busy: what the last agent began is still being undone.
+                busy = code == BusyError.exit_code and time.monotonic() < until
+                starts += not busy
+                if not busy and (code is None or 0 <= code < SIGNALLED or starts >= STARTS):
                     break
-                self.tell(f"{self.held.id}: measuring ended with {code} (start {start + 1} of {STARTS})")
+                self.tell(f"{self.held.id}: measuring ended with {code}, and starts again")
                 time.sleep(AGAIN_S)
             return self._sent(sender, code, _error_in(log))
         finally:
@@ -119,8 +123,8 @@ class Execution:
             sender.send(compare=False)
         except FencedError:
             self.lost.set()
-        except StoreLostError as error:
-            self.tell(f"the fleet's store is away, measuring goes on: {error.what}")
+        except StoreError as error:
+            self.tell(f"nothing can be sent, measuring goes on: {error.what}")
 
     def _sent(self, sender: Sender, code: int | None, error: str) -> Ending:
         try:
@@ -140,11 +144,18 @@ class Execution:
 
 
 def _end(child: proc.Child) -> None:
-    """End it so that it undoes what it made; SIGKILL if it does not."""
+    """End it so that it undoes what it made; SIGKILL if it does not. FslabError if not even that ends it."""
     until = time.monotonic() + UNDO_S
     while child.exit_code() is None and time.monotonic() < until:
         child.process.send_signal(signal.SIGTERM)
         child.wait(AGAIN_S * 4)
+    if child.exit_code() is None:
+        child.process.kill()
+        if child.wait(UNDO_S) is None:
+            raise FslabError(
+                f"process {child.pid} cannot be killed: it waits for a device or a file system that hangs",
+                hint="see its stack in /proc, and restart the machine",
+            )
     child.end()
 
 

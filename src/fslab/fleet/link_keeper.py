@@ -1,5 +1,6 @@
 """Keeps a machine's link to the scheduler running, and answers what it asks: to run an assignment, by its name."""
 
+import contextlib
 import os
 import select
 import socket
@@ -15,6 +16,7 @@ from fslab.fleet import confined, link
 from fslab.names import is_word
 
 LONGEST_WAIT_S = 30.0
+CONNECTED_S = 120.0  # without the scheduler it ends earlier
 AT_ONCE = 64
 REQUEST_BYTES = 1024
 ASKING_S = 10.0
@@ -35,30 +37,29 @@ class LinkKeeper:
     tell: Callable[[str], object]
     program: confined.ConfinedProgram | None = None
     listening: socket.socket | None = None
-    wait_s: float = 0.0
+    failures: int = 0
     next_start: float = 0.0
     started: float = 0.0
 
     @property
     def is_failing(self) -> bool:
-        """Whether it ended soon after its last start."""
-        return self.wait_s > 1.0
+        """Whether it has ended again and again: without the scheduler it does so after a minute."""
+        return self.failures > 0
 
     def keep(self) -> None:
         """Start it if it does not run; at most so often as its failures allow."""
         if self.program is not None and self.program.child.exit_code() is None:
-            if time.monotonic() - self.started > LONGEST_WAIT_S:
-                self.wait_s = 0.0
+            if time.monotonic() - self.started > CONNECTED_S:
+                self.failures = 0
             return
         now = time.monotonic()
         if self.program is not None:
-            lived = now - self.started > LONGEST_WAIT_S
-            self.wait_s = 1.0 if lived else min(2 * max(self.wait_s, 1.0), LONGEST_WAIT_S)
+            self.failures += 1
             self.tell(
                 f"no connection to the scheduler: {self.program.last_words() or 'it closed the connection'}"
             )
             self.end()
-            self.next_start = now + self.wait_s
+            self.next_start = now + min(2.0 ** min(self.failures, 10) / 2, LONGEST_WAIT_S)
         if now >= self.next_start:
             self.started = now
             self.program = confined.start(
@@ -70,6 +71,10 @@ class LinkKeeper:
         if self.program is not None:
             self.program.end()
         if self.listening is not None:
+            with contextlib.suppress(OSError):
+                self.listening.shutdown(
+                    socket.SHUT_RDWR
+                )  # wakes who waits for connections; closing alone does not
             self.listening.close()
         self.program = self.listening = None
 
@@ -93,8 +98,11 @@ class LinkKeeper:
         while True:
             try:
                 connection, _ = listening.accept()
-            except OSError:  # closed
-                return
+            except OSError:
+                if listening.fileno() < 0 or listening is not self.listening:  # closed
+                    return
+                time.sleep(1)  # too many open files, or a connection that was given up
+                continue
             if places.acquire(blocking=False):
                 threading.Thread(target=self._answer, args=(connection, places), daemon=True).start()
             else:

@@ -1,5 +1,6 @@
 """What a fleet has to do, as its store says: starts what is due, gives up what machines were to run that are gone."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +9,8 @@ from fslab.errors import StoreError
 from fslab.fleet import starting
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.store import Store
+
+GRACE_S = 300.0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -19,6 +22,7 @@ class Pending:
     tell: Callable[[str], object]
     store: Store | None = None
     said: str = ""
+    reachable_since: float | None = None
 
     def now(self) -> dict[str, str] | None:
         """The machines of what is queued or runs, by assignment; None while the store is away."""
@@ -28,12 +32,21 @@ class Pending:
             fleet = FleetStore(self.store)
             while fleet.start_due(partial(starting.started, fleet)):
                 pass
-            fleet.give_up(self.give_up_s)
+            self._give_up(fleet)
             found = fleet.open_assignments()
         except StoreError as error:
             if error.what != self.said:
                 self.tell(str(error))
             self.said = error.what
+            self.reachable_since = None
             return None
         self.said = ""
         return found
+
+    def _give_up(self, fleet: FleetStore) -> None:
+        """Only of machines that had time to say that they are there, since the store is."""
+        now = time.monotonic()
+        if self.reachable_since is None:
+            self.reachable_since = now
+        if now - self.reachable_since > GRACE_S:
+            fleet.give_up(self.give_up_s)

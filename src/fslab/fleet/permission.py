@@ -8,12 +8,17 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fslab.api import agreement
-from fslab.cell import Cell, MachineSpec
+from fslab.cell import Cell, MachineSpec, MediumSpec
 from fslab.errors import UnsafeError
 from fslab.fleet.worker_settings import Allowed
 from fslab.names import shown
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths
+from fslab.workloads import REGISTRY as WORKLOADS
+
+PATHS = frozenset({"path", "image", "directory"})
+# Names of files whose texts belong to the study, and those texts: nothing here is opened by them.
+TEXTS = frozenset({"file", "file_text", "description"})
 
 
 def check(allowed: Allowed, cells: Sequence[Cell]) -> None:
@@ -35,11 +40,15 @@ def _refused(allowed: Allowed, cells: Sequence[Cell]) -> Iterator[str]:
         options = (cell.stack.mkfs_options, cell.stack.mount_options)
         for path in (word for text in options for word in text.split() if "/" in word):
             yield f"a path in options of mkfs or mount: {shown(path)}"
-        for value in (*cell.workload.parameters.values(), *cell.stack.layout_options.values()):
+        texts = WORKLOADS.get(cell.workload.tool).Parameters.command_keys | TEXTS
+        values = [
+            value for key, value in cell.workload.parameters.items() if key.rpartition(".")[2] not in texts
+        ]
+        for value in (*values, *cell.stack.layout_options.values()):
             if _is_path(value) and not _below(str(value), allowed.directories):
                 yield f"{shown(str(value))} (directories)"
     if not allowed.commands:
-        for line in agreement.own_commands(cells):
+        for line in agreement.commands_of_workloads(cells):
             yield f"the command '{shown(line)}' (commands = true)"
 
 
@@ -54,16 +63,19 @@ def _of_medium(allowed: Allowed, cell: Cell) -> Iterator[str]:
     for device in planned.wipes:
         if device not in allowed.devices:
             yield f"to overwrite {shown(device)} (devices)"
-    named = (
-        str(value)
-        for value in medium.options.values()
-        if "/" in str(value) or str(value).startswith((".", "~"))
-    )
-    for path in (part for value in named for part in value.split()):
+    for path in _paths_of(medium):
         if path not in allowed.devices and not _below(path, allowed.directories):
             yield f"{shown(path)} (directories)"
     if not stack.medium.formatted and not _below(planned.device, allowed.directories):
         yield f"{shown(planned.device)} (directories)"
+
+
+def _paths_of(medium: MediumSpec) -> Iterator[str]:
+    """What its options name: whatever is called a path, and what looks like one."""
+    for key, value in medium.options.items():
+        text = str(value)
+        if key in PATHS or "/" in text or text.startswith((".", "~")):
+            yield from text.split() if medium.type == "device" else (text,)
 
 
 def _of_machine(allowed: Allowed, machine: MachineSpec) -> Iterator[str]:

@@ -3,7 +3,6 @@
 Has the authority's key and the database; the dispatching process, which speaks Dask's protocol, has neither.
 """
 
-import contextlib
 import json
 import os
 import socket
@@ -99,13 +98,22 @@ def _dispatch(
             while (code := program.child.wait(LOOK_S)) is None:
                 wanted = pending.now()
                 if wanted is not None:
-                    with contextlib.suppress(BrokenPipeError):  # it has just ended
-                        program.send(json.dumps(wanted).encode())
+                    _told(program, wanted)
             pending.tell(f"the scheduler ended ({program.last_words() or code}): it is started again")
         finally:
             program.end()
         wait_s = 1.0 if time.monotonic() - started > LONGEST_WAIT_S else min(2 * wait_s, LONGEST_WAIT_S)
         time.sleep(wait_s)
+
+
+def _told(program: confined.ConfinedProgram, wanted: dict[str, str]) -> None:
+    """Tell it what is to be done; one that does not read is ended, and started again."""
+    try:
+        program.send(json.dumps(wanted).encode())
+    except BrokenPipeError:  # it has just ended
+        pass
+    except TimeoutError:
+        program.child.end()
 
 
 def _listening(host: str, port: int) -> socket.socket:

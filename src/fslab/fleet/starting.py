@@ -19,6 +19,8 @@ from fslab.store.fleet import AssignedStudy, Assignment, FleetSchedule, FleetSto
 from fslab.study.load import load_text
 from fslab.study.model import Study
 
+LONGEST_NAME = 63  # as of a machine: both stand in the name of a campaign, of at most 128
+
 
 def chosen(
     machines: Iterable[MemberMachine], wanted: Sequence[str]
@@ -78,6 +80,10 @@ def assignments(
 ) -> list[Assignment]:
     """One for each machine; with ``spread`` none for machines that are not needed."""
     run, now = campaigns.new_id(), datetime.now(UTC)
+    if study.name is not None and len(study.name) > LONGEST_NAME:
+        raise UsageError(
+            f"'{study.name[:20]}…' is too long", where="--name", hint=f"at most {LONGEST_NAME} characters"
+        )
     names = [each.name for each in machines]
     shares: Mapping[str, tuple[str, ...]] = _shares(study, names) if spread else dict.fromkeys(names, ())
     made = []

@@ -52,7 +52,7 @@ class WorkerSettings(Frozen):
     """``store``: where the fleet's results are, if not where the scheduler says. ``link_user``: who the process runs as
     that talks to the scheduler. ``stall``: seconds without a stored trial after which an assignment is ended."""
 
-    name: Word = Field(default_factory=lambda: short_word(socket.gethostname()))
+    name: Word = Field(default_factory=lambda: short_word(socket.gethostname())[:63], max_length=63)
     labels: dict[Word, str] = {}
     store: str | None = None
     link_user: str = "nobody"

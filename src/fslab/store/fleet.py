@@ -19,7 +19,7 @@ from fslab.cell import Frozen
 from fslab.errors import FslabError, StoreError
 from fslab.names import Shown, Word
 from fslab.store import queries, rows
-from fslab.store.database import open_engine, place_of, store_url
+from fslab.store.database import believed, open_engine, place_of, store_url
 from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
 from fslab.store.schema import fleet_schedules as schedules
@@ -238,7 +238,7 @@ class FleetStore:
             }
             try:
                 made = begin(found)
-            except FslabError as error:
+            except (FslabError, ValueError) as error:
                 told |= {"message": rows.text(str(error))}
             else:
                 _insert(connection, made)
@@ -318,7 +318,8 @@ class FleetStore:
         )
         with self.store._writing() as connection:
             row = connection.execute(taken).mappings().first()
-            return None if row is None else _assignment(row)
+            with believed(self.store.path):
+                return None if row is None else _assignment(row)
 
     def renew(self, held: Assignment) -> bool:
         """Keep a lease; False if the assignment was cancelled or taken over."""

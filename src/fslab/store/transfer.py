@@ -91,10 +91,11 @@ def copy_campaign(
 
 
 def _begin(target: Store, campaign: Campaign) -> None:
-    known = {each.id: each for each in target.campaigns()}.get(campaign.id)
-    if known is None:
+    if not target.has(campaign.id):
         target.create_campaign(campaign)
-    elif (known.cells, known.seed, known.created) != (campaign.cells, campaign.seed, campaign.created):
+        return
+    known = target.campaign(campaign.id)
+    if (known.cells, known.seed, known.created) != (campaign.cells, campaign.seed, campaign.created):
         raise StoreError(f"has another campaign '{campaign.id}'", where=target.path)
 
 
