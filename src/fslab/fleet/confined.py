@@ -75,6 +75,8 @@ def ids_of(user: str) -> tuple[int, int] | None:
 
 def check(user: tuple[int, int] | None) -> None:
     """UnsupportedError if this user cannot run our programs: fslab may be installed where others cannot read."""
+    if user is None:
+        return
     argv = [sys.executable, "-c", "import distributed, fslab.fleet.link"]
     log = os.memfd_create("fslab-check", os.MFD_CLOEXEC)
     try:
@@ -87,7 +89,7 @@ def check(user: tuple[int, int] | None) -> None:
         os.close(log)
     if code != 0:
         raise UnsupportedError(
-            f"user {user[0] if user else os.geteuid()} cannot run fslab with its fleet support ({sys.executable})",
+            f"user {user[0]} cannot run fslab with its fleet support ({sys.executable})",
             hint="install it where all users can read it, such as /opt/fslab; or let it run as root",
         )
 
