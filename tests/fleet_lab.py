@@ -6,13 +6,14 @@ run. Everything goes with the processes that hold the namespaces.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,20 @@ class Member:
     home: Path
     hub: int
     agent: subprocess.Popen[bytes] | None = None
+    turn: int | None = None
+
+    def pause(self) -> None:
+        """No trial begins: campaigns of a machine take turns, and the turn is the test's."""
+        directory = self.home / "fslab"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        self.turn = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self.turn, fcntl.LOCK_EX)
+
+    def go_on(self) -> None:
+        """Let trials begin."""
+        if self.turn is not None:
+            os.close(self.turn)
+        self.turn = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -170,7 +185,7 @@ class Lab:
         return [each["name"] for each in self.json("fleet", "status")["machines"] if each["online"]]
 
 
-def _member(lab: Lab, number: int, settings: Sequence[str], undo: ExitStack) -> Member:
+def _member(lab: Lab, number: int, undo: ExitStack) -> Member:
     name = f"lab{number}"
     holder = namespace()
     undo.callback(holder.wait)
@@ -178,7 +193,7 @@ def _member(lab: Lab, number: int, settings: Sequence[str], undo: ExitStack) -> 
     home = lab.directory / name
     home.mkdir()
     toml = home / "worker.toml"
-    toml.write_text("\n".join([f'name = "{name}"', 'link_user = "root"', *settings]))
+    toml.write_text("\n".join([f'name = "{name}"', 'link_user = "root"']))
     toml.chmod(0o644)
     member = Member(name=name, number=number, holder=holder, home=home, hub=lab.hub)
     sh(
@@ -203,11 +218,12 @@ def _member(lab: Lab, number: int, settings: Sequence[str], undo: ExitStack) -> 
     ):  # fmt: skip
         sh(*inside(holder.pid, *words.split()))
     undo.callback(member.end)
+    undo.callback(member.go_on)
     return member
 
 
 @contextmanager
-def lab(programs: Path, directory: Path, machines: int, settings: Sequence[str] = ()) -> Iterator[Lab]:
+def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
     """A fleet with its scheduler, and machines that have joined."""
     with ExitStack() as undo:
         hub = namespace()
@@ -229,7 +245,7 @@ def lab(programs: Path, directory: Path, machines: int, settings: Sequence[str] 
             "fleet", "invite", "--machines", machines, "--directory", directory / "fleet"
         ).stdout.strip()
         for number in range(1, machines + 1):
-            made.members.append(_member(made, number, settings, undo))
+            made.members.append(_member(made, number, undo))
         wait_for(lambda: _answers(hub.pid))
         for member in made.members:
             member.start(token)

@@ -292,3 +292,13 @@ def test_roles_are_of_a_server(tmp_path: Path, fleet: FleetStore) -> None:
 def _execute(store: Store, statement: str) -> None:
     with store._writing() as connection:
         connection.exec_driver_sql(statement)
+
+
+def test_how_far_one_run_is_and_those_that_are_not_over(fleet: FleetStore) -> None:
+    fleet.assign([assignment("a"), assignment("b", on="lab2")])
+    fleet.assign([assignment("c").model_copy(update={"run": "over"})])
+    fleet.cancel("over")
+    assert [each.machine for each in fleet.summaries(run="run")] == ["lab1", "lab2"]
+    assert {each.run for each in fleet.summaries()} == {"run"}
+    assert [each.run for each in fleet.summaries(run="over")] == ["over"]
+    assert fleet.summaries(run="none") == []

@@ -1,13 +1,12 @@
 """The store of results: campaigns, their trials and names, as values. ``api.results`` puts an object around each."""
 
-from fslab.store.fleet import OPEN, AssignmentSummary, FleetSchedule, FleetStore, MemberMachine, open_store
+from fslab.store.fleet import AssignmentSummary, FleetSchedule, FleetStore, MemberMachine, open_store
 from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
 from fslab.store.roles import grant
 from fslab.store.store import Store
 from fslab.store.transfer import CopiedCampaign, copy_campaign
 
 __all__ = [
-    "OPEN",
     "AssignmentSummary",
     "CheckedCampaign",
     "CopiedCampaign",

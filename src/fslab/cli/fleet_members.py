@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import console, say
+from fslab.cli.common import say
 from fslab.errors import InterruptedBySignal, UnsupportedError, UsageError
 
 DirectoryOption = Annotated[
@@ -122,7 +122,15 @@ def serve(
     except ValueError as error:
         raise UsageError(str(error), where="--give-up-after") from error
     settings = scheduler.load(home)
-    serving = partial(scheduler.serve, home, settings, user=user, give_up_s=give_up_s, host=host, tell=_tell)
+    serving = partial(
+        scheduler.serve,
+        home,
+        settings,
+        user=user,
+        give_up_s=give_up_s,
+        host=host,
+        tell=partial(say, err=True),
+    )
     _until_ended(serving)
 
 
@@ -149,7 +157,7 @@ def invite(
     token = invitations.invite(home, valid_s=valid_s, machines=machines)
     where = settings.address + (f":{settings.enrolment_port}" if settings.enrolment_port != 8785 else "")
     typer.echo(token)
-    _tell(f"on the machine, as root: fslab fleet worker {where} --token {token}")
+    say(f"on the machine, as root: fslab fleet worker {where} --token {token}", err=True)
 
 
 def worker(
@@ -210,7 +218,7 @@ def worker(
         member = enrolment.Membership.model_validate_json(known.read_bytes())
         agent = Agent(
             settings=settings, credentials=credentials, scheduler=member.scheduler,
-            store=settings.store or member.store, tell=_tell,
+            store=settings.store or member.store, tell=partial(say, err=True),
         )  # fmt: skip
         _until_ended(agent.run)
 
@@ -220,7 +228,7 @@ def _until_ended(serve: Callable[[], object]) -> None:
     try:
         serve()
     except InterruptedBySignal:
-        _tell("stopped")
+        say("stopped", err=True)
 
 
 def _check_installed() -> None:
@@ -241,7 +249,3 @@ def _address(text: str, port: int) -> tuple[str, int]:
     if not given.isdigit() or not 0 < int(given) < 65536:
         raise UsageError(f"'{given}' is not a port", where="ADDRESS")
     return host.strip("[]"), int(given)
-
-
-def _tell(text: str) -> None:
-    console(stderr=True).print(text, markup=False, soft_wrap=True)

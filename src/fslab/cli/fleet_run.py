@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,8 +12,7 @@ from fslab.cli.common import console, print_json, say
 from fslab.errors import InterruptedBySignal, ToolFailedError
 
 if TYPE_CHECKING:
-    from fslab.api.stores import Store
-    from fslab.fleet.watching import MachineProgress
+    from fslab.api.stores import AssignmentSummary, Store
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
         fleet = FleetStore(opened)
         ready, left_out = starting.chosen(fleet.machines(), machines)
         for left, why in left_out.items():
-            _tell(f"without {left}: {why}")
+            say(f"without {left}: {why}", err=True)
         study_value = starting.assigned(loaded, file, budget_s=limit_s, name=name, note=note)
         made = starting.assignments(study_value, ready, spread=spread)
         fleet.assign(made)
@@ -47,10 +47,13 @@ def run(
         if detach:
             _print_started(started, [each.machine for each in made], as_json=as_json)
             return
-        _tell(f"run {started} on {len(made)} machine{'s' * (len(made) != 1)}; Ctrl-C cancels it")
+        say(f"run {started} on {len(made)} machine{'s' * (len(made) != 1)}; Ctrl-C cancels it", err=True)
         try:
             ended = watching.watch(
-                fleet, started, lambda changed: None if as_json else fleet_status.show(changed), _tell
+                fleet,
+                started,
+                lambda changed: None if as_json else fleet_status.show(changed),
+                partial(say, err=True),
             )
         except InterruptedBySignal:
             fleet.cancel(started)
@@ -65,20 +68,22 @@ def _print_started(run_id: str, machines: list[str], *, as_json: bool) -> None:
         say(f"{run_id}: assigned to {', '.join(machines)}; fslab fleet status {run_id} shows how far it is")
 
 
-def _conclude(store: Store, study: str, run_id: str, ended: list[MachineProgress], *, as_json: bool) -> None:
+def _conclude(
+    store: Store, study: str, run_id: str, ended: list[AssignmentSummary], *, as_json: bool
+) -> None:
     """What the machines of this run say together; exit with 6 if none of them has a trial."""
     from fslab.api import fleets
     from fslab.report import fleet_terminal
 
-    measured = [each.assignment.campaign for each in ended if each.trials]
+    measured = [each.campaign for each in ended if each.trials]
     found = fleets.of_campaigns(store, measured) if measured else None
     if as_json:
         print_json(
             {
                 "run": run_id,
                 "machines": [
-                    {"name": each.assignment.machine, "campaign": each.assignment.campaign, "trials": each.trials,
-                     "status": each.assignment.status.value, "message": each.assignment.message}
+                    {"name": each.machine, "campaign": each.campaign, "trials": each.trials,
+                     "status": each.status.value, "message": each.message}
                     for each in ended
                 ],
                 "results": found and found.model_dump(mode="json"),
@@ -89,7 +94,3 @@ def _conclude(store: Store, study: str, run_id: str, ended: list[MachineProgress
         say(f"of all its runs: fslab fleet results {study}; one machine: fslab results {measured[0]}")
     if not measured:
         raise typer.Exit(ToolFailedError.exit_code)
-
-
-def _tell(text: str) -> None:
-    console(stderr=True).print(text, markup=False, soft_wrap=True)

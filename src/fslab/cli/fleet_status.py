@@ -10,8 +10,7 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
-    from fslab.api.stores import FleetSchedule, MemberMachine
-    from fslab.fleet.watching import MachineProgress
+    from fslab.api.stores import AssignmentSummary, FleetSchedule, MemberMachine
 
 
 def status(
@@ -23,14 +22,12 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show the machines of the fleet, what runs on each, and how far runs are."""
-    from fslab.api.stores import OPEN, FleetStore, Store
-    from fslab.fleet import watching
+    from fslab.api.stores import FleetStore, Store
 
     with Store.open(store, create=False) as opened:
         fleet = FleetStore(opened)
         machines, schedules = fleet.machines(), fleet.schedules()
-        runs = [run] if run else list(dict.fromkeys(each.run for each in fleet.assignments(statuses=OPEN)))
-        found = [each for wanted in runs for each in watching.progress(fleet, wanted)]
+        found = fleet.summaries(run=run)
     if run and not found:
         raise UsageError(f"no run '{run}'", where="RUN")
     if as_json:
@@ -40,13 +37,7 @@ def status(
                 "schedules": [
                     each.model_dump(mode="json", exclude={"study": {"text", "files"}}) for each in schedules
                 ],
-                "assignments": [
-                    {
-                        **each.assignment.model_dump(mode="json", exclude={"study": {"text", "files"}}),
-                        "trials": each.trials,
-                    }
-                    for each in found
-                ],
+                "assignments": [each.model_dump(mode="json") for each in found],
             }
         )
         return
@@ -58,13 +49,12 @@ def status(
     show(found)
 
 
-def show(found: list[MachineProgress]) -> None:
+def show(found: list[AssignmentSummary]) -> None:
     """A line for each assignment."""
     for each in found:
-        assignment = each.assignment
-        message = f": {assignment.message}" if assignment.message else ""
+        message = f": {each.message}" if each.message else ""
         trials = f", {each.trials} trials" if each.trials else ""
-        say(f"{assignment.machine}: {assignment.study.file} {assignment.status.value}{trials}{message}")
+        say(f"{each.machine}: {each.file} {each.status.value}{trials}{message}")
 
 
 def cancel(
@@ -78,7 +68,7 @@ def cancel(
 
     with Store.open(store, create=False) as opened:
         fleet = FleetStore(opened)
-        if not fleet.assignments(run=run):
+        if not fleet.summaries(run=run):
             raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
         count = fleet.cancel(run)
     say(f"{count} machine{'s' * (count != 1)} cancelled")

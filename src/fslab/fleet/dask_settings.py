@@ -32,7 +32,7 @@ SETTINGS: Mapping[str, Any] = {
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.interval": "60s",
     "distributed.admin.system-monitor.gil.enabled": False,
-    # What nobody here needs, and runs code without being a task.
+    # Handlers that run code without a task; not used here.
     "distributed.worker.blocked-handlers": ["run", "run_coroutine", "plugin-add", "plugin-remove", "actor_execute"],
     "distributed.scheduler.blocked-handlers": [
         "run_function", "broadcast", "proxy", "feed", "register_scheduler_plugin", "register_worker_plugin",

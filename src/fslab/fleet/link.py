@@ -21,7 +21,7 @@ SOCKET_VARIABLE = "FSLAB_FLEET_AGENT"  # the task is run by another import of th
 
 
 class LinkSettings(Frozen):
-    """``scheduler``: host:port; ``agent``: process id; ``host``: address to listen on, None: that of the route."""
+    """``scheduler``: host:port; ``agent``: its process id; ``port``: to listen on, 0: any."""
 
     scheduler: str
     machine: str

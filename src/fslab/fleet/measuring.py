@@ -1,7 +1,7 @@
 """One assignment, measured: the process that an agent starts for it. ``python -m fslab.fleet.measuring REQUEST``.
 
 Runs the study as ``fslab run`` does, into the machine's own store; a campaign that is there already is resumed. Checks
-first what this machine allows. Talks to nobody; ends when its agent ends.
+first what this machine allows. Has no network connection; ends when its agent ends.
 """
 
 import signal

@@ -14,8 +14,8 @@ Result = TypeVar("Result")
 def patiently(
     do: Callable[[], Result], tell: Callable[[str], object], meanwhile: Callable[[], object] = lambda: None
 ) -> Result:
-    """What ``do`` returns, tried again for as long as the store is away. ``tell`` is told once; ``meanwhile`` is called
-    each second."""
+    """What ``do`` returns, tried again while the store is unavailable. ``tell`` gets one message; ``meanwhile`` is
+    called each second."""
     wait_s, told = 1.0, False
     while True:
         try:

@@ -2,41 +2,26 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fslab.fleet.patience import patiently
-from fslab.store.fleet import Assignment, FleetStore
+from fslab.store.fleet import AssignmentSummary, FleetStore
 
 LOOK_S = 2.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MachineProgress:
-    """``trials``: how many of its campaign the fleet's store has."""
-
-    assignment: Assignment
-    trials: int
-
-
-def progress(fleet: FleetStore, run: str) -> list[MachineProgress]:
-    """How far each machine of a run is."""
-    found = fleet.assignments(run=run)
-    return [MachineProgress(assignment=each, trials=fleet.store.count(each.campaign)) for each in found]
 
 
 def watch(
     fleet: FleetStore,
     run: str,
-    show: Callable[[list[MachineProgress]], object],
+    show: Callable[[list[AssignmentSummary]], object],
     tell: Callable[[str], object],
-) -> list[MachineProgress]:
+) -> list[AssignmentSummary]:
     """How all of them ended. ``show`` gets what has changed since it was called last."""
-    known: dict[str, MachineProgress] = {}
+    known: dict[str, AssignmentSummary] = {}
     while True:
-        now = patiently(lambda: progress(fleet, run), tell)
-        if changed := [each for each in now if known.get(each.assignment.id) != each]:
+        now = patiently(lambda: fleet.summaries(run=run), tell)
+        if changed := [each for each in now if known.get(each.machine) != each]:
             show(changed)
-        known = {each.assignment.id: each for each in now}
-        if all(each.assignment.status.is_final for each in now):
+        known = {each.machine: each for each in now}
+        if all(each.status.is_final for each in now):
             return now
         time.sleep(LOOK_S)

@@ -263,10 +263,16 @@ class FleetStore:
             found = connection.execute(wanted.order_by(assignments.c.number)).mappings().all()
             return [_assignment(row) for row in found]
 
-    def summaries(self, runs: int) -> list[AssignmentSummary]:
-        """The assignments of so many runs, the newest run first, machines by name."""
+    def summaries(self, runs: int | None = None, *, run: str | None = None) -> list[AssignmentSummary]:
+        """The assignments of so many runs (None: of those that are not over), or of one, the newest run first, machines
+        by name."""
         newest = select(assignments.c.run).group_by(assignments.c.run)
-        newest = newest.order_by(func.max(assignments.c.number).desc()).limit(runs)
+        if run is not None:
+            newest = newest.where(assignments.c.run == run)
+        elif runs is None:
+            newest = newest.where(_open())
+        else:
+            newest = newest.order_by(func.max(assignments.c.number).desc()).limit(runs)
         own = [column for column in assignments.c if column.name in AssignmentSummary.model_fields]
         wanted = select(
             *own,
