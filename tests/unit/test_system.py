@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import ProgrammingError
 
 from fslab.errors import (
     FslabError,
@@ -19,6 +22,7 @@ from fslab.errors import (
 )
 from fslab.machine import facts
 from fslab.storage import guard
+from fslab.store.database import translated
 from fslab.system import loops, mounts, proc, signals, sysfs, tools
 
 # Recorded on Linux 6.18: root, a tmpfs on a path with a space and a backslash, a btrfs on a loop device.
@@ -197,6 +201,44 @@ class TestSignals:
         with pytest.raises(InterruptedBySignal):
             tools.version(tools.Tool(program="asked only here", package=None))
         assert not issubclass(InterruptedBySignal, Exception)
+
+    def test_a_signal_that_an_error_replaced_comes_out_again(self) -> None:
+        """A driver that cannot give its connection back says so, in place of what interrupted it."""
+
+        def interrupted() -> None:
+            try:
+                signals._handle(15, None)
+            finally:
+                raise ProgrammingError("SELECT 1", None, Exception("connection in transaction status ACTIVE"))
+
+        with pytest.raises(InterruptedBySignal) as caught, translated("a store"):
+            interrupted()
+        assert caught.value.exit_code == 143
+
+    def test_a_signal_that_was_swallowed_comes_out_of_the_block(self) -> None:
+        def swallowed() -> None:
+            with contextlib.suppress(BaseException):
+                signals._handle(15, None)
+
+        with pytest.raises(InterruptedBySignal), signals.kept():
+            swallowed()
+        with pytest.raises(ValueError, match="mine"), signals.kept():  # it came before: what undoes may fail
+            raise ValueError("mine")
+
+    def test_only_the_main_thread_leaves_by_a_signal(self) -> None:
+        reached = []
+
+        def other() -> None:
+            with signals.kept():
+                with contextlib.suppress(BaseException):
+                    signals._handle(15, None)
+                reached.append(1)
+            reached.append(2)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert reached == [1, 2]
 
     def test_a_signal_in_a_teardown_is_put_off_until_all_is_undone(self) -> None:
         undone: list[str] = []

@@ -17,6 +17,7 @@ from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
 from fslab.study.model import Study
+from fslab.system import signals
 
 Watched = Callable[[], AbstractContextManager[Observer]]
 
@@ -44,7 +45,8 @@ def run_each(
     for number, name in enumerate(studies, start=1):
         terms.tell(f"study {number} of {len(studies)}: {name}")
         try:
-            then(_campaign(name, store, terms, watched))
+            with signals.kept():
+                then(_campaign(name, store, terms, watched))
         except FslabError as error:
             failed.append(f"{name}: {error}")
         except Exception:  # a bug that one study meets leaves the others their hours

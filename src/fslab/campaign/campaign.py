@@ -27,6 +27,7 @@ from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
+from fslab.system import signals
 from fslab.units import format_duration
 
 
@@ -207,7 +208,7 @@ class _CampaignRun:
     def _run(self, cell: Cell, block: int) -> None:
         self.observer.trial_started(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
-        with machine_lock.held(self.workspace, self.observer) as waited_s:
+        with signals.kept(), machine_lock.held(self.workspace, self.observer) as waited_s:
             self.waited_s += waited_s
             record = self.guests.run(cell, key)
         try:

@@ -24,7 +24,7 @@ from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.machine import facts
 from fslab.store.fleet import AssignmentStatus, FleetStore, MemberMachine, open_store
-from fslab.system import paths
+from fslab.system import paths, signals
 
 BEAT_S = 20.0
 LOOK_S = 1.0
@@ -125,7 +125,8 @@ class Agent:
             except Empty:
                 continue
             try:
-                self._execute(fleet, machine, wanted, link)
+                with signals.kept():
+                    self._execute(fleet, machine, wanted, link)
             except (FslabError, ValueError, OSError) as error:
                 self.tell(str(error))
             finally:

@@ -30,7 +30,7 @@ from fslab.errors import StoreError, StoreLostError
 from fslab.store import readonly
 from fslab.store.rows import from_json
 from fslab.store.schema import REVISIONS, VERSION_TABLE
-from fslab.system import paths
+from fslab.system import paths, signals
 
 BUSY_TIMEOUT_S = 30.0
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
@@ -120,7 +120,8 @@ def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
 def translated(place: str) -> Iterator[None]:
     """Database failures become StoreErrors that say where; anything else passes."""
     try:
-        yield
+        with signals.kept():
+            yield
     except DBAPIError as error:
         kind = StoreLostError if _passes(error) else StoreError
         raise kind(_said(error), where=place, hint=_hint(str(error.orig))) from error

@@ -6,6 +6,7 @@ a signal is only noted, and acted on when that is done.
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,6 +29,7 @@ class _SignalState:
     shields = 0
     noted: int | None = None
     left_at: float | None = None
+    left_by: int = 0
 
 
 def install() -> None:
@@ -50,6 +52,25 @@ def shielded() -> Iterator[None]:
     if _SignalState.shields == 0 and _SignalState.noted is not None:
         signum, _SignalState.noted = _SignalState.noted, None
         _leave(signum)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """A signal that comes in this block leaves it: also if an error of undoing something took its place, as libraries
+    raise while they give a connection back, or if what was interrupted could not raise it."""
+    before = _SignalState.left_at
+    try:
+        yield
+    except Exception as error:
+        if _is_lost(before):
+            raise InterruptedBySignal(_SignalState.left_by) from error
+        raise
+    if _is_lost(before):
+        raise InterruptedBySignal(_SignalState.left_by)
+
+
+def _is_lost(before: float | None) -> bool:
+    return _SignalState.left_at != before and threading.current_thread() is threading.main_thread()
 
 
 class Teardown(ExitStack):
@@ -76,5 +97,5 @@ def _handle(signum: int, _frame: FrameType | None) -> None:
 
 def _leave(signum: int) -> None:
     # Everything after this is unwinding.
-    _SignalState.left_at = time.monotonic()
+    _SignalState.left_at, _SignalState.left_by = time.monotonic(), signum
     raise InterruptedBySignal(signum)
