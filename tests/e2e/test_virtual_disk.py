@@ -116,7 +116,8 @@ def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
             assert each["statistics"]["operations"]["read"]["requests"] > 0
             assert each["statistics"]["model"]["media_reads"] > 0
             assert each["io_flusher"] is disk.may_flush()
-        assert "disk_in_uml" in {warning["kind"] for warning in trial["validity"]}
+        # Five arms: one does some 80 random reads per second.
+        assert trial["metrics"]["read_iops"]["value"] > 160
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")

@@ -22,7 +22,7 @@ from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.storage import Workspace, images
+from fslab.storage import Drive, Workspace, images
 from fslab.system import untrusted_files
 
 
@@ -44,7 +44,7 @@ class Alive:
 class Said(Guest):
     """A guest that says what the test says."""
 
-    def plug(self, image: Path, size_bytes: int) -> Disk:
+    def plug(self, drive: Drive) -> Disk:
         raise NotImplementedError
 
     def unplug(self, disk: Disk) -> None:

@@ -298,21 +298,6 @@ def test_limits_of_an_emulated_disk_are_said() -> None:
     assert warning.data == {"limits": {"iops": 80, "bytes_per_s": 160 * MIB}}
 
 
-@pytest.mark.parametrize(
-    ("machine", "profile", "expected"),
-    [
-        ("uml", "hdd-7200", [("disk_in_uml", DOUBT), ("guest_figures", NOTE)]),
-        ("uml", None, [("guest_figures", NOTE)]),
-        ("qemu", "hdd-7200", [("guest_figures", NOTE)]),
-        ("host", "hdd-7200", []),
-    ],
-)
-def test_what_user_mode_linux_makes_of_a_virtual_disk(
-    machine: str, profile: str | None, expected: list[tuple[str, Severity]]
-) -> None:
-    assert verdict(facts(machine=machine, disk_profile=profile)) == expected
-
-
 def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
     given = read(64 * MIB, 640 * MIB, 64 * MIB)
     assert [one.severity for one in judge(given, ("fits_in_memory",))] == [NOTE]

@@ -10,6 +10,7 @@ from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import throttle
 
 VIRTUAL = "virtual_disks"
+BEGINS, ENDS = "run begins", "run ends"  # of a guest
 
 
 def facts(cell: Cell, workspace: Workspace) -> dict[str, Any]:
@@ -17,6 +18,11 @@ def facts(cell: Cell, workspace: Workspace) -> dict[str, Any]:
     medium = parsed_stack(cell.stack).medium
     found = [medium.about(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
     return {VIRTUAL: found} if any(found) else {}
+
+
+def statistics(device: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the servers of virtual disks have counted, of such facts."""
+    return [each["statistics"] for each in device.get(VIRTUAL, ()) if each]
 
 
 def renew(cell: Cell, workspace: Workspace) -> None:
@@ -28,7 +34,8 @@ def renew(cell: Cell, workspace: Workspace) -> None:
 
 def fidelities(device: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """How well each virtual disk can be served, of such facts."""
-    return tuple(each["fidelity"] for each in device.get(VIRTUAL, ()) if each.get("fidelity"))
+    found = (each.get("fidelity") for each in device.get(VIRTUAL, ()))
+    return tuple(each for each in found if each and each["round_trip_ns"])
 
 
 @contextmanager
@@ -41,6 +48,10 @@ def running(cell: Cell, workspace: Workspace) -> Iterator[dict[str, Any]]:
         if workspace.attached is None:
             for each, slot in _disks(cell) if medium.formatted else ():
                 undo.enter_context(medium.running(each, workspace, slot))
+        else:
+            workspace.tell_host(BEGINS)
+            undo.callback(workspace.tell_host, ENDS)
+        if workspace.attached is None:
             yield {}
         elif (limit := medium.limit(options)) is not None:
             paths = [disk.path for disk in workspace.attached.values()]

@@ -8,22 +8,21 @@ import json
 import os
 import sys
 import termios
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fslab.campaign import guest_mounts
+from fslab.campaign import guest_disks, guest_mounts
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
 from fslab.errors import FslabError, GuestError
 from fslab.machine import facts
-from fslab.storage import StackDevice, Workspace
-from fslab.system import paths, proc, signals, sysfs
-
-NODE_LIMIT_S = 20.0
+from fslab.machine.guest import GO_ON, TOLD
+from fslab.storage import Workspace
+from fslab.system import paths, proc, signals
 
 
 class GuestJournal:
@@ -40,6 +39,7 @@ class RequestLine:
     """The line to the host: one short line per message, bulk goes by files."""
 
     def __init__(self, path: str) -> None:
+        self._rest = b""
         self._descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         if os.isatty(self._descriptor):
             mode = termios.tcgetattr(self._descriptor)
@@ -50,11 +50,25 @@ class RequestLine:
         """Tell the host."""
         os.write(self._descriptor, f"{text}\n".encode())
 
+    def tell(self, what: str) -> None:
+        """Tell the host what begins or ends, and wait until it knows."""
+        self.say(f"{TOLD}{what}")
+        while (line := self.read()) is not None and line != GO_ON:
+            pass
+
+    def read(self) -> str | None:
+        """The next line; None at the end."""
+        while b"\n" not in self._rest:
+            data = os.read(self._descriptor, 4096)
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("ascii", "replace").strip()
+
     def __iter__(self) -> Iterator[str]:
-        rest = b""
-        while data := os.read(self._descriptor, 4096):
-            *lines, rest = (rest + data).split(b"\n")
-            yield from (line.decode("ascii", "replace").strip() for line in lines)
+        while (line := self.read()) is not None:
+            yield line
 
 
 def main() -> None:
@@ -68,14 +82,14 @@ def main() -> None:
         word, _, number = order.partition(" ")
         if word == "run" and number.isdigit():
             request = json.loads((directory / f"request-{number}.json").read_text("utf-8"))
-            _write(directory / f"reply-{number}.json", answer(request))
+            _write(directory / f"reply-{number}.json", answer(request, line))
             line.say(f"done {number}")
 
 
-def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+def answer(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
     """The reply: ``value``, or ``error`` for what a user can meet, or ``bug`` with its traceback."""
     try:
-        return {"value": DO[request["do"]](request)}
+        return {"value": DO[request["do"]](request, line)}
     except FslabError as error:
         return {
             "error": {
@@ -89,19 +103,15 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         return {"bug": traceback.format_exc()}
 
 
-def _trial(request: Mapping[str, Any]) -> dict[str, Any]:
+def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
     """One trial: its record and the slots that carry a file system now."""
-    workspace = _workspace(request)
-    record = run_trial(
-        Cell.model_validate(request["cell"]),
-        TrialKey.model_validate(request["key"]),
-        workspace,
-        machine={**facts.gather(), **request["facts"]},
-    )
+    cell, key = Cell.model_validate(request["cell"]), TrialKey.model_validate(request["key"])
+    with _workspace(request, line) as workspace:
+        record = run_trial(cell, key, workspace, machine={**facts.gather(), **request["facts"]})
     return {"record": record.model_dump(mode="json"), "made": sorted(workspace.made)}
 
 
-def _call(request: Mapping[str, Any]) -> Any:
+def _call(request: Mapping[str, Any], line: RequestLine) -> Any:
     """Call a function of ours (``module:name``) that takes and returns plain values.
 
     One with an argument ``workspace`` gets a workspace of this guest, with the plugged disks in ``workspace.attached``.
@@ -110,58 +120,36 @@ def _call(request: Mapping[str, Any]) -> Any:
     if module.partition(".")[0] not in {"fslab", "tests"}:
         raise GuestError("is not a function of fslab", where=request["function"])
     function = getattr(import_module(module), name)
-    workspace = {"workspace": _workspace(request)} if request.get("workspace") else {}
-    return function(**request["arguments"], **workspace)
+    if not request.get("workspace"):
+        return function(**request["arguments"])
+    with _workspace(request, line) as workspace:
+        return function(**request["arguments"], workspace=workspace)
 
 
-def _command(request: Mapping[str, Any]) -> dict[str, Any]:
+def _command(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:  # noqa: ARG001
     """Run a command to its end, as root of the guest."""
     done = proc.run(request["argv"], timeout_s=request["timeout_s"], check=False)
     return {"returncode": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
 
-DO: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {"trial": _trial, "call": _call, "command": _command}
+Order = Callable[[Mapping[str, Any], RequestLine], Any]
+DO: Mapping[str, Order] = {"trial": _trial, "call": _call, "command": _command}
 
 
-def _workspace(request: Mapping[str, Any]) -> Workspace:
+@contextmanager
+def _workspace(request: Mapping[str, Any], line: RequestLine) -> Iterator[Workspace]:
     runtime = paths.runtime() / request["campaign"]
     (runtime / "scratch").mkdir(parents=True, exist_ok=True)
-    return Workspace(
-        campaign=request["campaign"],
-        runtime=runtime,
-        images=runtime / "images",
-        journal=GuestJournal(),
-        attached={slot: _disk(disk) for slot, disk in request["disks"].items()},
-        made=set(request.get("made", ())),
-    )
-
-
-def _disk(disk: Mapping[str, Any]) -> StackDevice:
-    path = _node(disk)
-    queue = sysfs.block_directory(path) / "queue"
-    # virtio says that every disk turns; file systems and schedulers would treat it so.
-    (queue / "rotational").write_text("0")
-    # A discard would punch the image full of holes.
-    (queue / "discard_max_bytes").write_text("0")
-    geometry = sysfs.geometry(path)
-    size = geometry["size_bytes"]
-    if not size:
-        raise GuestError("the disk has no size", where=str(path))
-    # Never discarded: what backs it is an image that was written once, fully.
-    return StackDevice(path=path, size_bytes=size, discard=False, facts={**geometry, **disk["facts"]})
-
-
-def _node(disk: Mapping[str, Any]) -> Path:
-    """The disk's node, when the kernel has made it."""
-    deadline = time.monotonic() + NODE_LIMIT_S
-    while time.monotonic() < deadline:
-        if disk["device"] is not None and Path(disk["device"]).is_block_device():
-            return Path(disk["device"])
-        for entry in sysfs.SYS.glob("block/*/serial") if disk["serial"] else ():
-            if sysfs.text(entry) == disk["serial"]:
-                return Path("/dev") / entry.parent.name
-        time.sleep(0.01)
-    raise GuestError("the disk did not appear", where=str(disk["device"] or disk["serial"]))
+    with guest_disks.attached(request["disks"]) as attached:
+        yield Workspace(
+            campaign=request["campaign"],
+            runtime=runtime,
+            images=runtime / "images",
+            journal=GuestJournal(),
+            attached=attached,
+            tell_host=line.tell,
+            made=set(request.get("made", ())),
+        )
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

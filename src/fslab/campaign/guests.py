@@ -6,16 +6,16 @@ ended and the next trial boots a new one. What the trial does is ``trial``'s mat
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from fslab.campaign import disks, watchdog
+from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Fresh, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
@@ -23,7 +23,7 @@ from fslab.machine import share
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.storage import Workspace
+from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import proc
 from fslab.system.signals import Teardown
@@ -73,7 +73,14 @@ class Guests:
             )  # fmt: skip
 
     def ask(
-        self, spec: StackSpec, slot: str, request: Mapping[str, Any], *, timeout_s: float, disks: int = 1
+        self,
+        spec: StackSpec,
+        slot: str,
+        request: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        disks: int = 1,
+        told: Callable[[str], object] = lambda _: None,
     ) -> Any:
         """What the guest of this stack replies to a request, with images of its medium plugged in."""
         guest = self._guest(spec.machine)
@@ -86,7 +93,7 @@ class Guests:
                 "made": sorted(self.workspace.made),
                 "facts": {**guest.facts, "host": dict(self.machine)},
             }
-            reply = guest.ask(asked, timeout_s=timeout_s)
+            reply = guest.ask(asked, timeout_s=timeout_s, told=told)
         if "bug" in reply:  # in whatever state that left it
             guest.broken = True
         return _value(reply)
@@ -107,24 +114,23 @@ class Guests:
         limit_s = COMMANDS * cell.time_limit_s + SLACK_S
         if cell.fresh is Fresh.TRIAL or cell.slot not in self.workspace.made:
             disks.renew(cell, self.workspace)
-        value = self.ask(
-            cell.stack, cell.slot, request, timeout_s=limit_s, disks=parsed_stack(cell.stack).disks
-        )
+        with GuestRun(cell=cell, workspace=self.workspace) as run:
+            value = self.ask(
+                cell.stack, cell.slot, request, timeout_s=limit_s, disks=parsed_stack(cell.stack).disks,
+                told=run.told,
+            )  # fmt: skip
         self._drop_broken()
         reply = _believed(guest, value, cell, key)
         self.workspace.made |= reply.made
-        record = reply.record
-        raw = {**record.raw, "guest_kernel_log": guest.log_text(since)}
-        device = {**record.provenance.device, **disks.facts(cell, self.workspace)}
-        provenance = record.provenance.model_copy(update={"device": device})
-        return record.model_copy(update={"raw": raw, "provenance": provenance})
+        raw = {**reply.record.raw, "guest_kernel_log": guest.log_text(since)}
+        return run.completed(reply.record.model_copy(update={"raw": raw}))
 
     def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
         parsed = parsed_stack(spec)
         plugged = {}
         for name, each in zip(slots, parsed.each_medium_options(), strict=False):
-            image = parsed.medium.image_file(each, self.workspace, name)
-            disk = _plugged(guest, image)
+            drive = parsed.medium.drive(each, self.workspace, name)
+            disk = _plugged(guest, drive)
             undo.callback(_unplug, guest, disk)
             plugged[name] = disk
         return plugged
@@ -164,10 +170,10 @@ def _status(error: FslabError) -> Status:
     return Status.UNSUPPORTED if error.failure is FailureClass.UNSUPPORTED else Status.FAILED
 
 
-def _plugged(guest: Guest, image: Path) -> Disk:
+def _plugged(guest: Guest, drive: Drive) -> Disk:
     """A guest that takes no disk is one to throw away."""
     try:
-        return guest.plug(image, image.stat().st_size)
+        return guest.plug(drive)
     except GuestError:
         guest.broken = True
         raise

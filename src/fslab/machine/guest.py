@@ -10,15 +10,15 @@ import select
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fslab import texts
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
 from fslab.machine import share
-from fslab.storage import images
+from fslab.storage import Drive, images
 from fslab.system import untrusted_files
 from fslab.system.proc import Child
 from fslab.units import format_size
@@ -26,6 +26,8 @@ from fslab.units import format_size
 BOOT_LIMIT_S = 120.0
 CONSOLE = "console"
 PANIC = "Kernel panic"
+# A line that the guest waits after, and the answer to it.
+TOLD, GO_ON = "told ", "go on"
 END_LIMIT_S = 5.0
 # A guest that leaves so many questions in a row unanswered has hung; a busy one answers between two instructions.
 PING_EVERY_S = 10.0
@@ -41,14 +43,18 @@ LOOK_EVERY_S = 0.2  # at whether it is there, and what it fills
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
-    """A disk in a guest: the node it has there, or the serial number it is found by; facts for the record."""
+    """A disk in a guest: the node it has there, or the serial number it is found by; ``bind``: the device that its
+    driver has to be bound to first. Facts for the record."""
 
     device: str | None = None
     serial: str | None = None
+    bind: str | None = None
+    rotational: bool = False
+    discard: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {"device": self.device, "serial": self.serial, "facts": dict(self.facts)}
+        return {**asdict(self), "facts": dict(self.facts)}
 
 
 @dataclass(kw_only=True)
@@ -68,7 +74,7 @@ class Guest(ABC):
     _rest: bytes = b""
 
     @abstractmethod
-    def plug(self, image: Path, size_bytes: int) -> Disk:
+    def plug(self, drive: Drive) -> Disk:
         """Give the guest a disk. GuestError if it takes none."""
 
     @abstractmethod
@@ -83,8 +89,17 @@ class Guest(ABC):
         """Return when the guest is up and listens."""
         self._expect("ready", time.monotonic() + BOOT_LIMIT_S)
 
-    def ask(self, request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
-        """The guest's reply to a request. Raises GuestError, GuestPanickedError, GuestHungError."""
+    def ask(
+        self,
+        request: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        told: Callable[[str], object] = lambda _: None,
+    ) -> dict[str, Any]:
+        """The guest's reply to a request; ``told`` gets what begins or ends meanwhile, and the guest waits for it.
+
+        Raises GuestError, GuestPanickedError, GuestHungError.
+        """
         self.count += 1
         path = self.directory / f"request-{self.count}.json"
         try:
@@ -97,7 +112,7 @@ class Guest(ABC):
             self.line.sendall(f"run {self.count}\n".encode())
         except OSError as error:
             raise self._ended() from error
-        self._expect(f"done {self.count}", time.monotonic() + timeout_s)
+        self._expect(f"done {self.count}", time.monotonic() + timeout_s, told)
         answer = self.directory / f"reply-{self.count}.json"
         try:
             reply = texts.json_of(untrusted_files.read(answer, limit_bytes=REPLY_LIMIT_BYTES))
@@ -134,11 +149,24 @@ class Guest(ABC):
         self.line.close()
         share.remove(self.directory)
 
-    def _expect(self, wanted: str, deadline: float) -> None:
-        """Wait for a line; lines of earlier requests are passed over."""
+    def _expect(self, wanted: str, deadline: float, told: Callable[[str], object] = lambda _: None) -> None:
+        """Wait for a line; lines of earlier requests are passed over, what the guest tells is answered."""
         while (got := self._read_line(deadline)) != wanted:
             if got is None or time.monotonic() > deadline:
                 raise self._hung(f"timeout while waiting for '{wanted}' from the guest")
+            if got.startswith(TOLD):
+                self._answer(got.removeprefix(TOLD), told)
+
+    def _answer(self, what: str, told: Callable[[str], object]) -> None:
+        try:
+            told(what)
+        except BaseException:
+            self.broken = True  # it waits for an answer that does not come
+            raise
+        try:
+            self.line.sendall(f"{GO_ON}\n".encode())
+        except OSError as error:
+            raise self._ended() from error
 
     def _read_line(self, deadline: float) -> str | None:
         next_ping, unanswered = time.monotonic() + PING_EVERY_S, 0

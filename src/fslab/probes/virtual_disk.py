@@ -14,6 +14,7 @@ from fslab.system import disk, sysfs
 from fslab.units import Unit
 
 YEAR_S = 31_557_600.0
+Statistics = Sequence[dict[str, Any]]
 OPERATIONS = ("read", "write", "flush", "discard")
 
 
@@ -41,11 +42,16 @@ class VirtualDisk(Probe):
         before, end, flushed = (taken[moment] for moment in self.moments)
         if not before or not before.keys() == end.keys() == flushed.keys():
             return ProbeFinding(values={})
-        pairs = [(before[name], end[name], flushed[name]) for name in before]
-        values = {**_times([last for _, last, _ in pairs]), **_heads(pairs), **_flash(pairs)}
         return ProbeFinding(
-            values={name: Value(value=value, unit=unit) for name, (value, unit) in values.items()}
+            values=figures(*([each[name] for name in before] for each in (before, end, flushed)))
         )
+
+
+def figures(before: Statistics, end: Statistics, flushed: Statistics) -> dict[str, Value]:
+    """The same, of what each server said before the run, at its end, and when all was flushed."""
+    pairs = list(zip(before, end, flushed, strict=True))
+    values = {**_times(end), **_heads(pairs), **_flash(pairs)}
+    return {name: Value(value=value, unit=unit) for name, (value, unit) in values.items()}
 
 
 Figures = dict[str, tuple[float | None, Unit]]
@@ -65,7 +71,7 @@ def _statistics(directory: Path) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
-def _times(ends: list[dict[str, Any]]) -> Figures:
+def _times(ends: Statistics) -> Figures:
     """Until the tool ended."""
     late = [each["late_ns"] for each in ends if each["late_ns"]]
     services = [

@@ -71,6 +71,18 @@ def tool_scratch(runtime: Path) -> Path:
     return runtime / SCRATCH / "tool"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drive:
+    """What a guest is given as a disk: ``image``, a file of ours. Where a server also offers it as a virtio disk, over
+    vhost-user: its ``socket``, and its ``serial`` number. ``discard``: whether mkfs may discard."""
+
+    image: Path
+    socket: Path | None = None
+    serial: str | None = None
+    rotational: bool = False
+    discard: bool = False
+
+
 @dataclass(kw_only=True, slots=True)
 class Workspace:
     """Where a campaign builds: its own directories, its journal, and the commands it ran so far.
@@ -79,7 +91,7 @@ class Workspace:
     ``wipe`` are the devices that the user named with --wipe. ``exit`` undoes what lives as long as the
     campaign; ``media`` is what media remember between trials; ``made`` are the slots that carry a file system.
     ``attached``, inside a guest, are the disks that the machine plugged in for the trial, by slot: they are the
-    media there. None on the host. ``tell`` gets a line before long steps.
+    media there. None on the host; ``tell_host`` says to it what begins. ``tell`` gets a line before long steps.
     """
 
     campaign: str
@@ -92,6 +104,7 @@ class Workspace:
     media: dict[str, Any] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     attached: Mapping[str, StackDevice] | None = None
+    tell_host: Callable[[str], None] = print_nothing
     tell: Callable[[str], None] = print_nothing
 
     def run(

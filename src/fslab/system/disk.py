@@ -22,6 +22,8 @@ from fslab.system.tools import Tool
 
 TOOL = Tool(program="fslab-disk", package=None)
 FILE = "disk"
+UNMOUNTED = "--unmounted"
+SERIAL_LENGTH = 20  # of a virtio disk
 READY_LIMIT_S = 300.0  # an SSD that is to be full is written over first
 ASK_LIMIT_S = 60.0
 END_LIMIT_S = 10.0
@@ -40,10 +42,10 @@ class Unflushed(StrEnum):
     KEPT = "kept"
 
 
-def check_supported() -> None:
-    """ToolMissingError or UnsupportedError where no such disk can be served."""
+def check_supported(*, mounted: bool = True) -> None:
+    """ToolMissingError or UnsupportedError where no such disk can be served; one that is not mounted needs no FUSE."""
     tools.require(TOOL)
-    if not FUSE.exists():
+    if mounted and not FUSE.exists():
         raise UnsupportedError(
             "this kernel has no FUSE",
             where=str(FUSE),
@@ -67,6 +69,11 @@ def control_of(directory: Path) -> Path:
 def log_of(directory: Path) -> Path:
     """The log of the disk that is mounted on ``directory``; beside it, with suffixes, its data and its names."""
     return directory.with_name(f"{directory.name}.log")
+
+
+def guest_socket_of(directory: Path) -> Path:
+    """Where a guest finds the disk that is mounted on ``directory``, once it is offered."""
+    return directory.with_name(f"{directory.name}.guest")
 
 
 def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -> dict[str, Any]:
@@ -103,7 +110,8 @@ def clean(directory: Path) -> None:
     """Undo what a server left, and what lies on its disk; nothing here waits for the server. Can be called twice."""
     proc.run([TOOL.program, "clean", str(directory)], timeout_s=60)
     log = log_of(directory)
-    for path in (control_of(directory), log, *(Path(f"{log}.{suffix}") for suffix in ("data", "json"))):
+    logs = (log, *(Path(f"{log}.{suffix}") for suffix in ("data", "json")))
+    for path in (control_of(directory), guest_socket_of(directory), *logs):
         path.unlink(missing_ok=True)
 
 
@@ -121,6 +129,18 @@ class Server:
     def file(self) -> Path:
         """The disk, for a loop device or a guest."""
         return self.directory / FILE
+
+    @property
+    def timed(self) -> bool:
+        """Whether it answers in the disk's time, also a guest; without a model it seldom does."""
+        return not {"--timed", "--profile", "--log", UNMOUNTED}.isdisjoint(self.child.argv)
+
+    def offered(self) -> tuple[Path, str]:
+        """The vhost-user socket where a guest gets the disk, and the serial number that it has there."""
+        socket, serial = guest_socket_of(self.directory), f"fslab-{self.directory.name}"[-SERIAL_LENGTH:]
+        if not socket.exists():
+            self.ask("offer", socket=socket.name, serial=serial)
+        return socket, serial
 
     @property
     def runs(self) -> bool:

@@ -66,18 +66,19 @@ pub(crate) fn round_trip(device: &Device, path: &Path) -> io::Result<RoundTrip> 
     Ok(RoundTrip { low: quantile(warm, 10), median: quantile(warm, 50), high: quantile(warm, 99) })
 }
 
-/// Whether a disk whose quickest request takes `fastest` can be served, and what was measured.
-pub(crate) fn verdict(waiting: Waiting, trip: RoundTrip, fastest: Option<u64>, path: &Path) -> Value {
-    let verdict = match fastest {
-        None => "unmodelled",
-        Some(fastest) if fastest < trip.median => "too-fast",
-        Some(_) => "ok",
+/// Whether a disk whose quickest request takes `fastest` can be served, and what was measured, if anything.
+pub(crate) fn verdict(waiting: Waiting, trip: Option<RoundTrip>, fastest: Option<u64>, path: &Path) -> Value {
+    let verdict = match (fastest, trip) {
+        (None, _) => "unmodelled",
+        (Some(_), None) => "unmeasured",
+        (Some(fastest), Some(trip)) if fastest < trip.median => "too-fast",
+        (Some(_), Some(_)) => "ok",
     };
     json!({
         "verdict": verdict,
         "fastest_request_ns": fastest,
-        "round_trip_ns": {"p10": trip.low, "p50": trip.median, "p99": trip.high},
+        "round_trip_ns": trip.map(|trip| json!({"p10": trip.low, "p50": trip.median, "p99": trip.high})),
         "wake_overshoot_ns": {"p50": waiting.overshoot, "p90": waiting.spin},
-        "measured_through": path,
+        "measured_through": trip.map(|_| path),
     })
 }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,9 +16,10 @@ use serde_json::{Value, json};
 
 use crate::device::Device;
 use crate::gate::Cut;
+use crate::guest::Guest;
 use crate::recorder::Recorder;
 use crate::timed::Waiting;
-use crate::{calibrate, direct, lines};
+use crate::{calibrate, direct, lines, sys};
 
 /// Most askers at a time: one that says nothing more keeps no other waiting.
 const ASKERS: usize = 64;
@@ -57,6 +57,10 @@ enum Verb {
     Clear,
     Pace {
         real: bool,
+    },
+    Offer {
+        socket: PathBuf,
+        serial: String,
     },
     Sync,
     Shutdown,
@@ -152,6 +156,14 @@ impl Control {
             Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
             Verb::Calibrate { path } => self.calibrate(&path)?,
             Verb::Reset { data } => self.reset(data)?,
+            Verb::Offer { socket, serial } => {
+                if !device.timed {
+                    bail!("without deadlines no guest can be served: start the server with --timed");
+                }
+                Guest::offer(&self.device, &socket, &serial)
+                    .with_context(|| format!("cannot offer the disk on {}", socket.display()))?;
+                json!({})
+            }
             Verb::Sync => {
                 let mut core = device.core();
                 let phases = core.phases.clone();
@@ -159,11 +171,11 @@ impl Control {
                 json!({})
             }
             Verb::Shutdown => {
-                notify(&self.shutdown)?;
+                sys::notify(&self.shutdown)?;
                 json!({})
             }
         };
-        notify(&device.wake)?; // the serving thread may have something to send, or another time to wait for
+        sys::notify(&device.wake)?; // the serving thread may have something to send, or another time to wait for
         Ok(answer)
     }
 
@@ -234,7 +246,7 @@ impl Control {
             .with_context(|| format!("cannot read {} with direct I/O", path.display()))?;
         let mut core = self.device.core();
         core.round_trip = trip.low;
-        core.fidelity = calibrate::verdict(self.waiting, trip, self.fastest, path);
+        core.fidelity = calibrate::verdict(self.waiting, Some(trip), self.fastest, path);
         Ok(core.fidelity.clone())
     }
 
@@ -249,10 +261,4 @@ impl Control {
         }
         Ok(json!({}))
     }
-}
-
-/// Adds one to an event counter.
-fn notify(event: &std::os::fd::OwnedFd) -> std::io::Result<()> {
-    let mut file = File::from(event.as_fd().try_clone_to_owned()?);
-    file.write_all(&1u64.to_ne_bytes())
 }

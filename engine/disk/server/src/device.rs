@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fslab_disk_model::SECTOR;
 use fslab_disk_model::drive::{Op, Request};
@@ -11,6 +11,7 @@ use fslab_disk_model::store::Store;
 
 use crate::core::Core;
 use crate::fuse::Io;
+use crate::guest::Guest;
 use crate::statistics::Counters;
 
 /// What all threads share.
@@ -27,6 +28,10 @@ pub(crate) struct Device {
     pub(crate) wake: OwnedFd,
     /// Whether one thread serves in the drive's time.
     pub(crate) timed: bool,
+    /// Nobody is served any more.
+    pub(crate) ended: AtomicBool,
+    /// Another way to the disk, once it is offered.
+    pub(crate) guest: OnceLock<Arc<Guest>>,
 }
 
 /// An answer to send.
@@ -36,6 +41,18 @@ pub(crate) enum Reply {
     Written { unique: u64, length: u32 },
     Done { unique: u64 },
     Failed { unique: u64, error: i32 },
+}
+
+impl Reply {
+    /// The number of the request.
+    pub(crate) fn unique(self) -> u64 {
+        match self {
+            Self::Data { unique, .. }
+            | Self::Written { unique, .. }
+            | Self::Done { unique }
+            | Self::Failed { unique, .. } => unique,
+        }
+    }
 }
 
 impl Device {
@@ -49,6 +66,8 @@ impl Device {
             bypass: AtomicBool::new(false),
             wake,
             timed,
+            ended: AtomicBool::new(false),
+            guest: OnceLock::new(),
         }
     }
 

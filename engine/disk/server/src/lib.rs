@@ -14,6 +14,7 @@ mod export;
 mod file_store;
 mod fuse;
 mod gate;
+mod guest;
 mod life;
 mod lines;
 mod options;
@@ -24,6 +25,8 @@ mod states;
 mod statistics;
 mod sys;
 mod timed;
+mod vhost_user;
+mod virtio;
 
 use std::process::ExitCode;
 

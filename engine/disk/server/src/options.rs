@@ -62,6 +62,9 @@ enum Command {
 pub(crate) struct Serve {
     /// Mount point; if it does not exist, it is created, and removed at the end
     pub(crate) directory: PathBuf,
+    /// Mount nothing: only guests get the disk, by the request 'offer'. Any user may do that
+    #[arg(long)]
+    pub(crate) unmounted: bool,
     /// Size of the disk in bytes, a multiple of 4096
     #[arg(long)]
     pub(crate) size: u64,

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::{fs, io, thread};
 
@@ -75,8 +76,11 @@ fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
         ),
         None => None,
     };
-    let timed =
-        options.timed || recorder.is_some() || built.fastest.is_some() || built.cache == Cache::Volatile;
+    let timed = options.timed
+        || options.unmounted
+        || recorder.is_some()
+        || built.fastest.is_some()
+        || built.cache == Cache::Volatile;
     let core = Core::new(built.drive, Clock::new(options.speed), options.seed, recorder);
     let device = Device::new(options.size, store, core, sys::event()?, timed);
     Ok((device, built.fastest.map(|fastest| Clock::new(options.speed).real(fastest))))
@@ -111,13 +115,22 @@ fn mounted(
     let shutdown = sys::event()?;
     let waiting = calibrate::waiting()?;
     let directory = std::path::absolute(&options.directory)?;
-    let connection = Connection::mount(&directory, options.size)
-        .with_context(|| format!("cannot mount a FUSE file system on {}", directory.display()))?;
+    let connection = if options.unmounted {
+        None
+    } else {
+        let mounted = Connection::mount(&directory, options.size);
+        Some(mounted.with_context(|| format!("cannot mount a FUSE file system on {}", directory.display()))?)
+    };
     let threads = start(&device, connection, waiting, options.threads, &shutdown)?;
     let outcome = ready(options, &device, (waiting, fastest), &directory, &shutdown)
         .and_then(|()| Ok(life::wait_for_end(signals, &shutdown, options.lifeline)?));
-    let _ = fs::remove_file(&options.control);
-    if let Err(error) = clean::abort(&directory) {
+    let offered = device.guest.get().map(|guest| &guest.socket);
+    for socket in [Some(&options.control), offered].into_iter().flatten() {
+        let _ = fs::remove_file(socket);
+    }
+    device.ended.store(true, Ordering::Release);
+    sys::notify(&device.wake)?;
+    if let Some(Err(error)) = (!options.unmounted).then(|| clean::abort(&directory)) {
         eprintln!("fslab-disk: cannot unmount {}: {error}", directory.display());
     }
     for thread in threads {
@@ -134,7 +147,7 @@ fn mounted(
 /// Starts the serving threads. When one ends, so does the server.
 fn start(
     device: &Arc<Device>,
-    connection: Connection,
+    connection: Option<Connection>,
     waiting: Waiting,
     threads: u8,
     shutdown: &std::os::fd::OwnedFd,
@@ -149,9 +162,10 @@ fn start(
         }))
     };
     let device = Arc::clone(device);
-    if device.timed {
-        return Ok(vec![spawn(Box::new(move || timed::serve(&device, &connection, waiting)))?]);
-    }
+    let connection = match connection {
+        Some(connection) if !device.timed => connection,
+        timed => return Ok(vec![spawn(Box::new(move || timed::serve(&device, timed.as_ref(), waiting)))?]),
+    };
     let mut started = Vec::new();
     for _ in 0..threads {
         let (device, fd) = (Arc::clone(&device), connection.another()?);
@@ -169,14 +183,18 @@ fn ready(
     shutdown: &std::os::fd::OwnedFd,
 ) -> anyhow::Result<()> {
     let disk = directory.join("disk");
-    let trip = calibrate::round_trip(device, &disk).context("cannot read the disk with direct I/O")?;
+    let trip = if options.unmounted {
+        None
+    } else {
+        Some(calibrate::round_trip(device, &disk).context("cannot read the disk with direct I/O")?)
+    };
     let fidelity = calibrate::verdict(waiting, trip, fastest, &disk);
     if options.strict && fidelity["verdict"] == "too-fast" {
         bail!("this machine is too slow to serve the model in real time: {fidelity}");
     }
     {
         let mut core = device.core();
-        core.round_trip = if device.timed { trip.low } else { 0 };
+        core.round_trip = trip.filter(|_| device.timed).map_or(0, |trip| trip.low);
         core.fidelity = fidelity.clone();
     }
     let listener = UnixListener::bind(&options.control)

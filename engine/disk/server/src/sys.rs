@@ -109,6 +109,14 @@ pub(crate) fn event() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Adds one to such a counter.
+pub(crate) fn notify(event: &OwnedFd) -> io::Result<()> {
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: the eight bytes are valid for the duration of the call.
+    let count = unsafe { libc::write(event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// A descriptor that can be read when one of these signals has come; they are blocked in this thread and in those that
 /// it starts from now on.
 pub(crate) fn signals(numbers: &[c_int]) -> io::Result<OwnedFd> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::device::{Device, Reply};
 use crate::fuse::{self, Connection, Got, Io};
-use crate::sys;
+use crate::{guest, sys, virtio};
 
 /// How often a spinning thread looks for requests, real nanoseconds.
 const LOOK_EVERY: u64 = 1_000;
@@ -22,15 +22,20 @@ pub(crate) struct Waiting {
     pub(crate) spin: u64,
 }
 
-/// Answers until the connection ends.
-pub(crate) fn serve(device: &Arc<Device>, connection: &Connection, waiting: Waiting) -> io::Result<()> {
-    let (mut buffer, mut data) = (fuse::buffer(), fuse::buffer());
-    let fd = connection.first();
-    sys::set_nonblocking(fd)?;
+/// Answers until the connection ends, or the disk's end if there is none.
+pub(crate) fn serve(
+    device: &Arc<Device>,
+    connection: Option<&Connection>,
+    waiting: Waiting,
+) -> io::Result<()> {
+    let (mut buffer, mut data) = (fuse::buffer(), vec![0; virtio::MAX_BYTES]);
+    let fd = connection.map(Connection::first);
+    fd.map_or(Ok(()), sys::set_nonblocking)?;
     device.core().realtime = sys::realtime();
-    loop {
+    while fd.is_some() || !device.ended.load(Ordering::Acquire) {
         let mut idle = true;
         for _ in 0..64 {
+            let Some(fd) = fd else { break };
             match fuse::receive(fd, &mut buffer, device.size)? {
                 Got::Io(unique, io) => take(device, unique, io, &buffer),
                 Got::Other => {}
@@ -39,11 +44,13 @@ pub(crate) fn serve(device: &Arc<Device>, connection: &Connection, waiting: Wait
             }
             idle = false;
         }
+        idle &= !device.guest.get().is_some_and(|guest| guest.take(device));
         let remaining = pass_time(device, fd, &mut data)?;
         if idle && !device.core().skip() {
             wait(device, fd, remaining, waiting)?;
         }
     }
+    Ok(())
 }
 
 fn take(device: &Device, unique: u64, io: Io, buffer: &[u8]) {
@@ -60,7 +67,7 @@ fn take(device: &Device, unique: u64, io: Io, buffer: &[u8]) {
 }
 
 /// Lets the model's time come to now, sends what is answered, and tells how long nothing happens: real nanoseconds.
-fn pass_time(device: &Device, fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result<Option<u64>> {
+fn pass_time(device: &Device, fd: Option<BorrowedFd<'_>>, data: &mut [u8]) -> io::Result<Option<u64>> {
     let mut core = device.core();
     // An answer takes half a round trip to its asker, and the next request the other half: both are taken off here.
     let ahead = core.clock.scaled(core.round_trip);
@@ -70,7 +77,11 @@ fn pass_time(device: &Device, fd: BorrowedFd<'_>, data: &mut [u8]) -> io::Result
     let due = core.due().map(|at| core.clock.real(at.saturating_sub(core.clock.now() + ahead)));
     drop(core);
     for reply in &replies {
-        send(device, fd, *reply, data)?;
+        match (device.guest.get(), fd) {
+            (Some(guest), _) if guest::asked(reply.unique()) => guest.send(device, *reply, data),
+            (_, Some(fd)) => send(device, fd, *reply, data)?,
+            _ => {}
+        }
     }
     Ok(if replies.is_empty() { due } else { Some(0) })
 }
@@ -98,7 +109,12 @@ fn spin(nanoseconds: u64) {
     }
 }
 
-fn wait(device: &Device, fd: BorrowedFd<'_>, remaining: Option<u64>, waiting: Waiting) -> io::Result<()> {
+fn wait(
+    device: &Device,
+    fd: Option<BorrowedFd<'_>>,
+    remaining: Option<u64>,
+    waiting: Waiting,
+) -> io::Result<()> {
     let time = match remaining {
         Some(time) if time <= waiting.spin.max(waiting.overshoot) => {
             spin(time.min(LOOK_EVERY));
@@ -107,9 +123,10 @@ fn wait(device: &Device, fd: BorrowedFd<'_>, remaining: Option<u64>, waiting: Wa
         Some(time) => Some(time - waiting.spin.max(waiting.overshoot)),
         None => None,
     };
-    if sys::wait([fd, device.wake.as_fd()], time)?[1] {
+    let (wake, kick) = (device.wake.as_fd(), device.guest.get().and_then(|guest| guest.kick()));
+    if sys::wait([fd.unwrap_or(wake), wake, kick.as_ref().map_or(wake, |kick| kick.as_fd())], time)?[1] {
         let mut count = [0; 8];
-        let _ = sys::read(device.wake.as_fd(), &mut count);
+        let _ = sys::read(wake, &mut count);
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ from fslab.machine.kinds import Boot, Need, _initramfs, _userland
 from fslab.machine.kinds import _qemu_command as command
 from fslab.machine.kinds._qmp import Monitor
 from fslab.machine.modules import Kernel
+from fslab.storage import Drive
 from fslab.system import proc, tools
 from fslab.system.tools import Tool
 from fslab.units import parse_size
@@ -38,14 +39,16 @@ class QemuGuest(Guest):
     made: int = 0
     nodes: dict[str, str] = field(default_factory=dict)
 
-    def plug(self, image: Path, size_bytes: int) -> Disk:  # noqa: ARG002
+    def plug(self, drive: Drive) -> Disk:
         """A virtio disk on the image, past the host's page cache where that can be."""
+        image = drive.image
         self.made += 1
         serial = f"fslab{self.made}"
         direct = self._open_image(serial, image, direct=True) or self._open_image(serial, image, direct=False)
         device = {"driver": "virtio-blk-pci", "drive": serial, "id": serial, "serial": serial}
         self.monitor.ask("device_add", device)
-        return Disk(serial=serial, facts={"image": str(image), "image_direct_io": direct == "direct"})
+        facts = {"image": str(image), "image_direct_io": direct == "direct"}
+        return Disk(serial=serial, rotational=drive.rotational, facts=facts)
 
     def unplug(self, disk: Disk) -> None:
         """Take it back; the guest's kernel has to let go of it."""

@@ -16,6 +16,7 @@ from fslab.machine import guest, kinds, modules
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import Boot, Need, _mconsole, _userland, _xstate
 from fslab.machine.modules import Kernel
+from fslab.storage import Drive
 from fslab.system import memory, proc, tools
 from fslab.system.tools import Tool
 from fslab.units import parse_size
@@ -27,16 +28,36 @@ MODULES = "lib/uml/modules"
 UMID = "uml"
 # ubda is taken by the kernel itself, for a root file system that a hostfs root does not need.
 LETTERS = "bcdefghijklmnop"
+# Devices of servers, made at boot: their driver connects to the socket when it is bound (arch/um/drivers/virtio_uml.c).
+SOCKETS = 8
+SOCKET, VIRTIO, VIRTIO_BLOCK = "virtio-", "virtio-uml", 2
 
 
 @dataclass(kw_only=True)
 class UmlGuest(Guest):
-    """Disks are ubd devices, plugged and unplugged by the management console."""
+    """Disks are ubd devices, plugged and unplugged by the management console; or virtio devices whose driver the guest
+    binds, where a server offers them: those take requests as they are, many at once, and flushes."""
 
     plugged: dict[str, Path] = field(default_factory=dict)
 
-    def plug(self, image: Path, size_bytes: int) -> Disk:  # noqa: ARG002
-        """The first free ubd device, on the image."""
+    def plug(self, drive: Drive) -> Disk:
+        """The first free device, on the image or the server's socket."""
+        return self._plug_image(drive.image) if drive.socket is None else self._plug_socket(drive)
+
+    def _plug_socket(self, drive: Drive) -> Disk:
+        free = (
+            number for number in range(SOCKETS) if not (self.directory / f"{SOCKET}{number}").is_symlink()
+        )
+        number = next(free, None)
+        if number is None or drive.socket is None:
+            raise UnsupportedError(f"User-Mode Linux has at most {SOCKETS} disks of servers")
+        (self.directory / f"{SOCKET}{number}").symlink_to(drive.socket)
+        return Disk(
+            serial=drive.serial, bind=f"{VIRTIO}.{number}", rotational=drive.rotational, discard=drive.discard,
+            facts={"vhost_user": True},
+        )  # fmt: skip
+
+    def _plug_image(self, image: Path) -> Disk:
         if any(character in str(image) for character in ",:"):
             raise UnsupportedError(
                 "User-Mode Linux cannot use an image with a comma or colon in its path", where=str(image)
@@ -52,6 +73,9 @@ class UmlGuest(Guest):
 
     def unplug(self, disk: Disk) -> None:
         """Take it back; one that is still in use makes the guest one to throw away."""
+        if disk.bind is not None:  # the guest has unbound it
+            (self.directory / f"{SOCKET}{disk.bind.rpartition('.')[2]}").unlink()
+            return
         letter = str(disk.device)[-1]
         self._command(f"remove ubd{_index(letter)}")
         self.plugged.pop(letter, None)
@@ -150,6 +174,7 @@ def _argv(spec: MachineSpec, *, program: str, cpu: str) -> list[str]:
         "taskset", "--cpu-list", cpu, program, f"mem={spec.memory or kinds.DEFAULT_MEMORY}", f"umid={UMID}",
         "uml_dir=.", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null",
         "panic=-1", "noreboot", "loglevel=7",
+        *(f"virtio_uml.device={SOCKET}{number}:{VIRTIO_BLOCK}" for number in range(SOCKETS)),
     ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from fslab.cell import Frozen
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.scaling import Changes
-from fslab.storage import StackDevice, Workspace
+from fslab.storage import Drive, StackDevice, Workspace
 from fslab.system.throttle import Limit
 from fslab.system.tools import Tool
 
@@ -81,13 +81,13 @@ class Medium(ABC, Generic[O]):
         """
 
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Raise if ``image_file`` could not be made now, by any user. Changes nothing."""
+        """Raise if ``drive`` could not be made now, by any user. Changes nothing."""
         raise UnsupportedError(
             f"a '{self.name}' medium works on the host only", where="on",
             hint="use a 'ram' or 'loop' medium in a guest, or remove --on",
         )  # fmt: skip
 
-    def image_file(self, options: O, workspace: Workspace, slot: str) -> Path:
+    def drive(self, options: O, workspace: Workspace, slot: str) -> Drive:
         """The image of this slot, for a guest to be given as a disk; it lives as long as the campaign."""
         self.check_image(options, workspace, disks=1)
         raise NotImplementedError(slot)

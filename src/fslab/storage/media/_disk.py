@@ -12,7 +12,7 @@ from fslab.storage.media._disk_options import Logged, VirtualOptions
 from fslab.system import disk, loops, sysfs
 from fslab.units import format_size, parse_size
 
-STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns")
+STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
 MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
 
@@ -63,8 +63,9 @@ def running(workspace: Workspace, slot: str) -> disk.Server | None:
     return known if known is not None and known.runs else None
 
 
-def served(options: VirtualOptions, workspace: Workspace, slot: str) -> disk.Server:
-    """The running server of this slot; a new one if there is none, or if somebody ended it."""
+def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted: bool = True) -> disk.Server:
+    """The running server of this slot; a new one if there is none, or if somebody ended it. Without being mounted it is
+    there for guests only, and needs no root."""
     known: disk.Server | None = workspace.media.get(key(slot))
     if known is not None and known.runs:
         return known
@@ -74,7 +75,8 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str) -> disk.Ser
     directory = known.directory if known else workspace.runtime / f"disk-{number}"
     entry = workspace.journal.will_create("disk", str(directory))
     try:
-        server = disk.start(directory, argv(options, directory), mark=workspace.campaign)
+        words = argv(options, directory) if mounted else (*argv(options, directory), disk.UNMOUNTED)
+        server = disk.start(directory, words, mark=workspace.campaign)
     finally:
         workspace.exit.callback(_end, workspace, slot, entry, directory)
     workspace.media[key(slot)] = server

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fslab.errors import UsageError
 from fslab.names import LocalPath
-from fslab.storage import StackDevice, Workspace, images
+from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops
 from fslab.units import Size, parse_size
@@ -49,27 +49,18 @@ class Loop(_model.ImageMedium[LoopOptions]):
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
-        image = _loop.image_for(
-            self._directory(options, workspace),
-            workspace,
-            slot,
-            parse_size(options.size),
-            sparse=bool(options.room),
-        )
-        return _loop.attach(image, workspace, undo, expect_direct=True)
+        return _loop.attach(self._image(options, workspace, slot), workspace, undo, expect_direct=True)
 
     def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
-    def image_file(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
+    def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:
         """The slot's image, in the directory where a loop device would have it."""
-        return _loop.image_for(
-            self._directory(options, workspace),
-            workspace,
-            slot,
-            parse_size(options.size),
-            sparse=bool(options.room),
-        )
+        return Drive(image=self._image(options, workspace, slot))
+
+    def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
+        directory, size = self._directory(options, workspace), parse_size(options.size)
+        return _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
 
     @staticmethod
     def _directory(options: LoopOptions, workspace: Workspace) -> Path:

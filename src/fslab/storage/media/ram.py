@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from fslab.errors import MountError
-from fslab.storage import StackDevice, Workspace, images
+from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops, memory, mounts
 from fslab.units import Size, parse_size
@@ -70,13 +70,13 @@ class Ram(_model.ImageMedium[RamOptions]):
         images.check_memory(room)
         memory.directory(room, executable=False)
 
-    def image_file(self, options: RamOptions, workspace: Workspace, slot: str) -> Path:
+    def drive(self, options: RamOptions, workspace: Workspace, slot: str) -> Drive:
         """The slot's image in the user's own part of memory."""
         room = _model.room_bytes(options)
         directory = workspace.media.get(f"ram {slot}") or memory.directory(room, executable=False)
         workspace.media[f"ram {slot}"] = directory
         size = parse_size(options.size)
-        return _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
+        return Drive(image=_loop.image_for(directory, workspace, slot, size, sparse=bool(options.room)))
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import ToolFailedError, UnsupportedError
-from fslab.storage import StackDevice, Workspace, images, media
+from fslab.errors import ToolFailedError
+from fslab.storage import Drive, StackDevice, Workspace, images, media
 from fslab.storage.media import MediumPlan, _disk, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk, loops
@@ -82,20 +82,20 @@ class Virtual(media.Medium[VirtualOptions]):
                 server.ask("pace", real=False)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """The same, for a guest, whose run cannot be seen to begin: real time from here on."""
-        if options.faults:
-            raise UnsupportedError(
-                "'faults' of a virtual disk work on the host only: in a guest, the start of the run is unknown",
-                where="medium", hint="remove them, or measure on the host",
-            )  # fmt: skip
-        _loop.check_root(os.geteuid(), self.name)
-        self._check(options, disks)
+        """The server, and enough memory."""
+        self._check(options, disks, mounted=os.geteuid() == 0)
 
-    def image_file(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path:
-        """The slot's disk itself: a guest's drive can lie on it."""
-        server = _disk.served(options, workspace, slot)
-        server.ask("pace", real=True)  # the host does not see when the run begins
-        return server.file
+    def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:
+        """The slot's disk itself. Until the run its time is not real. Only root has it on the host as well."""
+        server = _disk.served(options, workspace, slot, mounted=os.geteuid() == 0)
+        server.ask("pace", real=False)
+        if not server.timed:
+            return Drive(image=server.file)
+        socket, serial = server.offered()
+        rotational = options.kind == "hdd"
+        return Drive(
+            image=server.file, socket=socket, serial=serial, rotational=rotational, discard=not rotational
+        )
 
     def discards(self, options: VirtualOptions) -> bool:
         """No hard disk has that command."""
@@ -115,6 +115,6 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.facts(server, options) if server is not None else {}
 
     @staticmethod
-    def _check(options: VirtualOptions, disks: int) -> None:
-        disk.check_supported()
+    def _check(options: VirtualOptions, disks: int, *, mounted: bool = True) -> None:
+        disk.check_supported(mounted=mounted)
         images.check_memory(disks * _disk.memory_bytes(options))

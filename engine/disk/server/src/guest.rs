@@ -1,0 +1,298 @@
+//! A guest's way to the disk: a virtio block device over a vhost-user socket, as User-Mode Linux and QEMU connect to it.
+//!
+//! Requests come as the guest's kernel made them, many at once, and a FLUSH is one. One thread speaks with the guest; the
+//! thread that serves in the drive's time takes the requests and answers them.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use virtio_queue::{DescriptorChain, Queue, QueueT};
+use vm_memory::mmap::MmapRegion;
+use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
+
+use crate::device::{Device, Reply};
+use crate::sys;
+use crate::vhost_user::{self, Message, PROTOCOL_FEATURES, Received, Region, UNDERSTOOD};
+use crate::virtio::{self, Asked, QUEUE_SIZE, Status};
+
+type Chain = DescriptorChain<Arc<GuestMemoryMmap>>;
+
+/// Numbers of a guest's requests have this bit; those of the FUSE connection have not.
+const MARK: u64 = 1 << 63;
+
+/// Whether the request with this number is a guest's.
+pub(crate) fn asked(unique: u64) -> bool {
+    unique & MARK != 0
+}
+
+/// One guest at a time.
+pub(crate) struct Guest {
+    pub(crate) socket: PathBuf,
+    serial: String,
+    connected: Mutex<Connected>,
+}
+
+/// What the guest has set up.
+struct Connected {
+    memory: Option<Memory>,
+    queue: Queue,
+    kick: Option<Arc<OwnedFd>>,
+    call: Option<OwnedFd>,
+    back: Option<OwnedFd>,
+    enabled: bool,
+    /// What is not answered yet. Numbers are never used again: late answers find nothing.
+    waiting: HashMap<u64, Chain>,
+    next: u64,
+}
+
+/// The guest's memory, and where the other end has it: address there, bytes, address of the guest.
+struct Memory {
+    mapped: Arc<GuestMemoryMmap>,
+    places: Vec<(u64, u64, u64)>,
+}
+
+impl Guest {
+    /// Offers the disk on a new socket; guests are served one after another until the process ends.
+    pub(crate) fn offer(device: &Arc<Device>, socket: &Path, serial: &str) -> io::Result<()> {
+        let connected = Mutex::new(Connected::new(MARK)?);
+        let guest = Arc::new(Self { socket: socket.to_owned(), serial: serial.to_owned(), connected });
+        if device.guest.set(Arc::clone(&guest)).is_err() {
+            return Err(io::Error::other("the disk is offered already"));
+        }
+        let listener = UnixListener::bind(socket)?;
+        let device = Arc::clone(device);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else {
+                    thread::sleep(Duration::from_millis(100)); // no descriptor is free
+                    continue;
+                };
+                if let Err(error) = guest.converse(&device, &stream) {
+                    eprintln!("fslab-disk: the guest's connection ends: {error}");
+                }
+                let _ = guest.forget(&device);
+            }
+        });
+        Ok(())
+    }
+
+    /// What can be read when the guest has asked for something; None while no guest is there.
+    pub(crate) fn kick(&self) -> Option<Arc<OwnedFd>> {
+        let connected = self.connected();
+        connected.kick.clone().filter(|_| connected.enabled)
+    }
+
+    /// Takes what the guest has asked for; false if that is nothing.
+    pub(crate) fn take(&self, device: &Device) -> bool {
+        let mut found = Vec::new();
+        let mut connected = self.connected();
+        let Some(kick) = connected.kick.clone().filter(|_| connected.enabled) else { return false };
+        if sys::read(kick.as_fd(), &mut [0; 8]).is_err() {
+            return false; // nothing new
+        }
+        while let Some((chain, asked)) = connected.pop(device.size) {
+            match asked {
+                Ok(Asked::Io(io, data)) => found.push((connected.wait(chain), io, data)),
+                Ok(Asked::Id) => connected.finish(&chain, Status::Ok, &virtio::identity(&self.serial)),
+                Ok(Asked::Answer(status)) => connected.finish(&chain, status, &[]),
+                Err(_) => connected.finish(&chain, Status::Failed, &[]),
+            }
+        }
+        drop(connected);
+        let mut core = device.core();
+        for (unique, io, data) in found {
+            core.submit(device, unique, io, &data);
+        }
+        true
+    }
+
+    /// Sends an answer; nobody waits for it where the guest is gone.
+    pub(crate) fn send(&self, device: &Device, reply: Reply, buffer: &mut [u8]) {
+        let (status, data) = match reply {
+            Reply::Data { offset, length, .. } => {
+                let part = &mut buffer[..length as usize];
+                match device.store.read(offset, part) {
+                    Ok(()) => (Status::Ok, &*part),
+                    Err(_) => (Status::Failed, &[][..]),
+                }
+            }
+            Reply::Written { .. } | Reply::Done { .. } => (Status::Ok, &[][..]),
+            Reply::Failed { .. } => (Status::Failed, &[][..]),
+        };
+        let mut connected = self.connected();
+        if let Some(chain) = connected.waiting.remove(&reply.unique()) {
+            connected.finish(&chain, status, data);
+        }
+    }
+
+    fn connected(&self) -> MutexGuard<'_, Connected> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The guest is gone.
+    fn forget(&self, device: &Device) -> io::Result<()> {
+        let mut connected = self.connected();
+        *connected = Connected::new(connected.next)?;
+        sys::notify(&device.wake)
+    }
+
+    /// Does what the other end wants until it hangs up.
+    fn converse(&self, device: &Device, stream: &UnixStream) -> io::Result<()> {
+        while let Some(received) = vhost_user::receive(stream)? {
+            self.answer(device, received, stream)?;
+            sys::notify(&device.wake)?; // the serving thread waits for this guest's kick from now on, or no more
+        }
+        Ok(())
+    }
+
+    fn answer(&self, device: &Device, mut received: Received, stream: &UnixStream) -> io::Result<()> {
+        let mut connected = self.connected();
+        match std::mem::replace(&mut received.message, Message::Nothing) {
+            Message::GetFeatures => {
+                let discards = !device.core().drive.writes_zeros();
+                received.answer_number(stream, virtio::features(discards) | PROTOCOL_FEATURES)
+            }
+            Message::GetProtocolFeatures => received.answer_number(stream, UNDERSTOOD),
+            Message::GetQueueCount => received.answer_number(stream, 1),
+            Message::GetConfiguration(offset, size) => {
+                let all = virtio::configuration(device.size);
+                let part: Vec<u8> = (offset..offset + size).map(|at| *all.get(at).unwrap_or(&0)).collect();
+                received.answer_configuration(stream, &part)
+            }
+            Message::GetQueueBase(queue) => {
+                let base = connected.queue.next_avail();
+                connected.stop();
+                received.answer_base(stream, queue, base.into())
+            }
+            message => {
+                let done = connected.set(message);
+                received.acknowledge(stream, done.is_ok())?;
+                done
+            }
+        }
+    }
+}
+
+impl Connected {
+    fn new(next: u64) -> io::Result<Self> {
+        Ok(Self {
+            memory: None,
+            queue: Queue::new(QUEUE_SIZE).map_err(io::Error::other)?,
+            kick: None,
+            call: None,
+            back: None,
+            enabled: false,
+            waiting: HashMap::new(),
+            next,
+        })
+    }
+
+    /// What the guest wants of its only queue and its memory.
+    fn set(&mut self, message: Message) -> io::Result<()> {
+        match message {
+            // Without the protocol's own features a queue is enabled from the start.
+            Message::SetFeatures(features) => self.enabled = features & PROTOCOL_FEATURES == 0,
+            Message::SetMemory(regions) => self.memory = Some(Memory::map(regions)?),
+            Message::SetQueueSize(0, size) => {
+                self.queue.set_size(u16::try_from(size).map_err(io::Error::other)?);
+            }
+            Message::SetQueueAddresses(0, addresses) => self.place(addresses)?,
+            Message::SetQueueBase(0, base) => {
+                self.queue.set_next_avail(u16::try_from(base).map_err(io::Error::other)?);
+            }
+            Message::SetKick(0, file) => {
+                if let Some(file) = &file {
+                    sys::set_nonblocking(file.as_fd())?;
+                }
+                self.kick = file.map(Arc::new);
+                self.queue.set_ready(self.kick.is_some());
+            }
+            Message::SetCall(0, file) => self.call = file,
+            Message::EnableQueue(0, enabled) => self.enabled = enabled,
+            Message::SetBackChannel(file) => self.back = file,
+            Message::Nothing => {}
+            _ => return Err(io::Error::other("there is only one queue")),
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, addresses: [u64; 3]) -> io::Result<()> {
+        let memory = self.memory.as_ref().ok_or_else(|| io::Error::other("no memory was given"))?;
+        let [descriptors, used, available] = addresses.map(|address| memory.guest_address(address));
+        let parts = |address: Option<u64>| {
+            let address =
+                address.ok_or_else(|| io::Error::other("the queue is outside the guest's memory"))?;
+            #[allow(clippy::cast_possible_truncation)] // its two halves
+            Ok::<_, io::Error>((Some(address as u32), Some((address >> 32) as u32)))
+        };
+        let (low, high) = parts(descriptors)?;
+        self.queue.set_desc_table_address(low, high);
+        let (low, high) = parts(available)?;
+        self.queue.set_avail_ring_address(low, high);
+        let (low, high) = parts(used)?;
+        self.queue.set_used_ring_address(low, high);
+        let index = self.queue.used_idx(&*memory.mapped, std::sync::atomic::Ordering::Acquire);
+        self.queue.set_next_used(index.map_err(io::Error::other)?.0);
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        self.queue.set_ready(false);
+        self.kick = None;
+        self.call = None;
+        self.waiting.clear();
+    }
+
+    /// The next chain, and what it asks for.
+    fn pop(&mut self, size: u64) -> Option<(Chain, io::Result<Asked>)> {
+        let memory = Arc::clone(&self.memory.as_ref()?.mapped);
+        let chain = self.queue.pop_descriptor_chain(memory)?;
+        let asked = virtio::asked(chain.clone(), chain.memory(), size);
+        Some((chain, asked))
+    }
+
+    fn wait(&mut self, chain: Chain) -> u64 {
+        self.next += 1;
+        self.waiting.insert(self.next, chain);
+        self.next
+    }
+
+    fn finish(&mut self, chain: &Chain, status: Status, data: &[u8]) {
+        let written = virtio::answer(chain.clone(), chain.memory(), status, data).unwrap_or(0);
+        if self.queue.add_used(chain.memory(), chain.head_index(), written).is_ok() {
+            if let Some(call) = &self.call {
+                let _ = sys::notify(call); // a guest that does not listen asks nothing more either
+            }
+        }
+    }
+}
+
+impl Memory {
+    fn map(regions: Vec<Region>) -> io::Result<Self> {
+        let places = regions.iter().map(|region| (region.user, region.bytes, region.guest)).collect();
+        let mapped = regions.into_iter().map(|region| {
+            let file = FileOffset::new(File::from(region.file), region.offset);
+            let bytes = usize::try_from(region.bytes).map_err(io::Error::other)?;
+            let mapping = MmapRegion::from_file(file, bytes).map_err(io::Error::other)?;
+            GuestRegionMmap::new(mapping, GuestAddress(region.guest))
+                .ok_or_else(|| io::Error::other("a region of the guest's memory has no end"))
+        });
+        let mapped = GuestMemoryMmap::from_regions(mapped.collect::<io::Result<_>>()?);
+        Ok(Self { mapped: Arc::new(mapped.map_err(io::Error::other)?), places })
+    }
+
+    /// What is at an address of the other end, as the guest addresses it.
+    fn guest_address(&self, user: u64) -> Option<u64> {
+        let found = |&(start, bytes, guest): &(u64, u64, u64)| {
+            user.checked_sub(start).filter(|offset| *offset < bytes).map(|offset| guest + offset)
+        };
+        self.places.iter().find_map(found)
+    }
+}

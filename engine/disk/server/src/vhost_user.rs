@@ -1,0 +1,196 @@
+//! The vhost-user protocol, as much as a block device with one queue needs: messages over a Unix socket, with descriptors.
+//!
+//! QEMU, docs/interop/vhost-user.rst; drivers: `arch/um/drivers/virtio_uml.c`, QEMU's `vhost-user.c`.
+//! User-Mode Linux sends its memory table with the room for two regions, whatever their number: the crate `vhost`
+//! refuses that. Knows no virtio device: what messages mean is `guest`'s matter.
+
+use std::io::{self, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+const HEADER: usize = 12;
+const VERSION: u32 = 1;
+const REPLY: u32 = 1 << 2;
+const NEED_REPLY: u32 = 1 << 3;
+const MAX_PAYLOAD: usize = 4096;
+const MAX_FDS: usize = 8;
+const REGION: usize = 32;
+const CONFIG_HEADER: usize = 12;
+const NO_FD: u64 = 1 << 8;
+
+/// The feature of this protocol among those of the device.
+pub(crate) const PROTOCOL_FEATURES: u64 = 1 << 30;
+/// What of the protocol is understood: acknowledgements, a channel back, and reading the configuration. User-Mode Linux
+/// has interrupts for a queue only with a channel back.
+pub(crate) const UNDERSTOOD: u64 = 1 << 3 | 1 << 5 | 1 << 9;
+
+/// A part of the guest's memory: where the guest has it, where the other end has it, and where it lies in a file.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) guest: u64,
+    pub(crate) bytes: u64,
+    pub(crate) user: u64,
+    pub(crate) offset: u64,
+    pub(crate) file: OwnedFd,
+}
+
+/// What the other end wants. Queues have numbers.
+#[derive(Debug)]
+pub(crate) enum Message {
+    GetFeatures,
+    SetFeatures(u64),
+    SetMemory(Vec<Region>),
+    SetQueueSize(u32, u32),
+    /// Where the other end has the queue's descriptors, used and available rings.
+    SetQueueAddresses(u32, [u64; 3]),
+    SetQueueBase(u32, u32),
+    GetQueueBase(u32),
+    SetKick(u32, Option<OwnedFd>),
+    SetCall(u32, Option<OwnedFd>),
+    EnableQueue(u32, bool),
+    GetProtocolFeatures,
+    GetQueueCount,
+    /// A socket for requests of ours. There are none; it stays open as long as the guest is there.
+    SetBackChannel(Option<OwnedFd>),
+    /// First byte and number of bytes.
+    GetConfiguration(usize, usize),
+    /// Something that changes nothing here.
+    Nothing,
+}
+
+/// A message, and what its answer has to repeat.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) message: Message,
+    request: u32,
+    acknowledge: bool,
+    payload: Vec<u8>,
+}
+
+/// The next message; None where the other end has hung up.
+pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<Received>> {
+    let mut header = [0; HEADER];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let got =
+        recvmsg(stream.as_fd(), &mut [IoSliceMut::new(&mut header)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let files: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(rights) => Some(rights),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    let mut stream = stream;
+    stream.read_exact(&mut header[got.bytes..])?;
+    let [request, flags, size] = [0, 4, 8].map(|at| word(&header, at).expect("bug: twelve bytes"));
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    if flags & 3 != VERSION || size > MAX_PAYLOAD {
+        return Err(invalid());
+    }
+    let mut payload = vec![0; size];
+    stream.read_exact(&mut payload)?;
+    let message = parsed(request, &payload, files).ok_or_else(invalid)?;
+    Ok(Some(Received { message, request, acknowledge: flags & NEED_REPLY != 0, payload }))
+}
+
+impl Received {
+    /// Answers with a number.
+    pub(crate) fn answer_number(&self, stream: &UnixStream, value: u64) -> io::Result<()> {
+        self.answer(stream, &value.to_le_bytes())
+    }
+
+    /// Answers with the place of a queue.
+    pub(crate) fn answer_base(&self, stream: &UnixStream, queue: u32, base: u32) -> io::Result<()> {
+        self.answer(stream, &[queue.to_le_bytes(), base.to_le_bytes()].concat())
+    }
+
+    /// Answers with a part of the configuration.
+    pub(crate) fn answer_configuration(&self, stream: &UnixStream, part: &[u8]) -> io::Result<()> {
+        let mut payload = self.payload.clone();
+        payload[CONFIG_HEADER..CONFIG_HEADER + part.len()].copy_from_slice(part);
+        self.answer(stream, &payload)
+    }
+
+    /// Says whether it was done, if that was asked for.
+    pub(crate) fn acknowledge(&self, stream: &UnixStream, done: bool) -> io::Result<()> {
+        if self.acknowledge { self.answer_number(stream, (!done).into()) } else { Ok(()) }
+    }
+
+    fn answer(&self, mut stream: &UnixStream, payload: &[u8]) -> io::Result<()> {
+        let size = u32::try_from(payload.len()).map_err(io::Error::other)?;
+        let header = [self.request, VERSION | REPLY, size].map(u32::to_le_bytes).concat();
+        stream.write_all(&[&header, payload].concat())
+    }
+}
+
+fn invalid() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "invalid vhost-user message")
+}
+
+fn parsed(request: u32, payload: &[u8], mut files: Vec<OwnedFd>) -> Option<Message> {
+    let pair = || Some((word(payload, 0)?, word(payload, 4)?));
+    let queue = || wide(payload, 0).and_then(|value| u32::try_from(value & 0xff).ok());
+    let mut file = || {
+        let expected = wide(payload, 0)? & NO_FD == 0;
+        (expected != files.is_empty()).then(|| files.pop())
+    };
+    Some(match request {
+        1 => Message::GetFeatures,
+        2 => Message::SetFeatures(wide(payload, 0)?),
+        5 => Message::SetMemory(regions(payload, files)?),
+        8 => pair().map(|(queue, size)| Message::SetQueueSize(queue, size))?,
+        9 => {
+            let addresses = [wide(payload, 8)?, wide(payload, 16)?, wide(payload, 24)?];
+            Message::SetQueueAddresses(word(payload, 0)?, addresses)
+        }
+        10 => pair().map(|(queue, base)| Message::SetQueueBase(queue, base))?,
+        11 => Message::GetQueueBase(word(payload, 0)?),
+        12 => Message::SetKick(queue()?, file()?),
+        13 => Message::SetCall(queue()?, file()?),
+        15 => Message::GetProtocolFeatures,
+        17 => Message::GetQueueCount,
+        18 => pair().map(|(queue, enabled)| Message::EnableQueue(queue, enabled != 0))?,
+        21 => Message::SetBackChannel(files.pop()),
+        24 => {
+            let [offset, size] = [word(payload, 0)?, word(payload, 4)?].map(|value| value as usize);
+            (payload.len() == CONFIG_HEADER + size).then_some(Message::GetConfiguration(offset, size))?
+        }
+        // Owner, protocol features, logging, the queue's error descriptor, writing the configuration.
+        3 | 4 | 6 | 7 | 14 | 16 | 25 => Message::Nothing,
+        _ => return None,
+    })
+}
+
+fn regions(payload: &[u8], files: Vec<OwnedFd>) -> Option<Vec<Region>> {
+    let count = word(payload, 0)? as usize;
+    if count == 0 || count != files.len() {
+        return None;
+    }
+    let region = |(index, file): (usize, OwnedFd)| {
+        let at = 8 + index * REGION;
+        Some(Region {
+            guest: wide(payload, at)?,
+            bytes: wide(payload, at + 8)?,
+            user: wide(payload, at + 16)?,
+            offset: wide(payload, at + 24)?,
+            file,
+        })
+    };
+    files.into_iter().enumerate().map(region).collect()
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).map(|part| u32::from_le_bytes(part.try_into().expect("bug: four bytes")))
+}
+
+fn wide(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8).map(|part| u64::from_le_bytes(part.try_into().expect("bug: eight bytes")))
+}

@@ -1,0 +1,61 @@
+"""The host's part of a trial that runs in a guest: what its media do meanwhile, and what they counted."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from fslab.campaign import disks
+from fslab.cell import Cell
+from fslab.probes.virtual_disk import figures
+from fslab.record import TrialRecord
+from fslab.storage import Workspace
+from fslab.validity.facts import TrialFacts, WorkFacts
+from fslab.validity.trial import judge
+
+OF_DISKS = ("disk_late", "disk_too_fast")  # warnings of which a guest knows nothing
+
+
+@dataclass(kw_only=True)
+class GuestRun:
+    """A context manager: what still runs at its end is ended."""
+
+    cell: Cell
+    workspace: Workspace
+    taken: list[list[dict[str, Any]]] = field(default_factory=list)
+    undo: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.undo.close()
+
+    def told(self, what: str) -> None:
+        """The guest says that the run begins, or that it has ended and all is flushed. Each counts once."""
+        if (what, len(self.taken)) == (disks.BEGINS, 0):
+            self.undo.enter_context(disks.running(self.cell, self.workspace))
+        elif (what, len(self.taken)) != (disks.ENDS, 1):
+            return
+        self.taken.append(disks.statistics(disks.facts(self.cell, self.workspace)))
+        if what == disks.ENDS:
+            self.undo.close()
+
+    def completed(self, record: TrialRecord) -> TrialRecord:
+        """The record with what its disks counted, and what is to be said of that."""
+        device = {**record.provenance.device, **disks.facts(self.cell, self.workspace)}
+        provenance = record.provenance.model_copy(update={"device": device})
+        changes: dict[str, Any] = {"provenance": provenance}
+        if len(self.taken) == 2 and all(self.taken):
+            before, after = self.taken
+            counted = figures(before, after, after)
+            facts = TrialFacts(
+                work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
+            )
+            warnings = [one for one in judge(facts, self.cell.known_limits) if one.kind in OF_DISKS]
+            changes |= {
+                "probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings),
+            }  # fmt: skip
+        return record.model_copy(update=changes)
