@@ -13,6 +13,9 @@ import pytest
 from tests.e2e.conftest import FSLAB
 from tests.limits import LIMIT_S
 
+from fslab.cell import MachineSpec
+from fslab.machine.kinds import REGISTRY
+
 pytestmark = pytest.mark.root
 
 NOBODY = 65534
@@ -69,6 +72,28 @@ def test_the_directory_is_measured(home: Path) -> None:
     assert "Without root" in done.stdout
     left = {path.name for path in home.iterdir()}
     assert left == {".local", ".cache"}, "only the store, and what the page's charts are drawn with"
+
+
+DISKS = """
+title: two hard disks
+on: uml
+guest_memory: 192m
+media: {d: {type: virtual, profile: hdd-7200, size: 2g, memory: 256m}}
+stacks: {s: {medium: d, filesystem: ext4, layout: {type: md-raid0, disks: 2}}}
+workloads: {w: {tool: fio, rw: randread, bs: 4k, size: 4m, runtime: 1s, direct: true}}
+trials: 1
+"""
+
+
+def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
+    if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+    (home / "disks.yaml").write_text(DISKS)
+    done = as_nobody(home, "run", "--quiet", "disks.yaml")
+    assert done.returncode == 0, done.stderr
+    (trial,) = json.loads(as_nobody(home, "export", "--format", "json").stdout)
+    assert [each["profile"] for each in trial["provenance"]["device"]["virtual_disks"]] == ["hdd-7200"] * 2
+    assert trial["probes"]["disk_movements"]["value"] > 0
 
 
 def test_why_is_told_by_what_there_is(home: Path) -> None:

@@ -79,3 +79,11 @@ def test_what_it_takes_is_memory_for_what_is_written_and_not_its_size() -> None:
 def test_a_hard_disk_has_no_discard() -> None:
     assert not VIRTUAL.discards(options(profile="hdd-7200"))
     assert VIRTUAL.discards(options(profile="ssd-sata"))
+
+
+def test_the_memory_of_a_disk_is_scaled_and_its_size_is_not() -> None:
+    medium = REGISTRY.get("virtual")
+    written = medium.parse_options({"profile": "hdd-7200", "size": "1t", "memory": "100g"})
+    (change,) = medium.scaled(written, 0.1, least_bytes=1 << 30).items()
+    assert (change[0], change[1].value) == ("memory", "10g")
+    assert medium.scaled(written, 0.001, least_bytes=1 << 30)["memory"].value == "1g"

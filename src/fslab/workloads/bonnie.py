@@ -27,10 +27,10 @@ _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_BYTES_PER_S = 200e6
-_GUESSED_FILES_PER_S = 10e3
-# Less takes no half second, even on a slow machine, and bonnie++ would not tell it.
+_GUESSED_FILES_PER_S = 15e3
+# Less takes less than a second, or even half a second, of which bonnie++ tells nothing.
 _LEAST_BYTES = 256 * MIB
-_LEAST_FILES = 16 * FILES_UNIT
+_LEAST_FILES = 20 * FILES_UNIT
 _LEAST_SEEKS = 16
 _SEEKS_S = 3.0  # it sleeps that long before them
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}

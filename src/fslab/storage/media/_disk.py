@@ -1,12 +1,13 @@
 """The servers of virtual disks: command line, start and stop within a campaign, and what is recorded of them."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import NoSpaceError
-from fslab.storage import StackDevice, Workspace
+from fslab.errors import NoSpaceError, ToolFailedError
+from fslab.storage import Drive, StackDevice, Workspace
 from fslab.storage.media import _faults, _loop, _profiles
 from fslab.storage.media._disk_options import Logged, VirtualOptions
 from fslab.system import disk, loops, sysfs
@@ -98,6 +99,36 @@ def attach(
         server.ready["fidelity"] = server.ask("calibrate", path=str(device.path))
     facts_now = {**device.facts, "rotational": options.kind == "hdd"}
     return replace(device, discard=discard, facts=facts_now)
+
+
+def drive(server: disk.Server, options: VirtualOptions) -> Drive:
+    """The same for a guest: a virtio disk of the server, or its file. Until the run its time is not real."""
+    server.ask("pace", real=False)
+    if not server.timed:
+        return Drive(image=server.file)
+    socket, serial = server.offered()
+    rotational = options.kind == "hdd"
+    return Drive(
+        image=server.file, socket=socket, serial=serial, rotational=rotational, discard=not rotational
+    )
+
+
+@contextmanager
+def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterator[None]:
+    """Real time, and the faults of the study, if there is a server."""
+    if server is None:
+        yield
+        return
+    server.ask("clear")
+    server.ask("pace", real=True)
+    for fault in _faults.parse(options.faults):
+        server.ask("arm", **fault)
+    try:
+        yield
+    finally:
+        with suppress(ToolFailedError):  # somebody ended it: the trial has failed, or will
+            server.ask("disarm")
+            server.ask("pace", real=False)
 
 
 def check_room(server: disk.Server, options: VirtualOptions) -> None:

@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import ToolFailedError
+from fslab import scaling
 from fslab.storage import Drive, StackDevice, Workspace, images, media
-from fslab.storage.media import MediumPlan, _disk, _faults, _loop, _profiles
+from fslab.storage.media import MediumPlan, _disk, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk, loops
 from fslab.units import parse_size
+
+MIB = 1 << 20
 
 
 class Virtual(media.Medium[VirtualOptions]):
@@ -66,20 +68,8 @@ class Virtual(media.Medium[VirtualOptions]):
     @contextmanager
     def running(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Iterator[None]:
         """Real time, and the faults of the study; not while the file system is made and filled."""
-        server = _disk.running(workspace, slot)
-        if server is None:
+        with _disk.in_real_time(_disk.running(workspace, slot), options):
             yield
-            return
-        server.ask("clear")
-        server.ask("pace", real=True)
-        for fault in _faults.parse(options.faults):
-            server.ask("arm", **fault)
-        try:
-            yield
-        finally:
-            with suppress(ToolFailedError):  # somebody ended it: the trial has failed, or will
-                server.ask("disarm")
-                server.ask("pace", real=False)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """The server, and enough memory."""
@@ -88,14 +78,7 @@ class Virtual(media.Medium[VirtualOptions]):
     def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:
         """The slot's disk itself. Until the run its time is not real. Only root has it on the host as well."""
         server = _disk.served(options, workspace, slot, mounted=os.geteuid() == 0)
-        server.ask("pace", real=False)
-        if not server.timed:
-            return Drive(image=server.file)
-        socket, serial = server.offered()
-        rotational = options.kind == "hdd"
-        return Drive(
-            image=server.file, socket=socket, serial=serial, rotational=rotational, discard=not rotational
-        )
+        return _disk.drive(server, options)
 
     def discards(self, options: VirtualOptions) -> bool:
         """No hard disk has that command."""
@@ -104,6 +87,10 @@ class Virtual(media.Medium[VirtualOptions]):
     def profile(self, options: VirtualOptions) -> str | None:
         """None without a model."""
         return options.profile if options.profile in self.profiles else None
+
+    def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
+        """Its memory; its size costs nothing."""
+        return {"memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)}
 
     def speed(self, options: VirtualOptions) -> float:
         """The study's."""
