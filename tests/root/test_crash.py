@@ -112,7 +112,7 @@ def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:
 
 
 def test_a_file_system_without_barriers_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:
-    found = crash("ext4", "--states", "60", options="barrier=0")
+    found = crash("ext4", "--states", "40", "--sequences", "6", options="barrier=0")
     assert found["promises_broken"] > 0
     finding = next(each for each in found["findings"] if each["kind"] in {"name lost", "data lost"})
     assert "barrier" in finding["source"]

@@ -31,7 +31,7 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
 @pytest.mark.parametrize(("name", "settings"), [("sqlite", ""), ("maildir", ""), ("git", "")])
 def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> None:
     """SQLite's default removes its journal without a sync of the directory: the last commit is rolled back."""
-    found = crash("ext4", "--states", "60", *application(name, settings))
+    found = crash("ext4", "--states", "30", *application(name, settings))
     assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
     assert found["lost_operations"] > 0
 

@@ -149,7 +149,7 @@ def cells(
 @pytest.mark.parametrize("shape", [normal, bimodal])
 def test_all_looks_together_cover_the_truth(shape: object) -> None:
     """Nobody stops here: every look up to 40 blocks must hold. Docs/methods.md has the larger simulation."""
-    generator, rounds, held = random.Random(2026), 1500, 0
+    generator, rounds, held = random.Random(2026), 700, 0
     sizes = [*(size for number in range(12) if (size := LOOKS.at(number)) < MOST), MOST]
     for _ in range(rounds):
         a, b = cells(generator, 1.5, 0.05, shape)
@@ -160,7 +160,7 @@ def test_all_looks_together_cover_the_truth(shape: object) -> None:
             for size in sizes
         ]
         held += all(interval is None or interval.low <= 1.5 <= interval.high for interval in intervals)
-    # what is spent up to 40 blocks is 4.5 %, and 4.7 % for t; the standard error is 0.6 %
+    # what is spent up to 40 blocks is 4.5 %, and 4.7 % for t; the standard error is 0.8 %
     assert held / rounds >= 0.94
 
 
