@@ -17,10 +17,11 @@ from tests.limits import LIMIT_S
 
 from fslab.campaign import guests
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError
+from fslab.errors import FailureClass, FslabError, GuestError, GuestHungError, UnsupportedError
 from fslab.feasibility import RefusingJournal
 from fslab.machine import guest as waiting
 from fslab.machine.guest import CONSOLE, Disk, Guest
+from fslab.machine.kinds.qemu import QemuGuest
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Drive, Workspace, images
 from fslab.system import untrusted_files
@@ -243,3 +244,31 @@ def test_a_forged_bug_costs_the_trial_alone(
     assert record.error.endswith("ZeroDivisionError: forged")
     assert len(record.error) < 2 * guests.BUG_LIMIT
     assert several.running == []
+
+
+def test_qemu_is_given_no_disk_that_only_a_server_has(tmp_path: Path) -> None:
+    guest = QemuGuest.__new__(QemuGuest)
+    guest.made = 0
+    drive = Drive(image=tmp_path / "disk", socket=tmp_path / "disk.guest", serial="d")
+    with pytest.raises(UnsupportedError, match="only root"):
+        guest.plug(drive)
+
+
+def test_what_a_guest_tells_is_answered_and_an_error_there_ends_it(
+    guest: tuple[Said, socket.socket],
+) -> None:
+    made, theirs = guest
+    theirs.sendall(b"told run begins\ntold something else\ndone 1\n")
+    (made.directory / "reply-1.json").write_text("{}")
+    heard: list[str] = []
+    assert made.ask({}, timeout_s=LIMIT_S, told=heard.append) == {}
+    assert heard == ["run begins", "something else"]
+    assert theirs.recv(100).split(b"\n") == [b"run 1", b"go on", b"go on", b""]
+    theirs.sendall(b"told run begins\n")
+
+    def fails(_: str) -> None:
+        raise FslabError("the disk is gone")
+
+    with pytest.raises(FslabError, match="gone"):
+        made.ask({}, timeout_s=LIMIT_S, told=fails)
+    assert made.broken

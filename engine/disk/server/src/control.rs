@@ -98,16 +98,21 @@ impl Control {
     fn converse(&self, stream: &UnixStream) -> std::io::Result<()> {
         let mut writer = stream;
         for line in lines::bounded(BufReader::new(stream)) {
-            let mut answer =
-                self.answer(&line?).unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
+            let verb = serde_json::from_slice(&line?).context("not a request");
+            let ends = matches!(verb, Ok(Verb::Shutdown));
+            let answer = verb.and_then(|verb| self.answer(verb));
+            let mut answer = answer.unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
             answer["ok"] = answer.get("error").is_none().into();
-            writeln!(writer, "{answer}")?;
+            let written = writeln!(writer, "{answer}");
+            if ends {
+                sys::notify(&self.shutdown)?; // not before the answer: the process may be gone at once
+            }
+            written?;
         }
         Ok(())
     }
 
-    fn answer(&self, line: &[u8]) -> anyhow::Result<Value> {
-        let verb = serde_json::from_slice(line).context("not a request")?;
+    fn answer(&self, verb: Verb) -> anyhow::Result<Value> {
         let device = &*self.device;
         let answer = match verb {
             Verb::Statistics => self.statistics(),
@@ -170,10 +175,7 @@ impl Control {
                 core.recorder.as_mut().context("there is no log")?.sync(&phases)?;
                 json!({})
             }
-            Verb::Shutdown => {
-                sys::notify(&self.shutdown)?;
-                json!({})
-            }
+            Verb::Shutdown => json!({}),
         };
         sys::notify(&device.wake)?; // the serving thread may have something to send, or another time to wait for
         Ok(answer)

@@ -42,6 +42,11 @@ class QemuGuest(Guest):
     def plug(self, drive: Drive) -> Disk:
         """A virtio disk on the image, past the host's page cache where that can be."""
         image = drive.image
+        if drive.socket is not None and not image.exists():
+            raise UnsupportedError(
+                "QEMU reads a virtual disk's file, which only root can be given", where="--on qemu",
+                hint="use sudo, or User-Mode Linux (--on uml)",
+            )  # fmt: skip
         self.made += 1
         serial = f"fslab{self.made}"
         direct = self._open_image(serial, image, direct=True) or self._open_image(serial, image, direct=False)
