@@ -93,7 +93,7 @@ def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
     assert done.returncode == 0, done.stderr
     (trial,) = json.loads(as_nobody(home, "export", "--format", "json").stdout)
     assert [each["profile"] for each in trial["provenance"]["device"]["virtual_disks"]] == ["hdd-7200"] * 2
-    assert trial["probes"]["disk_movements"]["value"] > 0
+    assert trial["probes"]["disk_requests"]["value"] > 0
 
 
 def test_why_is_told_by_what_there_is(home: Path) -> None:

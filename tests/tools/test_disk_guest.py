@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests import vhost_client as virtio
 from tests.disk_server import BINARY, MIB, SIZE, Server
+from tests.limits import LIMIT_S
 from tests.vhost_client import GUEST_BASE, Client
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
@@ -195,7 +196,7 @@ def test_a_guest_whose_memory_shrinks_costs_its_own_connection(tmp_path: Path) -
         client.begin()
         os.ftruncate(client.descriptor, 0)
         os.eventfd_write(client.kick, 1)
-        server.process.wait(60)
+        server.process.wait(LIMIT_S)
         client.socket.close()
     finally:
         server.end()
@@ -209,6 +210,6 @@ def test_it_is_offered_once(server: Server, tmp_path: Path) -> None:
 def test_its_socket_goes_with_it(server: Server, tmp_path: Path) -> None:
     assert (tmp_path / "guest").is_socket()
     server.ask("shutdown")
-    assert server.process.wait(60) == 0
+    assert server.process.wait(LIMIT_S) == 0
     assert not (tmp_path / "guest").exists()
     assert not server.directory.exists()
