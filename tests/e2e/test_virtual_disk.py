@@ -116,8 +116,6 @@ def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
             assert each["statistics"]["operations"]["read"]["requests"] > 0
             assert each["statistics"]["model"]["media_reads"] > 0
             assert each["io_flusher"] is disk.may_flush()
-        # Five arms: one does some 80 random reads per second.
-        assert trial["metrics"]["read_iops"]["value"] > 160
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")

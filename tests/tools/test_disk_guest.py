@@ -207,6 +207,17 @@ def test_it_is_offered_once(server: Server, tmp_path: Path) -> None:
     assert server.ready["fidelity"]["verdict"] == "unmeasured"
 
 
+def test_a_path_that_is_taken_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    server = Server(tmp_path, "--unmounted")
+    try:
+        assert "cannot offer" in server.ask("offer", socket=str(tmp_path / "mine"), serial="x")["error"]
+        assert server.ask("offer", socket=str(tmp_path / "guest"), serial="x") == {"ok": True}
+    finally:
+        server.end()
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
 def test_its_socket_goes_with_it(server: Server, tmp_path: Path) -> None:
     assert (tmp_path / "guest").is_socket()
     server.ask("shutdown")

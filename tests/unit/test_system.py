@@ -169,7 +169,7 @@ class TestSignals:
 
     @pytest.fixture(autouse=True)
     def calm(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name, value in (("shields", 0), ("noted", None), ("left_at", None)):
+        for name, value in (("shields", 0), ("noted", None), ("left_at", None), ("raised", None)):
             monkeypatch.setattr(signals._SignalState, name, value)
         monkeypatch.setattr(os, "write", lambda *_: 0)
 

@@ -34,8 +34,7 @@ def renew(cell: Cell, workspace: Workspace) -> None:
 
 def fidelities(device: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """How well each virtual disk can be served, of such facts."""
-    found = (each.get("fidelity") for each in device.get(VIRTUAL, ()))
-    return tuple(each for each in found if each and each["round_trip_ns"])
+    return tuple(each["fidelity"] for each in device.get(VIRTUAL, ()) if each.get("fidelity"))
 
 
 @contextmanager
@@ -48,17 +47,16 @@ def running(cell: Cell, workspace: Workspace) -> Iterator[dict[str, Any]]:
         if workspace.attached is None:
             for each, slot in _disks(cell) if medium.formatted else ():
                 undo.enter_context(medium.running(each, workspace, slot))
-        else:
-            workspace.tell_host(BEGINS)
-            undo.callback(workspace.tell_host, ENDS)
-        if workspace.attached is None:
             yield {}
-        elif (limit := medium.limit(options)) is not None:
-            paths = [disk.path for disk in workspace.attached.values()]
-            undo.enter_context(throttle.limited(paths, limit, workspace.runtime / "blkio"))
-            yield medium.emulation(options)
-        else:
+            return
+        workspace.tell_host(BEGINS)
+        undo.callback(workspace.tell_host, ENDS)
+        if (limit := medium.limit(options)) is None:
             yield {}
+            return
+        paths = [disk.path for disk in workspace.attached.values()]
+        undo.enter_context(throttle.limited(paths, limit, workspace.runtime / "blkio"))
+        yield medium.emulation(options)
 
 
 def _disks(cell: Cell) -> list[tuple[Any, str]]:

@@ -13,8 +13,6 @@ from fslab.storage import Workspace
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import judge
 
-OF_DISKS = ("disk_late", "disk_too_fast")  # warnings of which a guest knows nothing
-
 
 @dataclass(kw_only=True)
 class GuestRun:
@@ -54,8 +52,6 @@ class GuestRun:
             facts = TrialFacts(
                 work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
             )
-            warnings = [one for one in judge(facts, self.cell.known_limits) if one.kind in OF_DISKS]
-            changes |= {
-                "probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings),
-            }  # fmt: skip
+            warnings = judge(facts, self.cell.known_limits, of_host=True)
+            changes |= {"probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings)}
         return record.model_copy(update=changes)

@@ -132,8 +132,8 @@ class Server:
 
     @property
     def timed(self) -> bool:
-        """Whether it answers in the disk's time, also a guest; without a model it seldom does."""
-        return not {"--timed", "--profile", "--log", UNMOUNTED}.isdisjoint(self.child.argv)
+        """Whether it answers in the disk's time; only then can it be offered to a guest."""
+        return bool(self.ready["timed"])
 
     def offered(self) -> tuple[Path, str]:
         """The vhost-user socket where a guest gets the disk, and the serial number that it has there."""

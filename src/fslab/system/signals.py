@@ -29,7 +29,7 @@ class _SignalState:
     shields = 0
     noted: int | None = None
     left_at: float | None = None
-    left_by: int = 0
+    raised: InterruptedBySignal | None = None
 
 
 def install() -> None:
@@ -56,21 +56,22 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """A signal that comes in this block leaves it: also if an error of undoing something took its place, as libraries
-    raise while they give a connection back, or if what was interrupted could not raise it."""
-    before = _SignalState.left_at
+    """Raise a signal that arrived in this block, also if the block lost it: a library's error during clean-up replaced
+    it, or a callback could not raise it."""
+    before = _SignalState.raised
     try:
         yield
     except Exception as error:
-        if _is_lost(before):
-            raise InterruptedBySignal(_SignalState.left_by) from error
+        if lost := _lost_since(before):
+            raise lost from error
         raise
-    if _is_lost(before):
-        raise InterruptedBySignal(_SignalState.left_by)
+    if lost := _lost_since(before):
+        raise lost
 
 
-def _is_lost(before: float | None) -> bool:
-    return _SignalState.left_at != before and threading.current_thread() is threading.main_thread()
+def _lost_since(before: InterruptedBySignal | None) -> InterruptedBySignal | None:
+    is_main = threading.current_thread() is threading.main_thread()
+    return _SignalState.raised if is_main and _SignalState.raised is not before else None
 
 
 class Teardown(ExitStack):
@@ -97,5 +98,5 @@ def _handle(signum: int, _frame: FrameType | None) -> None:
 
 def _leave(signum: int) -> None:
     # Everything after this is unwinding.
-    _SignalState.left_at, _SignalState.left_by = time.monotonic(), signum
-    raise InterruptedBySignal(signum)
+    _SignalState.left_at, _SignalState.raised = time.monotonic(), InterruptedBySignal(signum)
+    raise _SignalState.raised

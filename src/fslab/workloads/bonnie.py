@@ -28,7 +28,7 @@ _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_BYTES_PER_S = 200e6
 _GUESSED_FILES_PER_S = 15e3
-# Less takes less than a second, or even half a second, of which bonnie++ tells nothing.
+# With less, a test takes under one second; under half a second bonnie++ reports nothing.
 _LEAST_BYTES = 256 * MIB
 _LEAST_FILES = 20 * FILES_UNIT
 _LEAST_SEEKS = 16

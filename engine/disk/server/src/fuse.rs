@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use crate::little_endian::{u32_at, u64_at};
 use crate::sys;
 
 const MAX_WRITE: u32 = 1 << 20;
@@ -114,11 +115,11 @@ impl Out {
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).map_or(0, |part| u64::from_le_bytes(part.try_into().expect("bug: eight bytes")))
+    u64_at(bytes, at).unwrap_or(0)
 }
 
 fn half(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or(0, |part| u32::from_le_bytes(part.try_into().expect("bug: four bytes")))
+    u32_at(bytes, at).unwrap_or(0)
 }
 
 /// Answers a request: an error number, or data.

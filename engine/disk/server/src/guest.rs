@@ -4,7 +4,7 @@
 //! thread that serves in the drive's time takes the requests and answers them.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -63,10 +63,11 @@ impl Guest {
     pub(crate) fn offer(device: &Arc<Device>, socket: &Path, serial: &str) -> io::Result<()> {
         let connected = Mutex::new(Connected::new(MARK)?);
         let guest = Arc::new(Self { socket: socket.to_owned(), serial: serial.to_owned(), connected });
+        let listener = UnixListener::bind(socket)?; // first: a path that is taken belongs to somebody else
         if device.guest.set(Arc::clone(&guest)).is_err() {
+            let _ = fs::remove_file(socket);
             return Err(io::Error::other("the disk is offered already"));
         }
-        let listener = UnixListener::bind(socket)?;
         let device = Arc::clone(device);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -113,7 +114,7 @@ impl Guest {
         true
     }
 
-    /// Sends an answer; nobody waits for it where the guest is gone.
+    /// Sends an answer; drops it if the guest has disconnected.
     pub(crate) fn send(&self, device: &Device, reply: Reply, buffer: &mut [u8]) {
         let (status, data) = match reply {
             Reply::Data { offset, length, .. } => {
@@ -160,13 +161,13 @@ impl Guest {
                 received.answer_number(stream, virtio::features(discards) | PROTOCOL_FEATURES)
             }
             Message::GetProtocolFeatures => received.answer_number(stream, UNDERSTOOD),
-            Message::GetQueueCount => received.answer_number(stream, 1),
-            Message::GetConfiguration(offset, size) => {
+            Message::GetQueueNum => received.answer_number(stream, 1),
+            Message::GetConfig(offset, size) => {
                 let all = virtio::configuration(device.size);
                 let part: Vec<u8> = (offset..offset + size).map(|at| *all.get(at).unwrap_or(&0)).collect();
                 received.answer_configuration(stream, &part)
             }
-            Message::GetQueueBase(queue) => {
+            Message::GetVringBase(queue) => {
                 let base = connected.queue.next_avail();
                 connected.stop();
                 received.answer_base(stream, queue, base.into())
@@ -199,24 +200,24 @@ impl Connected {
         match message {
             // Without the protocol's own features a queue is enabled from the start.
             Message::SetFeatures(features) => self.enabled = features & PROTOCOL_FEATURES == 0,
-            Message::SetMemory(regions) => self.memory = Some(Memory::map(regions)?),
-            Message::SetQueueSize(0, size) => {
+            Message::SetMemTable(regions) => self.memory = Some(Memory::map(regions)?),
+            Message::SetVringNum(0, size) => {
                 self.queue.set_size(u16::try_from(size).map_err(io::Error::other)?);
             }
-            Message::SetQueueAddresses(0, addresses) => self.place(addresses)?,
-            Message::SetQueueBase(0, base) => {
+            Message::SetVringAddr(0, addresses) => self.place(addresses)?,
+            Message::SetVringBase(0, base) => {
                 self.queue.set_next_avail(u16::try_from(base).map_err(io::Error::other)?);
             }
-            Message::SetKick(0, file) => {
+            Message::SetVringKick(0, file) => {
                 if let Some(file) = &file {
                     sys::set_nonblocking(file.as_fd())?;
                 }
                 self.kick = file.map(Arc::new);
                 self.queue.set_ready(self.kick.is_some());
             }
-            Message::SetCall(0, file) => self.call = file,
-            Message::EnableQueue(0, enabled) => self.enabled = enabled,
-            Message::SetBackChannel(file) => self.back = file,
+            Message::SetVringCall(0, file) => self.call = file,
+            Message::SetVringEnable(0, enabled) => self.enabled = enabled,
+            Message::SetBackendReqFd(file) => self.back = file,
             Message::Nothing => {}
             _ => return Err(io::Error::other("there is only one queue")),
         }
@@ -268,7 +269,7 @@ impl Connected {
         let written = virtio::answer(chain.clone(), chain.memory(), status, data).unwrap_or(0);
         if self.queue.add_used(chain.memory(), chain.head_index(), written).is_ok() {
             if let Some(call) = &self.call {
-                let _ = sys::notify(call); // a guest that does not listen asks nothing more either
+                let _ = sys::notify(call); // a guest that has disconnected needs no interrupt
             }
         }
     }

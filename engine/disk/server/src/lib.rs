@@ -17,6 +17,7 @@ mod gate;
 mod guest;
 mod life;
 mod lines;
+mod little_endian;
 mod options;
 mod predict;
 mod recorder;

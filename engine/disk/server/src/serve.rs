@@ -129,9 +129,11 @@ fn mounted(
         let _ = fs::remove_file(socket);
     }
     device.ended.store(true, Ordering::Release);
-    sys::notify(&device.wake)?;
-    if let Some(Err(error)) = (!options.unmounted).then(|| clean::abort(&directory)) {
-        eprintln!("fslab-disk: cannot unmount {}: {error}", directory.display());
+    let _ = sys::notify(&device.wake);
+    if !options.unmounted {
+        if let Err(error) = clean::abort(&directory) {
+            eprintln!("fslab-disk: cannot unmount {}: {error}", directory.display());
+        }
     }
     for thread in threads {
         let _ = thread.join();
@@ -207,16 +209,17 @@ fn ready(
         shutdown: shutdown.try_clone()?,
     });
     thread::spawn(move || control.serve(&listener)); // ends with the process
-    announce(&disk, &options.control, options.size, &fidelity)
+    announce(&disk, &options.control, device, &fidelity)
 }
 
-fn announce(disk: &Path, control: &Path, size: u64, fidelity: &Value) -> anyhow::Result<()> {
+fn announce(disk: &Path, control: &Path, device: &Device, fidelity: &Value) -> anyhow::Result<()> {
     let line = json!({
         "ready": true,
         "protocol": 1,
         "disk": disk,
         "control": control,
-        "size_bytes": size,
+        "size_bytes": device.size,
+        "timed": device.timed,
         "pid": std::process::id(),
         "fidelity": fidelity,
     });

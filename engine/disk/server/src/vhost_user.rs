@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use crate::little_endian::{u32_at, u64_at};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 const HEADER: usize = 12;
@@ -23,8 +24,8 @@ const NO_FD: u64 = 1 << 8;
 
 /// The feature of this protocol among those of the device.
 pub(crate) const PROTOCOL_FEATURES: u64 = 1 << 30;
-/// What of the protocol is understood: acknowledgements, a channel back, and reading the configuration. User-Mode Linux
-/// has interrupts for a queue only with a channel back.
+/// Protocol features: `REPLY_ACK`, `BACKEND_REQ`, `CONFIG`. Without the second, User-Mode Linux has no interrupt for a
+/// queue.
 pub(crate) const UNDERSTOOD: u64 = 1 << 3 | 1 << 5 | 1 << 9;
 
 /// A part of the guest's memory: where the guest has it, where the other end has it, and where it lies in a file.
@@ -42,21 +43,21 @@ pub(crate) struct Region {
 pub(crate) enum Message {
     GetFeatures,
     SetFeatures(u64),
-    SetMemory(Vec<Region>),
-    SetQueueSize(u32, u32),
+    SetMemTable(Vec<Region>),
+    SetVringNum(u32, u32),
     /// Where the other end has the queue's descriptors, used and available rings.
-    SetQueueAddresses(u32, [u64; 3]),
-    SetQueueBase(u32, u32),
-    GetQueueBase(u32),
-    SetKick(u32, Option<OwnedFd>),
-    SetCall(u32, Option<OwnedFd>),
-    EnableQueue(u32, bool),
+    SetVringAddr(u32, [u64; 3]),
+    SetVringBase(u32, u32),
+    GetVringBase(u32),
+    SetVringKick(u32, Option<OwnedFd>),
+    SetVringCall(u32, Option<OwnedFd>),
+    SetVringEnable(u32, bool),
     GetProtocolFeatures,
-    GetQueueCount,
+    GetQueueNum,
     /// A socket for requests of ours. There are none; it stays open as long as the guest is there.
-    SetBackChannel(Option<OwnedFd>),
+    SetBackendReqFd(Option<OwnedFd>),
     /// First byte and number of bytes.
-    GetConfiguration(usize, usize),
+    GetConfig(usize, usize),
     /// Something that changes nothing here.
     Nothing,
 }
@@ -90,7 +91,7 @@ pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<Received>> {
     }
     let mut stream = stream;
     stream.read_exact(&mut header[got.bytes..])?;
-    let [request, flags, size] = [0, 4, 8].map(|at| word(&header, at).expect("bug: twelve bytes"));
+    let [request, flags, size] = [0, 4, 8].map(|at| u32_at(&header, at).expect("bug: twelve bytes"));
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     if flags & 3 != VERSION || size > MAX_PAYLOAD {
         return Err(invalid());
@@ -136,32 +137,32 @@ fn invalid() -> io::Error {
 }
 
 fn parsed(request: u32, payload: &[u8], mut files: Vec<OwnedFd>) -> Option<Message> {
-    let pair = || Some((word(payload, 0)?, word(payload, 4)?));
-    let queue = || wide(payload, 0).and_then(|value| u32::try_from(value & 0xff).ok());
+    let pair = || Some((u32_at(payload, 0)?, u32_at(payload, 4)?));
+    let queue = || u64_at(payload, 0).and_then(|value| u32::try_from(value & 0xff).ok());
     let mut file = || {
-        let expected = wide(payload, 0)? & NO_FD == 0;
+        let expected = u64_at(payload, 0)? & NO_FD == 0;
         (expected != files.is_empty()).then(|| files.pop())
     };
     Some(match request {
         1 => Message::GetFeatures,
-        2 => Message::SetFeatures(wide(payload, 0)?),
-        5 => Message::SetMemory(regions(payload, files)?),
-        8 => pair().map(|(queue, size)| Message::SetQueueSize(queue, size))?,
+        2 => Message::SetFeatures(u64_at(payload, 0)?),
+        5 => Message::SetMemTable(regions(payload, files)?),
+        8 => pair().map(|(queue, size)| Message::SetVringNum(queue, size))?,
         9 => {
-            let addresses = [wide(payload, 8)?, wide(payload, 16)?, wide(payload, 24)?];
-            Message::SetQueueAddresses(word(payload, 0)?, addresses)
+            let addresses = [u64_at(payload, 8)?, u64_at(payload, 16)?, u64_at(payload, 24)?];
+            Message::SetVringAddr(u32_at(payload, 0)?, addresses)
         }
-        10 => pair().map(|(queue, base)| Message::SetQueueBase(queue, base))?,
-        11 => Message::GetQueueBase(word(payload, 0)?),
-        12 => Message::SetKick(queue()?, file()?),
-        13 => Message::SetCall(queue()?, file()?),
+        10 => pair().map(|(queue, base)| Message::SetVringBase(queue, base))?,
+        11 => Message::GetVringBase(u32_at(payload, 0)?),
+        12 => Message::SetVringKick(queue()?, file()?),
+        13 => Message::SetVringCall(queue()?, file()?),
         15 => Message::GetProtocolFeatures,
-        17 => Message::GetQueueCount,
-        18 => pair().map(|(queue, enabled)| Message::EnableQueue(queue, enabled != 0))?,
-        21 => Message::SetBackChannel(files.pop()),
+        17 => Message::GetQueueNum,
+        18 => pair().map(|(queue, enabled)| Message::SetVringEnable(queue, enabled != 0))?,
+        21 => Message::SetBackendReqFd(files.pop()),
         24 => {
-            let [offset, size] = [word(payload, 0)?, word(payload, 4)?].map(|value| value as usize);
-            (payload.len() == CONFIG_HEADER + size).then_some(Message::GetConfiguration(offset, size))?
+            let [offset, size] = [u32_at(payload, 0)?, u32_at(payload, 4)?].map(|value| value as usize);
+            (payload.len() == CONFIG_HEADER + size).then_some(Message::GetConfig(offset, size))?
         }
         // Owner, protocol features, logging, the queue's error descriptor, writing the configuration.
         3 | 4 | 6 | 7 | 14 | 16 | 25 => Message::Nothing,
@@ -170,27 +171,19 @@ fn parsed(request: u32, payload: &[u8], mut files: Vec<OwnedFd>) -> Option<Messa
 }
 
 fn regions(payload: &[u8], files: Vec<OwnedFd>) -> Option<Vec<Region>> {
-    let count = word(payload, 0)? as usize;
+    let count = u32_at(payload, 0)? as usize;
     if count == 0 || count != files.len() {
         return None;
     }
     let region = |(index, file): (usize, OwnedFd)| {
         let at = 8 + index * REGION;
         Some(Region {
-            guest: wide(payload, at)?,
-            bytes: wide(payload, at + 8)?,
-            user: wide(payload, at + 16)?,
-            offset: wide(payload, at + 24)?,
+            guest: u64_at(payload, at)?,
+            bytes: u64_at(payload, at + 8)?,
+            user: u64_at(payload, at + 16)?,
+            offset: u64_at(payload, at + 24)?,
             file,
         })
     };
     files.into_iter().enumerate().map(region).collect()
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4).map(|part| u32::from_le_bytes(part.try_into().expect("bug: four bytes")))
-}
-
-fn wide(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at + 8).map(|part| u64::from_le_bytes(part.try_into().expect("bug: eight bytes")))
 }

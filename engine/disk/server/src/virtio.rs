@@ -9,6 +9,7 @@ use virtio_queue::DescriptorChain;
 use vm_memory::GuestMemoryMmap;
 
 use crate::fuse::Io;
+use crate::little_endian::{u32_at, u64_at};
 
 /// Descriptors of the queue: the most that User-Mode Linux uses.
 pub(crate) const QUEUE_SIZE: u16 = 256;
@@ -81,7 +82,8 @@ where
     let mut reader = chain.reader(memory).map_err(io::Error::other)?;
     let mut header = [0; HEADER];
     reader.read_exact(&mut header)?;
-    let (kind, offset) = (word(&header, 0), wide(&header, 8).checked_mul(SECTOR));
+    let (kind, offset) =
+        (u32_at(&header, 0).unwrap_or(0), u64_at(&header, 8).unwrap_or(0).checked_mul(SECTOR));
     let data = reader.available_bytes() as u64;
     let length = if kind == 0 { room.saturating_sub(1) } else { data };
     let inside = |length: u64| offset.and_then(|at| at.checked_add(length)).is_some_and(|end| end <= size);
@@ -102,7 +104,10 @@ where
         11 | 13 => {
             let mut range = [0; RANGE];
             reader.read_exact(&mut range)?;
-            let (at, length) = (wide(&range, 0).checked_mul(SECTOR), u64::from(word(&range, 8)) * SECTOR);
+            let (at, length) = (
+                u64_at(&range, 0).unwrap_or(0).checked_mul(SECTOR),
+                u64::from(u32_at(&range, 8).unwrap_or(0)) * SECTOR,
+            );
             match at.filter(|at| at.checked_add(length).is_some_and(|end| end <= size)) {
                 Some(offset) if kind == 11 => Io::Discard { offset, length },
                 Some(offset) => Io::Zero { offset, length },
@@ -143,12 +148,4 @@ pub(crate) fn identity(serial: &str) -> [u8; ID_BYTES] {
 
 fn failed() -> Asked {
     Asked::Answer(Status::Failed)
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("bug: four bytes"))
-}
-
-fn wide(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("bug: eight bytes"))
 }

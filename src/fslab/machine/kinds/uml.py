@@ -42,16 +42,18 @@ class UmlGuest(Guest):
 
     def plug(self, drive: Drive) -> Disk:
         """The first free device, on the image or the server's socket."""
-        return self._plug_image(drive.image) if drive.socket is None else self._plug_socket(drive)
+        return (
+            self._plug_image(drive.image) if drive.socket is None else self._plug_socket(drive, drive.socket)
+        )
 
-    def _plug_socket(self, drive: Drive) -> Disk:
+    def _plug_socket(self, drive: Drive, socket: Path) -> Disk:
         free = (
             number for number in range(SOCKETS) if not (self.directory / f"{SOCKET}{number}").is_symlink()
         )
         number = next(free, None)
-        if number is None or drive.socket is None:
-            raise UnsupportedError(f"User-Mode Linux has at most {SOCKETS} disks of servers")
-        (self.directory / f"{SOCKET}{number}").symlink_to(drive.socket)
+        if number is None:
+            raise UnsupportedError(f"User-Mode Linux has at most {SOCKETS} virtual disks", hint="use fewer")
+        (self.directory / f"{SOCKET}{number}").symlink_to(socket)
         return Disk(
             serial=drive.serial, bind=f"{VIRTIO}.{number}", rotational=drive.rotational, discard=drive.discard,
             facts={"vhost_user": True},

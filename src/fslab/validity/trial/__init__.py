@@ -14,9 +14,11 @@ from fslab.validity.facts import TrialFacts
 
 
 class TrialRule(Rule):
-    """``needs`` names figures of probes: without all of them the rule is not asked."""
+    """``needs`` names figures of probes: without all of them the rule is not asked. ``of_host``: where the trial runs
+    in a guest, its facts are known on the host only."""
 
     needs: ClassVar[tuple[str, ...]] = ()
+    of_host: ClassVar[bool] = False
 
     @abstractmethod
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -31,13 +33,16 @@ def kinds() -> list[str]:
     return [rule.kind for _, rule in REGISTRY]
 
 
-def judge(facts: TrialFacts, known_limits: Collection[str] = ()) -> tuple[ValidityWarning, ...]:
-    """What all rules say of a trial. A doubt of a kind among ``known_limits`` is a note: the study accounts for it."""
+def judge(
+    facts: TrialFacts, known_limits: Collection[str] = (), *, of_host: bool = False
+) -> tuple[ValidityWarning, ...]:
+    """What all rules say of a trial; with ``of_host`` only those whose facts a guest lacks. A doubt of a kind among
+    ``known_limits`` is a note: the study accounts for it."""
     return tuple(
         warning.model_copy(update={"severity": Severity.NOTE})
         if warning.kind in known_limits and warning.severity is Severity.DOUBT
         else warning
         for _, rule in REGISTRY
-        if all(facts.figure(name) is not None for name in rule.needs)
+        if (rule.of_host or not of_host) and all(facts.figure(name) is not None for name in rule.needs)
         for warning in rule.judge(facts)
     )

@@ -16,6 +16,7 @@ class DiskLate(TrialRule):
 
     summary = "the virtual disk answered later than its model says"
     severity = Severity.DOUBT
+    of_host = True
     hint: ClassVar[str] = "measure when the machine is idle, or use a slower profile"
     needs = ("disk_late_mean", "disk_service_mean")
 

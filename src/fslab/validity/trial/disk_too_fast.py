@@ -16,6 +16,7 @@ class DiskTooFast(TrialRule):
 
     summary = "the virtual disk is faster than this machine can serve"
     severity = Severity.DOUBT
+    of_host = True
     hint: ClassVar[str] = "use a slower profile, or a lower 'speed'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
