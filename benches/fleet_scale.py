@@ -36,15 +36,8 @@ from tests.limits import wait_for
 
 from fslab.fleet import certificates, dask_settings, link
 from fslab.fleet.pending import Pending
-from fslab.store.fleet import (
-    OPEN,
-    AssignedStudy,
-    Assignment,
-    AssignmentStatus,
-    FleetStore,
-    MemberMachine,
-    open_store,
-)
+from fslab.store.fleet import FleetStore, open_store
+from fslab.store.fleet_values import OPEN, AssignedStudy, Assignment, AssignmentStatus, MemberMachine
 
 STUDY = AssignedStudy(file="study.yaml", text="title: a study", version="1")
 IDLE_S = 30

@@ -16,15 +16,8 @@ from tests.store.test_store import campaign, trial
 from fslab.errors import StoreError, UnsupportedError
 from fslab.report.page import render
 from fslab.serve import fleet_page
-from fslab.store.fleet import (
-    AssignedStudy,
-    Assignment,
-    AssignmentStatus,
-    FencedError,
-    FleetSchedule,
-    FleetStore,
-    MemberMachine,
-)
+from fslab.store.fleet import FencedError, FleetStore
+from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
 from fslab.store.roles import grant
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign

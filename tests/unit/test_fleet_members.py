@@ -22,7 +22,7 @@ from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import certificates, confined, enrolment, invitations, link_keeper, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
-from fslab.store.fleet import Assignment, MemberMachine
+from fslab.store.fleet_values import Assignment, MemberMachine
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 

@@ -1,6 +1,7 @@
 """The store of results: campaigns, their trials and names, as values. ``api.results`` puts an object around each."""
 
-from fslab.store.fleet import AssignmentSummary, FleetSchedule, FleetStore, MemberMachine, open_store
+from fslab.store.fleet import FleetStore, open_store
+from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
 from fslab.store.roles import grant
 from fslab.store.store import Store

@@ -23,7 +23,8 @@ from fslab.fleet.link_keeper import LinkKeeper
 from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.machine import facts
-from fslab.store.fleet import AssignmentStatus, FleetStore, MemberMachine, open_store
+from fslab.store.fleet import FleetStore, open_store
+from fslab.store.fleet_values import AssignmentStatus, MemberMachine
 from fslab.system import paths, signals
 
 BEAT_S = 20.0

@@ -22,7 +22,8 @@ from fslab.fleet.patience import patiently
 from fslab.fleet.sending import Sender
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import CampaignStatus
-from fslab.store.fleet import Assignment, AssignmentStatus, FencedError, FleetStore
+from fslab.store.fleet import FencedError, FleetStore
+from fslab.store.fleet_values import Assignment, AssignmentStatus
 from fslab.store.store import Store
 from fslab.system import paths, proc
 

@@ -17,7 +17,7 @@ from fslab.errors import FslabError, InterruptedBySignal, UsageError
 from fslab.fleet import permission
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import Campaign
-from fslab.store.fleet import Assignment
+from fslab.store.fleet_values import Assignment
 from fslab.store.store import Store
 from fslab.study.load import load_text
 from fslab.study.model import Study

@@ -6,7 +6,8 @@ The machine's own store has each trial first, so that nothing is lost while the 
 from dataclasses import dataclass
 
 from fslab.store.campaign import CampaignStatus
-from fslab.store.fleet import Assignment, FleetStore
+from fslab.store.fleet import FleetStore
+from fslab.store.fleet_values import Assignment
 from fslab.store.store import Store
 from fslab.store.transfer import copy_campaign
 

@@ -15,7 +15,8 @@ from fslab.cell import Cell
 from fslab.claims.pending import cells_of
 from fslab.errors import UnsupportedError, UsageError
 from fslab.plan.expand import expand
-from fslab.store.fleet import AssignedStudy, Assignment, FleetSchedule, FleetStore, MemberMachine
+from fslab.store.fleet import FleetStore
+from fslab.store.fleet_values import AssignedStudy, Assignment, FleetSchedule, MemberMachine
 from fslab.study.load import load_text
 from fslab.study.model import Study
 

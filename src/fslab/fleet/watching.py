@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 
 from fslab.fleet.patience import patiently
-from fslab.store.fleet import AssignmentSummary, FleetStore
+from fslab.store.fleet import FleetStore
+from fslab.store.fleet_values import AssignmentSummary
 
 LOOK_S = 2.0
 
