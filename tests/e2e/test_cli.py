@@ -203,6 +203,9 @@ def test_when_no_trial_comes_off_the_exit_code_says_so(fslab: Fslab, tmp_path: P
     done = fslab("run", "fails.yaml", code=6)
     assert "failed" in done.stdout
     assert "is finished" in fslab("run", "--resume", "fails.yaml", code=7).stderr
+    refused = fslab("run", "--resume", "last", code=7).stderr
+    assert "no campaign is unfinished" in refused
+    assert "fslab run quick" in refused
 
 
 def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:

@@ -80,12 +80,12 @@ def test_a_campaign_uses_it_and_says_so(fslab: Fslab, installed: Path) -> None:
         without.setenv("FSLAB_PLUGINS", "off")
         assert "ext4-nojournal" in fslab("results", "--all").stdout
         refused = fslab("run", "--resume", "last", "--trials", 2, "--quiet", code=4).stderr
-        assert f"planned with plug-in {FROM}, but installed: no plug-in" in refused
+        assert f"planned with plug-in {FROM}, but no plug-in is installed" in refused
         assert "no workload 'write-files'" in fslab("plan", study, code=2).stderr
     info = next(installed.glob("*.dist-info"))
     (info / "METADATA").write_text((info / "METADATA").read_text().replace("0.1.0", "0.2.0"))
     refused = fslab("run", "--resume", "last", "--trials", 3, "--quiet", code=4).stderr
-    assert f"planned with plug-in {FROM}, but installed: plug-in fslab-sample 0.2.0" in refused
+    assert f"planned with plug-in {FROM}, but plug-in fslab-sample 0.2.0 is installed" in refused
 
 
 def test_lists_say_where_entries_come_from(fslab: Fslab, installed: Path) -> None:

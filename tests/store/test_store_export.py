@@ -185,6 +185,8 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
         ("{}", "not a list"),
         ('[{"version": 99}]', "newer"),
         ('[{"version": 1}]', "spec"),
+        ('[{"version": null, "spec": {}, "status": "ok"}]', "not an exported trial"),
+        ('[{"version": "1", "spec": {}, "status": "ok"}]', "not an exported trial"),
         ('[{"version": 1, "spec": {}, "status": "ok"}]', "not an exported trial"),
     ],
 )

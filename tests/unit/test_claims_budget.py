@@ -42,7 +42,7 @@ def test_a_budget_for_fewer_than_three_blocks_is_told() -> None:
     assert too_small(CELLS, None) is None
     said = too_small(CELLS, 2.5 * BLOCK_S)
     assert said is not None
-    assert "is enough for 2.5 trials of each of the 4 cells that claims are about" in said
+    assert "is enough for 2.5 trials of each of the 4 cells with claims, and at least 3 are needed" in said
 
 
 def test_a_study_with_claims_repeats_until_they_are_decided_unless_told_otherwise() -> None:

@@ -186,5 +186,5 @@ def test_a_cell_is_another_one_with_another_version() -> None:
     assert len({each.content_id for each in (plain, first, second)}) == 3
     assert "plugins" not in plain.model_dump_json(exclude_defaults=True), "built-in cells keep their ids"
     feasibility.check_plugins(plain)
-    with pytest.raises(PluginError, match=r"planned with plug-in stable 1.0, but installed: no plug-in"):
+    with pytest.raises(PluginError, match=r"planned with plug-in stable 1.0, but no plug-in is installed"):
         feasibility.check_plugins(first)

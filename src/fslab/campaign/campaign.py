@@ -1,6 +1,6 @@
-"""A campaign: run the trials of a plan in interleaved order, store each at once, and leave nothing behind.
+"""Runs a campaign: the trials of a plan, interleaved. Stores each trial at once, and leaves nothing behind.
 
-Decides which trial is next and when to stop. How one trial is measured is ``trial``'s matter.
+Decides which trial is next and when to stop. Must not measure: ``trial`` measures one trial.
 """
 
 import secrets
@@ -33,7 +33,7 @@ from fslab.units import format_duration
 
 @dataclass(kw_only=True, slots=True)
 class TrialHistory:
-    """What is known of the trials so far: all of them, and durations and failures in a row by cell."""
+    """The trials so far. By cell id: durations of the trials that did not fail, and the number of failures in a row."""
 
     records: list[TrialRecord] = field(default_factory=list)
     durations: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -45,22 +45,22 @@ class TrialHistory:
         cell = record.cell.id
         self.failures[cell] = self.failures[cell] + 1 if failed else 0
         if record.status is Status.UNSUPPORTED:
-            self.failures[cell] = GIVE_UP_AFTER  # the machine stays what it is
+            self.failures[cell] = GIVE_UP_AFTER  # the machine does not change
         if not failed:
             self.durations[cell].append(record.duration_s)
 
     def given_up(self, cell: Cell) -> bool:
-        """Whether the cell failed so often in a row that trying again would only cost time."""
+        """Return whether the cell failed so often in a row that another trial would only cost time."""
         return self.failures[cell.id] >= GIVE_UP_AFTER
 
     def expected_s(self, cell: Cell) -> float:
-        """How long its next trial will take, by its own trials or else by all; 0 before the first."""
+        """Return the expected duration of the cell's next trial: the mean of its trials, else of all; else 0."""
         known = self.durations[cell.id] or [value for values in self.durations.values() for value in values]
         return fmean(known) if known else 0.0
 
 
 def new_id(now: datetime | None = None) -> str:
-    """A campaign's id: sorts by time, and differs between two started in the same second."""
+    """Return a campaign id. Ids sort by time, and differ for campaigns that start in the same second."""
     return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
@@ -72,14 +72,14 @@ def run_campaign(
     budget_s: float | None,
     wipe: frozenset[str] = frozenset(),
 ) -> CampaignStatus:
-    """Run what is left of a stored campaign and return how far it came. What it was given more than is stored
-    (``Campaign.extended``) is stored once nothing else can refuse the run.
+    """Run the remaining trials of a stored campaign and return its status.
 
-    Raises before anything is made if a stack cannot be built safely; an interruption leaves the campaign
-    ``interrupted`` in the store, everything undone, and the trial in flight unstored.
+    If the campaign plans more trials than the store has (``Campaign.extended``), the new plan is stored once nothing
+    else can refuse the run. Raises before anything is created if a stack cannot be built safely. An interruption sets
+    the stored status to ``interrupted`` and undoes everything; the trial in flight is not stored.
     """
     check_same_machine(campaign)
-    # None until it is ours: another process may run it, and then what becomes of it is that one's to say.
+    # None until we hold the campaign's lock: before that, another process may run it and set its status.
     status: CampaignStatus | None = None
     reasons = feasibility.check(campaign.id, campaign.cells, wipe, observer.note)
     try:
@@ -103,7 +103,7 @@ def run_campaign(
 
 
 def _leave(campaign: Campaign, store: Store, observer: Observer, status: CampaignStatus) -> None:
-    """Store how it ended, tried once: why it ended is what a person must know."""
+    """Store the final status, without retries. A failure is only noted: it must not hide why the campaign ended."""
     try:
         store.set_campaign_status(campaign.id, status)
     except StoreError as error:
@@ -111,7 +111,7 @@ def _leave(campaign: Campaign, store: Store, observer: Observer, status: Campaig
 
 
 def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reasons: Reasons) -> None:
-    """Once for each cell, and one note for each reason."""
+    """Store one unsupported trial for each impossible cell, and note each reason once."""
     known = store.finished(campaign.id)
     for cell in campaign.cells:
         if cell.id in reasons and (cell.id, 0) not in known:
@@ -151,7 +151,7 @@ def _run_trials(
     )
     done = sum(cell not in without for cell, _ in run.finished)
     passed = schedule.catch_up(history.records)
-    # What a resumed campaign was given before counts no more: it has the time that it is given now.
+    # The budget of earlier runs does not count: a resumed campaign has the time given to this run.
     schedule.budget_s = (
         None if budget_s is None else budget_s + sum(one.duration_s for one in history.records)
     )
@@ -172,14 +172,14 @@ def _run_trials(
                 invalid=invalid, more=len(schedule.trials) - planned, total=len(schedule.trials)
             )
         elif look is not None:
-            observer.note(f"nothing to compare: no two stacks have figures after {look.blocks} trials each")
+            observer.note(f"nothing to compare: fewer than two stacks have results after {look.blocks} trials each")
         if len(schedule.trials) == planned:
             return CampaignStatus.FINISHED
 
 
 @dataclass(kw_only=True, slots=True)
 class _CampaignRun:
-    """A campaign on its way."""
+    """A campaign that this process runs. ``waited_s``: time spent waiting for the machine lock; no budget counts it."""
 
     campaign: Campaign
     store: Store
@@ -194,7 +194,7 @@ class _CampaignRun:
     waited_s: float = 0.0
 
     def run_planned(self) -> CampaignStatus:
-        """Run what is planned and not stored yet: ``finished``, or ``budget_spent`` if that came first."""
+        """Run the planned trials that are not stored. Returns ``finished``, or ``budget_spent`` if the budget ended."""
         for block, cell in self.schedule.trials:
             if (cell.id, block) in self.finished or self.history.given_up(cell):
                 continue
@@ -219,13 +219,13 @@ class _CampaignRun:
         self.history.enter(record)
         self.observer.trial_ended(record)
         if self.history.given_up(cell):
-            self.observer.note(
-                f"{cell.workload.name} on {cell.stack.name} failed {GIVE_UP_AFTER} times in a row: not tried again"
-            )
+            unsupported = record.status is Status.UNSUPPORTED
+            why = "is not supported here" if unsupported else f"failed {GIVE_UP_AFTER} times in a row"
+            self.observer.note(f"{cell.workload.name} on {cell.stack.name} {why}: not tried again")
 
 
 def check_same_machine(campaign: Campaign) -> None:
-    """UsageError when a resumed campaign would mix trials of unlike machines."""
+    """Raise UsageError if resuming the campaign would mix trials of different machines."""
     differing = facts.identity_changes(facts.gather(), campaign.machine)
     if differing:
         raise UsageError(
@@ -235,7 +235,7 @@ def check_same_machine(campaign: Campaign) -> None:
 
 
 def _unsupported(cell: Cell, campaign: str, error: FslabError, machine: dict[str, Any]) -> TrialRecord:
-    """What is stored of it: one trial that took no time, in the first block. A guest that never ran has no facts."""
+    """Return the record of an impossible cell: block 0, duration 0. A guest that never ran has no facts."""
     facts = dict(machine) if cell.stack.machine == MachineSpec() else {}
     return TrialRecord(
         key=TrialKey(campaign=campaign, block=0, seed=0), cell=cell, status=Status.UNSUPPORTED,

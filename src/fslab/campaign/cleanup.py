@@ -1,6 +1,6 @@
-"""Undo what a crash left behind: processes, mounts, loop devices, images, directories, settings.
+"""Removes what a crash left behind: processes, mounts, loop devices, images, directories, settings.
 
-Touches only what a journal names, and processes that carry the campaign's mark. Safe to run twice.
+Touches only what a journal names, and processes that carry the campaign's mark. Can be run twice.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ END_DEADLINE_S = 5.0
 
 
 def clean(campaign: str) -> list[JournalEntry]:
-    """Undo everything that is pending of one campaign; returns what was undone. BusyError if it runs."""
+    """Undo all pending entries of one campaign and return them. BusyError if the campaign is running."""
     with CampaignJournal(campaign) as journal:
         return undo_pending(journal)
 
 
 def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
-    """Undo what ended campaigns left; a running one is left alone. Returns what was undone and what failed."""
+    """Undo what ended campaigns left; skip running campaigns. Returns what was undone and what failed."""
     done: list[tuple[str, JournalEntry]] = []
     failures: list[FslabError] = []
     for campaign in leftover():
@@ -46,9 +46,10 @@ def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
 
 
 def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
-    """End the campaign's processes, then undo its entries, newest first; what fails keeps no other.
+    """End the campaign's processes, undo its entries, newest first, and return those that were undone.
 
-    Raises the first failure when all is tried.
+    A failure does not stop the others: the first one is raised after all entries were tried. Only an entry of an
+    unknown kind raises at once.
     """
     end_marked(journal.campaign)
     _abort_disks(journal)
@@ -62,7 +63,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
             )  # fmt: skip
         try:
             _check_ours(journal.campaign, entry)
-            # A boot sets everything itself.
+            # A reboot resets settings and timers by itself.
             if entry.kind not in {"tuning", tuning.TIMER} or entry.boot in {None, "", boot()}:
                 UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
@@ -76,9 +77,9 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
 
 
 def _abort_disks(journal: CampaignJournal) -> None:
-    """Virtual disks first: once their connection is aborted, nothing that lies on them waits for a dead server.
+    """Abort the connections of virtual disks first: after that, nothing on these disks waits for a dead server.
 
-    A connection that cannot be aborted now is tried again with its own entry, which reports the error.
+    Errors are ignored here. The disk's own entry tries again and reports the error.
     """
     for entry in journal.pending():
         if entry.kind == "disk":
@@ -88,7 +89,7 @@ def _abort_disks(journal: CampaignJournal) -> None:
 
 
 def _check_ours(campaign: str, entry: JournalEntry) -> None:
-    """UnsafeError for what no campaign of this name can have made: all that we make carries the name."""
+    """Raise UnsafeError for an entry that this campaign cannot have made: names contain the campaign's id."""
     if entry.kind == "tuning":
         ours = tuning.is_setting(Path(entry.target.partition("=")[0]))
     elif entry.kind == tuning.TIMER:
@@ -107,7 +108,7 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
 
 
 def end_marked(campaign: str) -> None:
-    """SIGKILL the tools that the campaign started and that survived it, and wait until they are gone."""
+    """SIGKILL the campaign's processes that still run, and wait until they are gone, at most ``END_DEADLINE_S``."""
     deadline = time.monotonic() + END_DEADLINE_S
     while (processes := proc.marked_processes(campaign)) and time.monotonic() < deadline:
         for pid in processes:
@@ -139,7 +140,7 @@ def _remove_tree(target: str) -> None:
 
 def _put_back(target: str) -> None:
     path, _, found = target.partition("=")
-    if Path(path).exists():  # a processor or a module may be gone, and its settings with it
+    if Path(path).exists():  # the settings of a removed CPU or module no longer exist
         tuning.put_back(Path(path), found)
 
 

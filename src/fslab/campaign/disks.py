@@ -1,4 +1,4 @@
-"""What the media of a trial do while it runs, and what its record says of them."""
+"""Prepares the media of a trial, activates them during its run, and describes them for its record."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -10,37 +10,39 @@ from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import throttle
 
 VIRTUAL = "virtual_disks"
-BEGINS, ENDS = "run begins", "run ends"  # of a guest
+BEGINS, ENDS = "run begins", "run ends"  # messages of a guest
 
 
 def facts(cell: Cell, workspace: Workspace) -> dict[str, Any]:
-    """What the medium says of each disk, where it has something to say. Raises what made a disk fail."""
+    """Return the medium's facts about each disk; empty if there are none. Raises the error that made a disk fail."""
     medium = parsed_stack(cell.stack).medium
     found = [medium.about(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
     return {VIRTUAL: found} if any(found) else {}
 
 
 def statistics(device: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the servers of virtual disks have counted, of such facts."""
+    """Return the counters of the virtual disks' servers, from what ``facts`` returned."""
     return [each["statistics"] for each in device.get(VIRTUAL, ()) if each]
 
 
 def renew(cell: Cell, workspace: Workspace) -> None:
-    """Give the disks the state of new ones: a file system is made on them next."""
+    """Reset the disks to the state of new ones, before a file system is made on them."""
     medium = parsed_stack(cell.stack).medium
     for each, slot in _disks(cell) if medium.formatted else ():
         medium.renew(each, workspace, slot)
 
 
 def fidelities(device: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """How well each virtual disk can be served, of such facts."""
+    """Return how accurately each virtual disk can be served, from what ``facts`` returned."""
     return tuple(each["fidelity"] for each in device.get(VIRTUAL, ()) if each.get("fidelity"))
 
 
 @contextmanager
 def running(cell: Cell, workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """What the medium does from here on, such as the limits of the disk that it stands for: making a file system would
-    take minutes. Gives what the record says of that."""
+    """Activate the medium during the run: for example, limit it to the speed of the disk that it emulates.
+
+    Not active earlier, because making a file system would take minutes. Yields the facts for the record.
+    """
     parsed = parsed_stack(cell.stack)
     medium, options = parsed.medium, parsed.medium_options
     with ExitStack() as undo:

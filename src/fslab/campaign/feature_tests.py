@@ -1,6 +1,6 @@
-"""Tries the features of one file system on scratch volumes of a workspace, in this process: on the host or in a guest.
+"""Tests the features of one file system on scratch volumes of a workspace, in this process: on the host or in a guest.
 
-Makes, mounts and undoes; what a feature is and how it is tried is its own file's matter.
+Creates, mounts and removes the volumes. Each feature's own file defines the feature and its test.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMAND_LIMIT_S = 120.0
 
 
 class Request(Frozen):
-    """What to try: a file system on media of this type and size; ``only`` these features, or all (empty)."""
+    """What to test: a file system on media of this type and size. ``only``: these features; empty: all."""
 
     filesystem: str
     medium: str
@@ -55,7 +55,7 @@ class Request(Frozen):
 
 
 def serve_guest(request: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
-    """The same in a guest, which has media of its own: values in, values out."""
+    """Run the tests inside a guest, on media of its own. Takes and returns JSON values."""
     proc.run(["modprobe", "--quiet", "loop"], check=False)
     asked, own = Request.model_validate(request), replace(workspace, attached=None)
     with own.exit:
@@ -63,7 +63,7 @@ def serve_guest(request: dict[str, Any], workspace: Workspace) -> dict[str, Any]
 
 
 def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examination:
-    """The same from the host's side: GuestError and its kin when the guest does not answer."""
+    """Run the tests in a guest; called on the host. GuestError or a subclass if the guest does not reply."""
     medium = MediumSpec(name=SLOT, type="ram")
     spec = StackSpec(name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=machine)
     asked = {
@@ -77,7 +77,7 @@ def in_guest(request: Request, machine: MachineSpec, guests: Guests) -> Examinat
 
 
 def run_tests(request: Request, workspace: Workspace) -> Examination:
-    """Try everything that is asked for. Raises what keeps any volume from being made (room, root)."""
+    """Run the requested tests. Raises the error that prevents making any volume (no room, no root)."""
     driver = FILESYSTEMS.get(request.filesystem)
     found = Examination(filesystem=request.filesystem, kernel=kernel.release(), size_bytes=request.size_bytes)
     try:
@@ -116,7 +116,7 @@ def _alone(volumes: _Volumes, feature: Feature) -> FeatureFinding:
 
 
 def _switched(volumes: _Volumes, feature: Feature, before: FeatureFinding) -> FeatureFinding:
-    """The finding with the options that are said to bring it; the one before, if they do not."""
+    """Return the finding with the options that should enable the feature; if they do not, ``before`` and the reason."""
     switch = FILESYSTEMS.get(volumes.request.filesystem).switches[feature.name]
     spec = volumes.spec(mkfs_options=switch.mkfs, mount_options=switch.mount or "defaults")
     try:
@@ -135,20 +135,20 @@ def _tried(feature: Feature, volume: _Made) -> FeatureFinding:
         directory.mkdir()
         return feature.probe(volume.place(directory))
     except OSError as error:
-        return unknown(f"trying failed: {error.strerror or error}")
+        return unknown(f"the test failed: {error.strerror or error}")
     except FslabError as error:
-        return unknown(f"trying failed: {_reason(error)}")
+        return unknown(f"the test failed: {_reason(error)}")
 
 
 def _reason(error: FslabError) -> str:
-    """The line of what a tool said that tells most: mount(8) ends with a hint at the kernel log."""
+    """Return the most informative line of a tool's message: the last one, without mount(8)'s hint at the kernel log."""
     lines = [line for line in error.what.split(" | ") if not line.startswith("dmesg(1)")]
     return lines[-1].rpartition(": ")[2] if lines else error.what
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Volumes:
-    """Makes the volumes that features are tried on, all on the same image."""
+    """Makes the volumes that features are tested on. All volumes of a slot use the same image."""
 
     request: Request
     workspace: Workspace
@@ -157,7 +157,7 @@ class _Volumes:
     def spec(
         self, *, small: bool = False, mkfs_options: str = "", mount_options: str = "defaults"
     ) -> StackSpec:
-        """A stack of the file system alone."""
+        """Return a stack with the file system on one scratch disk."""
         smallest = max(FILESYSTEMS.get(self.request.filesystem).min_size_bytes, SMALLEST_BYTES)
         size = smallest if small else self.request.size_bytes
         medium = MediumSpec(name=SLOT, type=self.request.medium, options={"size": str(size)})
@@ -168,14 +168,14 @@ class _Volumes:
 
     @contextmanager
     def up(self, slot: str, spec: StackSpec) -> Iterator[_Made]:
-        """A new file system, mounted; gone again afterwards."""
-        if slot not in self.slots:  # later volumes lie on the image that is there already
+        """Make and mount a new file system; remove it afterwards."""
+        if slot not in self.slots:  # later volumes use the existing image
             feasibility.check_stack(spec, self.workspace)
             self.slots.add(slot)
         with Teardown() as undo:
             own = undo.enter_context(
                 ExitStack()
-            )  # what is undone last: when nothing holds the image any more
+            )  # undone last, because the volume must no longer use the image
             up = stack.build(spec, self.workspace, undo, slot=slot, make=True)
             image = self._image(up)
             if image is not None:
@@ -183,7 +183,7 @@ class _Volumes:
             yield _Made(up=up, workspace=self.workspace, image=image)
 
     def _image(self, up: stack.Stack) -> Path | None:
-        """The image under a volume: only one of this workspace; the file behind the name was verified when attached."""
+        """Return the volume's image if it is one of this workspace; its file was verified when it was attached."""
         if up.device is None:
             return None
         name = sysfs.text(sysfs.block_directory(up.device.path) / "loop/backing_file")
@@ -193,14 +193,14 @@ class _Volumes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Made:
-    """A volume that is up, and what a feature may do with it."""
+    """A mounted volume, and what a feature may do with it."""
 
     up: stack.Stack
     workspace: Workspace
     image: Path | None
 
     def place(self, directory: Path) -> TestPlace:
-        """What the feature sees of it."""
+        """Return the view of the volume that a feature gets."""
         device, driver, target = self.up.device, self.up.driver, self.up.target
         if device is None or driver is None or target is None:
             raise TypeError("features are tested only on file systems made for the test")

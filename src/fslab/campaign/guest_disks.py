@@ -1,4 +1,4 @@
-"""Inside a guest: the disks that the host plugged in, as devices of a stack. Runs nowhere else."""
+"""Inside a guest: attaches the disks that the host plugged in, as devices of a stack. Must not run on the host."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ DRIVER = sysfs.SYS / "bus/platform/drivers/virtio-uml"
 
 @contextmanager
 def attached(plugged: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, StackDevice]]:
-    """The devices by slot, as long as the block runs."""
+    """Yield the plugged-in disks as devices, by slot. They are released when the block ends."""
     with signals.Teardown() as undo:
         yield {slot: _attached(disk, undo) for slot, disk in plugged.items()}
 
@@ -26,9 +26,9 @@ def _attached(disk: Mapping[str, Any], undo: ExitStack) -> StackDevice:
         _bind(disk["bind"], undo)
     path = _node(disk)
     queue = sysfs.block_directory(path) / "queue"
-    # virtio says that every disk turns; file systems and schedulers would treat it so.
+    # virtio reports every disk as rotational, and file systems and schedulers adapt to that.
     (queue / "rotational").write_text("1" if disk["rotational"] else "0")
-    if not disk["discard"]:  # it would punch the image full of holes
+    if not disk["discard"]:  # discards would punch holes into the image
         (queue / "discard_max_bytes").write_text("0")
     geometry = sysfs.geometry(path)
     size = geometry["size_bytes"]
@@ -40,7 +40,7 @@ def _attached(disk: Mapping[str, Any], undo: ExitStack) -> StackDevice:
 
 
 def _bind(name: str, undo: ExitStack) -> None:
-    """Have the driver connect to the disk's server; the kernel did not find one at boot."""
+    """Bind the driver, so that it connects to the disk's server. The kernel found no server at boot."""
     if not DRIVER.is_dir():
         raise GuestError(
             "this kernel has no virtio disks",
@@ -56,7 +56,7 @@ def _bind(name: str, undo: ExitStack) -> None:
 
 
 def _node(disk: Mapping[str, Any]) -> Path:
-    """The disk's node, when the kernel has made it."""
+    """Wait until the kernel has created the disk's node, and return its path."""
     deadline = time.monotonic() + NODE_LIMIT_S
     while time.monotonic() < deadline:
         if disk["device"] is not None and Path(disk["device"]).is_block_device():

@@ -1,7 +1,7 @@
-"""Inside a guest: its first process. Serves requests from the host until the guest is ended.
+"""The first process inside a guest. Serves requests from the host until the guest is ended.
 
-``python -m fslab.campaign.guest_main`` is started by the guest's kernel, with the host's root read-only. The guest is
-thrown away, so nothing here is journalled. Runs nowhere else.
+The guest's kernel starts ``python -m fslab.campaign.guest_main``, with the host's root read-only. The guest is
+discarded afterwards, so nothing here is journalled. Must not run on the host.
 """
 
 import json
@@ -26,17 +26,17 @@ from fslab.system import paths, proc, signals
 
 
 class GuestJournal:
-    """The guest is thrown away: nothing needs to be undone after a crash."""
+    """A journal that stores nothing: a guest is discarded, so nothing needs to be undone after a crash."""
 
     def will_create(self, kind: str, target: str) -> str:  # noqa: ARG002
         return ""
 
     def undone(self, entry: str) -> None:
-        """Nothing to note."""
+        """Do nothing."""
 
 
 class RequestLine:
-    """The line to the host: one short line per message, bulk goes by files."""
+    """The line to the host: one short text line per message. Bulk data goes through files."""
 
     def __init__(self, path: str) -> None:
         self._rest = b""
@@ -47,17 +47,17 @@ class RequestLine:
             termios.tcsetattr(self._descriptor, termios.TCSANOW, mode)
 
     def say(self, text: str) -> None:
-        """Tell the host."""
+        """Send one line to the host."""
         os.write(self._descriptor, f"{text}\n".encode())
 
     def tell(self, what: str) -> None:
-        """Tell the host what begins or ends, and wait until it knows."""
+        """Report to the host what begins or ends, and wait for its confirmation."""
         self.say(f"{TOLD}{what}")
         while (line := self.read()) is not None and line != GO_ON:
             pass
 
     def read(self) -> str | None:
-        """The next line; None at the end."""
+        """Return the next line; None at the end."""
         while b"\n" not in self._rest:
             data = os.read(self._descriptor, 4096)
             if not data:
@@ -72,7 +72,7 @@ class RequestLine:
 
 
 def main() -> None:
-    """Mount what a system needs, say "ready", and serve."""
+    """Mount what a system needs, report "ready", and serve requests."""
     directory = Path(os.environ["fslab_run"])  # noqa: SIM112 - the kernel's command line makes it, in lower case
     guest_mounts.prepare(directory, Path(os.environ["fslab_modules"]))  # noqa: SIM112
     signals.install()
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def answer(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
-    """The reply: ``value``, or ``error`` for what a user can meet, or ``bug`` with its traceback."""
+    """Return the reply: ``value``, ``error`` for an expected error, or ``bug`` with a traceback."""
     try:
         return {"value": DO[request["do"]](request, line)}
     except FslabError as error:
@@ -104,7 +104,7 @@ def answer(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
 
 
 def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
-    """One trial: its record and the slots that carry a file system now."""
+    """Run one trial. Returns its record and the slots that contain a file system now."""
     cell, key = Cell.model_validate(request["cell"]), TrialKey.model_validate(request["key"])
     with _workspace(request, line) as workspace:
         record = run_trial(cell, key, workspace, machine={**facts.gather(), **request["facts"]})
@@ -112,9 +112,10 @@ def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
 
 
 def _call(request: Mapping[str, Any], line: RequestLine) -> Any:
-    """Call a function of ours (``module:name``) that takes and returns plain values.
+    """Call a function of fslab (``module:name``) that takes and returns plain values.
 
-    One with an argument ``workspace`` gets a workspace of this guest, with the plugged disks in ``workspace.attached``.
+    If the request sets ``workspace``, the function also gets a workspace of this guest, with the plugged-in disks in
+    ``workspace.attached``.
     """
     module, _, name = request["function"].partition(":")
     if module.partition(".")[0] not in {"fslab", "tests"}:
@@ -127,7 +128,7 @@ def _call(request: Mapping[str, Any], line: RequestLine) -> Any:
 
 
 def _command(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:  # noqa: ARG001
-    """Run a command to its end, as root of the guest."""
+    """Run a command as root of the guest, and wait for its end."""
     done = proc.run(request["argv"], timeout_s=request["timeout_s"], check=False)
     return {"returncode": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
@@ -153,7 +154,7 @@ def _workspace(request: Mapping[str, Any], line: RequestLine) -> Iterator[Worksp
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:
-    """Whole or not at all: by another name first."""
+    """Write the file completely or not at all: first under another name."""
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(value), "utf-8")
     unfinished.rename(path)
@@ -162,7 +163,7 @@ def _write(path: Path, value: Mapping[str, Any]) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except BaseException:  # the kernel panics when its first process ends: let the reason stand before that
+    except BaseException:  # the kernel panics when its first process ends: print the reason before that
         traceback.print_exc()
         sys.stderr.flush()
         raise

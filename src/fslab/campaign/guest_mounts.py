@@ -1,6 +1,6 @@
-"""What a guest's first process mounts before anything else, and how modules are found and loaded there.
+"""Mounts what a guest needs before anything else, and makes kernel modules loadable there.
 
-Runs in a guest only: it would hide directories of the host.
+Must not run on the host: it would hide directories of the host.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prepare(directory: Path, modules: Path) -> None:
-    """Mount what a system has, and the directory shared with the host; make modules loadable."""
+    """Mount the usual kernel file systems and the directory shared with the host; make modules loadable."""
     os.environ.update({"PATH": PATH, "HOME": "/run/home", "TMPDIR": "/run/tmp", "LC_ALL": "C", "TZ": "UTC"})
     for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/dev/shm")):  # noqa: S108
         Path(target).mkdir(exist_ok=True)
@@ -36,7 +36,7 @@ def prepare(directory: Path, modules: Path) -> None:
 
 
 def mount(kind: str, target: Path, *, source: str = "none", options: str = "") -> None:
-    """mount(2) itself: mount(8) cannot mount hostfs with the new system calls before Linux 6.12."""
+    """Call mount(2) directly: mount(8) cannot mount hostfs with the new system calls before Linux 6.12."""
     failed = _libc.mount(source.encode(), os.fsencode(target), kind.encode(), 0, os.fsencode(options))
     if failed:
         code = ctypes.get_errno()
@@ -44,7 +44,7 @@ def mount(kind: str, target: Path, *, source: str = "none", options: str = "") -
 
 
 def line(link: str) -> str:
-    """The node of the line to the host: itself, or that of a virtio port of this name."""
+    """Return the node of the line to the host: ``link`` if it is a path, else the virtio port with this name."""
     if link.startswith("/"):
         return link
     for port in PORTS.glob("*"):
@@ -58,7 +58,7 @@ def _has(kind: str) -> bool:
 
 
 def _find_modules(modules: Path) -> None:
-    """The kernel calls this to load a module by itself; modprobe finds them below ``/run/modules``."""
+    """Set the program by which the kernel loads modules: a modprobe that finds them below ``/run/modules``."""
     root = RUN / "modules"
     (root / "lib/modules").mkdir(parents=True)
     (root / "lib/modules" / os.uname().release).symlink_to(modules)

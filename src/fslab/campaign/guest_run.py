@@ -1,4 +1,4 @@
-"""The host's part of a trial that runs in a guest: what its media do meanwhile, and what they counted."""
+"""The host's part of a trial that runs in a guest: activates its media during the run, and reads their counters."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from fslab.validity.trial import judge
 
 @dataclass(kw_only=True)
 class GuestRun:
-    """A context manager: what still runs at its end is ended."""
+    """The host's part of one trial. A context manager: leaving it deactivates the media if they are still active."""
 
     cell: Cell
     workspace: Workspace
@@ -32,7 +32,7 @@ class GuestRun:
         self.undo.close()
 
     def told(self, what: str) -> None:
-        """The guest says that the run begins, or that it has ended and all is flushed. Each counts once."""
+        """Handle a message: the run begins, or it has ended and all is flushed. Repeated messages are ignored."""
         if (what, len(self.taken)) == (disks.BEGINS, 0):
             self.undo.enter_context(disks.running(self.cell, self.workspace))
         elif (what, len(self.taken)) != (disks.ENDS, 1):
@@ -42,7 +42,7 @@ class GuestRun:
             self.undo.close()
 
     def completed(self, record: TrialRecord) -> TrialRecord:
-        """The record with what its disks counted, and what is to be said of that."""
+        """Return the record with the counters of its disks, and the warnings that follow from them."""
         device = {**record.provenance.device, **disks.facts(self.cell, self.workspace)}
         provenance = record.provenance.model_copy(update={"device": device})
         changes: dict[str, Any] = {"provenance": provenance}

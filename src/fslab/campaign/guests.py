@@ -1,7 +1,7 @@
-"""Where each trial runs: in this process, or in a guest that is booted when it is first needed.
+"""Runs each trial on its machine: in this process, or in a guest, which boots when it is first needed.
 
-A guest serves a batch of trials; every trial has its disks plugged in for itself alone. A guest that broke is
-ended and the next trial boots a new one. What the trial does is ``trial``'s matter.
+A guest serves many trials. Each trial has its own disks plugged in. A broken guest is ended, and the next trial boots
+a new one. ``trial`` defines what a trial does.
 """
 
 import sys
@@ -31,14 +31,14 @@ from fslab.system.signals import Teardown
 INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.guest_main")
 SLACK_S = 300.0
 COMMANDS = 4
-# A kernel that hangs takes BOOT_LIMIT_S each time; there may be a hundred cells of it.
+# A kernel that hangs costs BOOT_LIMIT_S per attempt, and a hundred cells may use it.
 BOOT_TRIES = 2
-BUG_LIMIT = 4096  # characters of a traceback, its end
+BUG_LIMIT = 4096  # characters, from the end of a traceback
 
 
 @dataclass(kw_only=True)
 class Guests:
-    """The guests of one campaign, one for each machine and kernel that it needs."""
+    """The guests of one campaign: one for each machine and kernel."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Guests:
         return list(self._running.values())
 
     def run(self, cell: Cell, key: TrialKey) -> TrialRecord:
-        """One trial, wherever its stack belongs. Raises what ``run_trial`` raises."""
+        """Run one trial on the machine of its stack. Raises what ``run_trial`` raises."""
         if not REGISTRY.get(cell.stack.machine.type).guest:
             return run_trial(cell, key, self.workspace, machine=self.machine)
         started, clock = datetime.now(UTC), time.monotonic()
@@ -65,7 +65,7 @@ class Guests:
             guest = self._running.get(cell.stack.machine)
             log = {"guest_kernel_log": guest.log_text()} if guest else {}
             self._drop_broken()
-            self.workspace.made.discard(cell.slot)  # what a dead guest left of a file system is not trusted
+            self.workspace.made.discard(cell.slot)  # the file system of a dead guest may be damaged
             return TrialRecord(
                 key=key, cell=cell, status=_status(error), failure=error.failure.value, error=str(error),
                 started=started, duration_s=time.monotonic() - clock, raw=log,
@@ -82,7 +82,7 @@ class Guests:
         disks: int = 1,
         told: Callable[[str], object] = lambda _: None,
     ) -> Any:
-        """What the guest of this stack replies to a request, with images of its medium plugged in."""
+        """Send a request to the stack's guest, with images of its medium plugged in, and return the reply's value."""
         guest = self._guest(spec.machine)
         with Teardown() as undo:
             plugged = self._plug(guest, spec, disk_slots(slot, disks), undo)
@@ -94,7 +94,7 @@ class Guests:
                 "facts": {**guest.facts, "host": dict(self.machine)},
             }
             reply = guest.ask(asked, timeout_s=timeout_s, told=told)
-        if "bug" in reply:  # in whatever state that left it
+        if "bug" in reply:  # the guest's state is unknown
             guest.broken = True
         return _value(reply)
 
@@ -152,7 +152,7 @@ class Guests:
             try:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
                 self._unbootable.pop(spec, None)
-            except BaseException as error:  # also an interruption: there is no guest to take it along
+            except BaseException as error:  # also an interruption: no guest exists that removes it
                 share.remove(directory)
                 if isinstance(error, GuestError):
                     self._unbootable[spec] = self._unbootable.get(spec, 0) + 1
@@ -171,7 +171,7 @@ def _status(error: FslabError) -> Status:
 
 
 def _plugged(guest: Guest, drive: Drive) -> Disk:
-    """A guest that takes no disk is one to throw away."""
+    """Plug in a disk. If the guest does not accept it, mark the guest as broken."""
     try:
         return guest.plug(drive)
     except GuestError:
@@ -180,7 +180,7 @@ def _plugged(guest: Guest, drive: Drive) -> Disk:
 
 
 def _unplug(guest: Guest, disk: Disk) -> None:
-    """A broken guest is ended soon, and its disks with it."""
+    """Unplug a disk, unless the guest is broken: a broken guest is ended soon, together with its disks."""
     if not guest.broken:
         try:
             guest.unplug(disk)
@@ -189,14 +189,14 @@ def _unplug(guest: Guest, disk: Disk) -> None:
 
 
 class _Reply(Frozen):
-    """What a trial's reply holds: its record, and the slots that carry a file system now."""
+    """A trial's reply: its record, and the slots that contain a file system now."""
 
     record: TrialRecord
     made: frozenset[str]
 
 
 def _believed(guest: Guest, value: Any, cell: Cell, key: TrialKey) -> _Reply:
-    """The reply, if it is of the trial that was asked for; a guest that says anything else is thrown away."""
+    """Return the reply if it belongs to the requested trial; else mark the guest as broken and raise GuestError."""
     try:
         reply = _Reply.model_validate(value)
     except ValidationError as error:
@@ -220,6 +220,6 @@ def _value(reply: Mapping[str, Any]) -> Any:
                 error.failure = FailureClass(failure)
             raise error
         case {"bug": str(traceback)}:
-            # Whoever is root in a guest can say so, too: it costs the trial, not the campaign.
+            # Root in a guest can forge this reply, so it must fail only the trial, not the campaign.
             raise GuestError(f"fslab failed in the guest: {traceback[-BUG_LIMIT:]}")
     raise GuestError("invalid reply from the guest")

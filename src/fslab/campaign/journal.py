@@ -1,7 +1,7 @@
-"""The journal of a campaign: what must be undone after a crash, on disk before it exists.
+"""The journal of a campaign: what must be undone after a crash. An entry is on disk before its object exists.
 
-One append-only JSON-lines file per campaign, synced at each entry, locked while its campaign runs. Only
-what stands in a journal is ever torn down. How each kind is undone stands in ``undo.py``.
+One append-only JSON-lines file per campaign, synced at each entry, locked while the campaign runs. Only what a journal
+lists is ever removed. ``cleanup`` defines how each kind is undone.
 """
 
 import errno
@@ -22,7 +22,7 @@ from fslab.system import paths, sysfs
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournalEntry:
-    """One thing that we were about to create and have not undone yet."""
+    """An object that fslab was about to create and has not undone. ``boot``: the boot id at that time."""
 
     id: str
     kind: str
@@ -31,10 +31,10 @@ class JournalEntry:
 
 
 class CampaignJournal:
-    """The open journal of one campaign; holding it open holds the campaign's lock.
+    """The open journal of one campaign. While it is open, it holds the campaign's lock.
 
-    BusyError when another process has it open, UnsafeError when it is not our user's own: what it names is
-    deleted, and another user could have written it.
+    BusyError if another process has it open. UnsafeError if the file is not our user's own: another user could have
+    written it, and what it names is deleted.
     """
 
     def __init__(self, campaign: str, directory: Path | None = None) -> None:
@@ -48,7 +48,7 @@ class CampaignJournal:
             self._descriptor = _locked(self.path)
         content = self._content()
         self._count = content.count(b"\n")
-        # What follows a line that a power loss cut short would be lost with it.
+        # Remove a line that a power loss cut short: an entry appended to it would be lost with it.
         os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
         _sync_directory(self.path.parent)
 
@@ -59,7 +59,7 @@ class CampaignJournal:
         self.close()
 
     def will_create(self, kind: str, target: str) -> str:
-        """Record that ``target`` is about to be created; returns when that is on disk."""
+        """Record that ``target`` is about to be created. Returns the entry's id once the entry is on disk."""
         self._count += 1
         entry = f"{os.getpid()}-{self._count}"
         self._append({"id": entry, "kind": kind, "target": target, "boot": boot() or ""})
@@ -69,11 +69,11 @@ class CampaignJournal:
         self._append({"undone": entry})
 
     def pending(self) -> list[JournalEntry]:
-        """What is not undone, in the order it was created."""
+        """Return the entries that are not undone, in the order of creation."""
         return parse(self._content().decode("utf-8", "replace"))
 
     def close(self) -> None:
-        """Close it; the file goes when nothing is left to undo. Can be called twice."""
+        """Close the journal; delete its file if nothing is left to undo. Can be called twice."""
         if self._descriptor < 0:
             return
         if not self.pending():
@@ -90,13 +90,15 @@ class CampaignJournal:
         os.fdatasync(self._descriptor)
 
     def _content(self) -> bytes:
-        # Of the file that we opened: the name may lead to another one by now.
+        # Through the descriptor: the name may lead to another file by now.
         return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
 
 
 def parse(text: str) -> list[JournalEntry]:
-    """Pending entries of a journal's text. A line that a power loss cut short or garbled is dropped: what it
-    would have named was not created yet."""
+    """Return the pending entries of a journal's text.
+
+    A line that a power loss cut short or garbled is skipped: the object that it names was not created yet.
+    """
     entries: dict[str, JournalEntry] = {}
     for line in text.splitlines():
         try:
@@ -112,13 +114,13 @@ def parse(text: str) -> list[JournalEntry]:
 
 
 def leftover(directory: Path | None = None) -> Iterator[str]:
-    """Ids of the campaigns that have a journal: running, or ended without undoing everything."""
+    """Yield the ids of campaigns that have a journal: they are running, or ended without undoing everything."""
     names = (path.stem for path in (directory or default_directory()).glob("*.jsonl"))
     yield from sorted(name for name in names if is_word(name))
 
 
 def is_running(campaign: str, directory: Path | None = None) -> bool:
-    """Whether a process of this user conducts the campaign now; one that was killed does not."""
+    """Return whether a process of this user runs the campaign now. A killed process has released the lock."""
     if not is_word(campaign):
         return False
     path = (directory or default_directory()) / f"{campaign}.jsonl"
@@ -136,7 +138,7 @@ def is_running(campaign: str, directory: Path | None = None) -> bool:
 
 
 def boot() -> str | None:
-    """What this boot of the machine is called."""
+    """Return the id of the machine's current boot."""
     return sysfs.text(Path("/proc/sys/kernel/random/boot_id"))
 
 
@@ -145,7 +147,7 @@ def default_directory() -> Path:
 
 
 def _locked(path: Path) -> int:
-    """Descriptor of the journal, locked and our own; -1 if its last owner removed it meanwhile."""
+    """Return the descriptor of our own, locked journal; -1 if its last owner removed the file meanwhile."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o600)

@@ -1,6 +1,6 @@
-"""From a study, or from a stored campaign, to trials: made, found possible here, agreed to, stored, run. In this order.
+"""From a study or a stored campaign to trials. Steps, in this order: create, check, ask for consent, store, run.
 
-Knows no terminal. Nothing is stored before all that comes first holds, so that a refusal leaves no trace.
+Must not use the terminal. Nothing is stored before all earlier steps succeed, so a refusal leaves no trace.
 """
 
 import os
@@ -30,10 +30,10 @@ from fslab.workloads import parsed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """On what terms a campaign may run.
+    """The conditions under which a campaign may run.
 
-    ``agree`` gets the cells and raises where the user does not allow the commands that they bring; ``wipe`` are the
-    devices that the user named; ``tell`` receives a line before each step that takes long.
+    ``agree`` gets the cells and raises if the user does not allow their commands. ``wipe``: the devices that the user
+    named for wiping. ``tell`` receives a line before each long step.
     """
 
     agree: Callable[[Sequence[Cell]], object]
@@ -49,8 +49,8 @@ def of_study(
     name: str | None = None,
     note: str | None = None,
 ) -> Campaign:
-    """A campaign of a study that was read from ``path``; not stored. UnsupportedError where no machine can build it."""
-    directory = {"directory": str(Path(path).absolute().parent)}  # of the files that the study names
+    """Return a campaign of a study read from ``path``; not stored. UnsupportedError if no machine can build a stack."""
+    directory = {"directory": str(Path(path).absolute().parent)}  # where files of the study are
     cells, machine = expand(study, feasibility.resolved), facts.gather()
     limit_s = budget_s or study.limit_s
     about = claimed_cells(study, cells, machine.get("memory_bytes"))
@@ -81,28 +81,38 @@ def of_study(
 
 
 def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None) -> list[Cell]:
-    """The cells that claims are about, where trials are for claims; none else."""
+    """Return the cells that claims are about, if trials are repeated for claims; else none."""
     wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
     return [cell for cell in cells if cell.id in wanted]
 
 
 def unfinished(store: Store, wanted: str | None) -> Campaign:
-    """The last unfinished campaign, or that of a study (its id or its file), or the one named. StoreError if none."""
+    """Return the last unfinished campaign, of a study if given (id or file), or the campaign named. StoreError if none.
+
+    ``wanted``: a study's id or file, a campaign's id or name, or None.
+    """
     study = None if wanted is None else Path(wanted).stem
     of_study = [campaign for campaign in store.campaigns() if study in {None, campaign.study_id, "last"}]
     found = [campaign for campaign in of_study if campaign.status is not CampaignStatus.FINISHED]
     if found:
         return check_stored(found[-1], store)
-    if of_study or wanted is None:
-        what = f"every campaign of '{study}' is finished" if wanted else "no campaign is unfinished"
-        raise StoreError(what, where=store.path, hint=f"start one: fslab run {wanted or 'quick'}")
+    if wanted in {None, "last"}:
+        raise StoreError("no campaign is unfinished", where=store.path, hint="start one: fslab run quick")
+    if of_study:
+        raise StoreError(
+            f"every campaign of '{study}' is finished", where=store.path, hint=f"start one: fslab run {wanted}"
+        )
     return check_stored(store.campaign(wanted), store)
 
 
 def more_of(
     store: Store, wanted: str | None, *, trials: int | None = None, max_trials: int | None = None
 ) -> Campaign:
-    """A campaign, finished or not, with more trials of each cell: the one named, or the last one; not stored."""
+    """Return a campaign with more trials of each cell. Does not store it.
+
+    ``wanted``: a study (its last campaign), a campaign, or None (the last campaign); finished or not. UsageError if
+    that is not more.
+    """
     study = None if wanted is None else Path(wanted).stem
     of_study = [campaign for campaign in store.campaigns() if campaign.study_id == study]
     campaign = of_study[-1] if of_study else store.campaign(wanted or "last")
@@ -116,7 +126,7 @@ def more_of(
 
 
 def check_stored(campaign: Campaign, store: Store) -> Campaign:
-    """The campaign, when its cells are what a study could have said; StoreError before anything of them is shown."""
+    """Return the campaign if a study can describe its cells; else StoreError, before anything of them is shown."""
     store.check_cells(campaign)
     with believed(store.path):
         for cell in campaign.cells:
@@ -129,13 +139,13 @@ def check_stored(campaign: Campaign, store: Store) -> Campaign:
 
 
 def create(campaign: Campaign, store: Store, terms: Terms) -> None:
-    """Store a new campaign that can run here and may."""
+    """Check that a new campaign can and may run here, and store it."""
     _admit(campaign, terms)
     store.create_campaign(campaign)
 
 
 def take_up(campaign: Campaign, store: Store, terms: Terms) -> None:
-    """Make sure that a stored campaign can go on here, and may. Stores nothing."""
+    """Check that a stored campaign can and may continue here. Stores nothing."""
     store.check_cells(campaign)
     campaigns.check_same_machine(campaign)
     feasibility.check_named(campaign.cells, terms.wipe)
@@ -151,7 +161,7 @@ def run(
     budget_s: float | None,
     new: bool,
 ) -> CampaignStatus:
-    """Run what is left of it. A ``new`` one goes from the store where somebody took its device after the check."""
+    """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check."""
     try:
         return campaigns.run_campaign(campaign, store, observer, budget_s=budget_s, wipe=terms.wipe)
     except (BusyError, UnsafeError):

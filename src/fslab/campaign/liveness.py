@@ -1,4 +1,4 @@
-"""How far a campaign is, whatever status is stored: without a process it does not run."""
+"""The actual status of a campaign: one that is stored as running but has no process was interrupted."""
 
 import os
 
@@ -6,17 +6,17 @@ from fslab.campaign.journal import is_running
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 
-USER = "user_id"  # of a campaign's settings: whose journals tell
+USER = "user_id"  # in a campaign's settings: the user whose journal shows whether it runs
 
 
 def as_it_is(campaign: Campaign, store: Store) -> Campaign:
-    """The campaign, ``interrupted`` if it says ``running`` and this user on this machine, who ran it, does not.
+    """Return the campaign; as ``interrupted`` if it is stored as ``running`` but no process runs it.
 
-    Of other machines and other users nothing is known but what the store says.
+    Only campaigns of this user on this machine can be checked. Others keep the stored status.
     """
     if campaign.status is not CampaignStatus.RUNNING or not _ours(campaign) or is_running(campaign.id):
         return campaign
-    # It may have ended since it was read: its status is stored before its process is done.
+    # It may have ended since it was read: its process stores the status before it releases the lock.
     status = store.campaign(campaign.id).status
     killed = status is CampaignStatus.RUNNING
     return campaign.model_copy(update={"status": CampaignStatus.INTERRUPTED if killed else status})

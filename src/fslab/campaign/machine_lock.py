@@ -1,7 +1,7 @@
-"""Campaigns on one machine take turns, trial by trial: two at once would measure each other.
+"""The machine lock: campaigns on one machine take turns, trial by trial, because two at once would disturb each other.
 
-The turn is a lock (flock) on the directory of all runtime directories, so that it is let go whatever happens to who
-has it. Who has it leaves a note of who it is; a note without the lock means nothing.
+The lock is an flock(2) on the directory of all runtime directories. The kernel releases it however its holder ends.
+The holder also writes a note that identifies it; a note without the lock means nothing.
 """
 
 import fcntl
@@ -27,17 +27,17 @@ TELL_EVERY_S = 1.0
 
 
 class Waiter(Protocol):
-    """Is told of the time that passes without a trial."""
+    """The interface that gets reports while a campaign waits for the lock."""
 
     def waits(self, whom: str, waited_s: float) -> None:
-        """``whom`` has the turn; told again and again, from another thread, until it is ours."""
+        """Called repeatedly, from another thread, while ``whom`` holds the lock."""
 
     def turn_begins(self, waited_s: float) -> None:
-        """The turn is ours, after so long."""
+        """Called when the lock is ours, after a wait of ``waited_s``."""
 
 
 class Holder(Frozen):
-    """Who has the turn."""
+    """The holder of the lock, as its note describes it."""
 
     campaign: str
     user: str
@@ -53,7 +53,7 @@ class Holder(Frozen):
 
 @contextmanager
 def held(workspace: Workspace, waiter: Waiter) -> Iterator[float]:
-    """Wait for the turn; yields the seconds that were waited."""
+    """Hold the lock during the block. Yields the seconds that were spent waiting for it."""
     directory = os.open(workspace.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     note = workspace.runtime / NOTE
     try:
@@ -74,7 +74,7 @@ def _wait(descriptor: int, directory: Path, waiter: Waiter) -> float:
     else:
         return 0.0
     begun, ours = time.monotonic(), threading.Event()
-    # Asking again and again instead would leave the turn to whoever happens to ask first: the kernel keeps a queue.
+    # Block, do not poll: the kernel queues those that wait, but with polling the first to ask would get the lock.
     teller = threading.Thread(target=_tell, args=(directory, waiter, begun, ours), daemon=True)
     teller.start()
     try:
@@ -107,7 +107,7 @@ def _read(note: Path) -> Holder | None:
     try:
         with note.open("rb") as file:
             return Holder.model_validate_json(file.read(NOTE_BYTES))
-    except (OSError, ValidationError):  # it is being written, or gone by now
+    except (OSError, ValidationError):  # it is being written, or was removed
         return None
 
 

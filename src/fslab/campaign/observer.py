@@ -1,4 +1,4 @@
-"""What a campaign tells while it runs: shows it to a person, or not."""
+"""The interface by which a running campaign reports its progress. Does not decide how it is shown."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """A base that shows nothing."""
+    """The base class: its methods do nothing."""
 
     def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
     ) -> None:
-        """Before the first trial of this process."""
+        """Called before the first trial of this process; ``stored`` are the campaign's earlier trials."""
 
     def trial_started(self, cell: Cell, block: int) -> None:
-        """Before each trial."""
+        """Called before each trial."""
 
     def trial_ended(self, record: TrialRecord) -> None:
-        """After each trial, when it is stored."""
+        """Called after each trial, when it is stored."""
 
     def looked(self, look: InterimResult, *, total: int) -> None:
-        """After each interim look; ``total`` trials are planned by now."""
+        """Called after each interim analysis; ``total`` trials are planned now."""
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
-        """Before a block of ``more`` trials that replaces invalid ones; ``total`` trials are planned by now."""
+        """Called before a block of ``more`` trials that replaces invalid ones; ``total`` trials are planned now."""
 
     def waits(self, whom: str, waited_s: float) -> None:
-        """Again and again, from another thread, while ``whom`` has the turn."""
+        """Called repeatedly, from another thread, while ``whom`` holds the machine lock."""
 
     def turn_begins(self, waited_s: float) -> None:
-        """When the turn is ours; the wait counts toward no budget and no trial."""
+        """Called when the machine lock is ours. The wait counts toward no budget and no trial."""
 
     def note(self, text: str) -> None:
-        """Something that a person should know."""
+        """Called with a message for the user."""

@@ -1,8 +1,8 @@
-"""Which trials a campaign runs: a fixed number of blocks, or blocks until the comparisons are settled.
+"""Plans which trials a campaign runs: a fixed number of blocks, or blocks until the comparisons are settled.
 
-A fixed number is one of usable trials: invalid ones are replaced in further blocks, at most as many as were asked for.
+A fixed number counts usable trials: further blocks, at most as many as were asked for, replace invalid ones.
 
-Derived from the stored trials alone, so that a resumed campaign goes on exactly as it would have. Runs nothing.
+Depends only on the stored trials, so a resumed campaign continues exactly as it would have. Runs nothing.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ from fslab.stopping import StoppingRule, Until
 
 @dataclass(kw_only=True, slots=True)
 class Schedule:
-    """``trials`` are all that are planned so far; ``look`` plans more, or says that it is enough.
+    """The trials of a campaign. ``trials``: all that are planned so far; ``look`` plans more if they are not enough.
 
-    ``claims`` are what is to be decided where trials are repeated until claims are; ``memory_bytes`` is the machine's.
-    ``without`` are ids of cells that this machine cannot do: they are never planned, and nothing waits for them.
-    ``budget_s`` is what all trials together may take; a campaign for claims gives up those that it does not reach.
-    Cells that no claim is about come last then, with the trials of the study.
+    ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
+    ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
+    time for all trials together. A campaign for claims gives up claims that the budget does not reach; in it, cells
+    that no claim is about (``idle``) come last, with the study's number of trials.
     """
 
     cells: Sequence[Cell]
@@ -55,9 +55,9 @@ class Schedule:
         self._plan(self.stopping.trials, serving)
 
     def look(self, records: Sequence[TrialRecord]) -> InterimResult | None:
-        """To be asked when all planned trials are over: what is known now; more are planned if that is not enough.
+        """Analyse the trials once all planned ones have ended, and plan more if they are not enough.
 
-        None in a campaign with a fixed number of trials, where invalid ones are replaced.
+        Returns None in a campaign with a fixed number of trials: there, it only replaces invalid ones.
         """
         looks = looks_of(self.stopping)
         if looks is None:
@@ -72,12 +72,12 @@ class Schedule:
         return seen
 
     def _plan_for(self, claims: ClaimsProgress, until: int, wanted: frozenset[str]) -> None:
-        """The next blocks for open claims; then, once, cells that no claim is about; then verdicts that are tentative.
+        """Plan blocks for open claims; then, once, cells that no claim is about; then blocks for tentative verdicts.
 
-        Blocks go on as long as any cell has not the most that a cell gets: not all are in every block.
+        Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell.
         """
         if self.idle and (claims.firming or not wanted):
-            # Blocks of their own, side by side, with the numbers of the first.
+            # These cells get blocks of their own, numbered from 0.
             self.trials += self._in_blocks(range(self.stopping.trials), self.idle)
             self.idle = frozenset()
             return
@@ -85,7 +85,7 @@ class Schedule:
         self._plan(until, frozenset(cell for cell in wanted if counts[cell] < self.stopping.most))
 
     def _left_s(self, records: Sequence[TrialRecord]) -> float | None:
-        """What the planned trials have left of the budget, by their own durations: the same when resumed."""
+        """Return what the planned trials left of the budget, by their recorded durations: the same after a resume."""
         if self.budget_s is None:
             return None
         planned = {(block, cell.id) for block, cell in self.trials}
@@ -95,7 +95,7 @@ class Schedule:
         return max(0.0, self.budget_s - taken_s)
 
     def catch_up(self, records: Sequence[TrialRecord]) -> InterimResult | None:
-        """Go through the looks that these trials have been through, of a campaign that is resumed; returns the last."""
+        """Repeat the interim analyses that the trials of a resumed campaign have passed. Returns the last one."""
         stored = {(record.key.block, record.cell.id) for record in records}
         last = None
         while True:
@@ -105,15 +105,15 @@ class Schedule:
             if left:
                 return last
             seen = self.look(records)
-            if len(self.trials) == planned:  # the end; to be told when it is reached
+            if len(self.trials) == planned:  # the last analysis: the campaign reports it when it gets there
                 return last
             last = seen
 
     def to_replace(self, records: Sequence[TrialRecord]) -> frozenset[str]:
-        """Ids of the cells of the next block, which replaces invalid trials: of each workload that lacks some, all.
+        """Return the ids of the cells of the next block, which replaces invalid trials.
 
-        A trial is compared with those of its block, so that one alone would be compared with nothing. A cell whose
-        trials were all invalid is not repeated: the next would be invalid too.
+        If one cell of a workload lacks trials, all cells of the workload are repeated: a trial is compared only with
+        others of its block. A cell whose trials were all invalid is not repeated: the next would be invalid too.
         """
         counted = [record for record in records if record.key.block < self.blocks]
         wanted: set[str] = set()
@@ -136,6 +136,6 @@ class Schedule:
 
     def _in_blocks(self, blocks: Iterable[int], wanted: frozenset[str]) -> Iterator[tuple[int, Cell]]:
         for block in blocks:
-            # The order of a block is drawn for all cells: that some need no more changes nothing for the others.
+            # The order is drawn for all cells of a block, so that omitting some does not change it for the others.
             whole = order_block(self.cells, block, self.seed)
             yield from ((block, cell) for cell in whole if cell.id in wanted)

@@ -1,6 +1,6 @@
-"""What a tool left behind, and what its figures are. It may be anything: a link, a pipe, gigabytes, nonsense.
+"""Reads the output of a tool and its figures. The output is untrusted: a link, a pipe, gigabytes, or not parseable.
 
-Whatever cannot be read is a failure of that trial, never of the campaign.
+Output that cannot be read fails its trial, never the campaign.
 """
 
 import errno
@@ -13,22 +13,22 @@ from fslab.units import format_size
 from fslab.workloads import Commands, ParsedWorkload, Reading, ToolOutput
 
 log = logging.getLogger("fslab.outcome")
-LIMIT_BYTES = 64 << 20  # of one report file; the longest that we know has 3 MiB
-# What reading a document raises whose parts are not of the promised kind.
+LIMIT_BYTES = 64 << 20  # of one report file; the longest one known has 3 MiB
+# Raised when parts of a document are not of the documented type.
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def output(done: proc.Completed, commands: Commands, scratch: int) -> ToolOutput:
-    """The streams and report files of a run; ``scratch`` is the descriptor of the directory that the tool was given.
+    """Return the streams and report files of a run. ``scratch``: a descriptor of the directory given to the tool.
 
-    ToolOutputError for a report that is no regular file of that directory, or is beyond the limit.
+    ToolOutputError if a report is not a regular file in that directory, or exceeds the limit.
     """
     files = {name: text for name in commands.outputs if (text := report(name, scratch)) is not None}
     return ToolOutput(stdout=done.stdout, stderr=done.stderr, files=files, duration_s=done.duration_s)
 
 
 def report(name: str, scratch: int, *, limit_bytes: int | None = None) -> str | None:
-    """The text of one report file; None if there is none."""
+    """Return the text of one report file; None if it does not exist. ToolOutputError as for ``output``."""
     limit = LIMIT_BYTES if limit_bytes is None else limit_bytes
     try:
         return untrusted_files.read(name, limit_bytes=limit, beneath=scratch).decode("utf-8", "replace")
@@ -44,7 +44,8 @@ def report(name: str, scratch: int, *, limit_bytes: int | None = None) -> str | 
 
 
 def reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOutput) -> Reading:
-    """The tool's figures. Of a tool that failed, the workload may know better than its exit code why."""
+    """Return the tool's figures. If the tool failed, raise why: NoSpaceError if the workload finds that in the output,
+    else the error for its exit status."""
     if done.returncode == 0:
         return _read(workload, output)
     try:

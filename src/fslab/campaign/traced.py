@@ -1,4 +1,4 @@
-"""The explain pass: the same trial again, traced. It says why and never how fast, and is stored apart."""
+"""Runs trials again with tracing, to explain differences. Traced trials are stored apart and never compared."""
 
 import os
 import secrets
@@ -28,11 +28,11 @@ def trace(
     wipe: frozenset[str] = frozenset(),
     note: Callable[[str], object] = print_nothing,
 ) -> Iterator[TrialRecord]:
-    """Run each cell once, traced, with the seed of the first block; stored when it is over.
+    """Run each cell once with tracing and the seed of the first block; store each record, then yield it.
 
-    UnsupportedError for a cell that is measured in a guest: what is traced here is this kernel. UnsupportedError or
-    NeedsRootError where nothing can be traced: the trials would tell nothing new. ``note`` is told when the store does
-    not answer.
+    UnsupportedError for a cell that is measured in a guest: only the host's kernel is traced. UnsupportedError or
+    NeedsRootError if tracing is not possible: the trials would give no new information. ``note`` gets a message when
+    the store is unavailable.
     """
     _check_tracing()
     for cell in cells:

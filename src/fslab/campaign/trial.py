@@ -1,7 +1,7 @@
-"""One trial: build the stack, prepare, set the cache state, run the workload while probes watch, undo.
+"""Runs one trial: build the stack, prepare, set the cache state, run the workload while probes watch, undo.
 
-``run_trial`` is the seam: a cell in, a record out. What goes wrong with the tool or the file system
-becomes part of the record; only interruptions and dangers to data leave as exceptions.
+``run_trial`` takes a cell and returns a record. Failures of the tool or the file system become part of the record.
+Only interruptions, dangers to data and missing privileges leave as exceptions.
 """
 
 import errno
@@ -46,7 +46,7 @@ BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
 
 @dataclass(kw_only=True, slots=True)
 class TrialState:
-    """What a trial has yielded so far; what there is of it is stored also when the trial fails."""
+    """The results of a trial so far. They are stored even if the trial fails."""
 
     metrics: dict[str, Value] = field(default_factory=dict)
     probes: dict[str, Value] = field(default_factory=dict)
@@ -62,10 +62,10 @@ class TrialState:
 def run_trial(
     cell: Cell, key: TrialKey, workspace: Workspace, *, machine: Mapping[str, Any], traced: bool = False
 ) -> TrialRecord:
-    """Run one trial of ``cell`` and return its record; ``machine`` are the facts stored with it.
+    """Run one trial of ``cell`` and return its record; ``machine``: the facts stored with it.
 
-    ``traced``: the kernel is traced meanwhile; such a trial says why and never how fast, and its status says so.
-    Raises only what must end the campaign: an interruption, a danger to data, missing privileges.
+    ``traced``: trace the kernel during the trial. Tracing costs speed, so such a trial has the status ``traced`` and
+    is never compared. Raises only what must end the campaign: an interruption, a danger to data, missing privileges.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     workspace.commands.clear()
@@ -110,7 +110,7 @@ def _measure(
     state: TrialState,
     machine: Mapping[str, Any],
 ) -> None:
-    feasibility.check_plugins(cell)  # in a guest, others may be installed than on the host
+    feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
@@ -128,7 +128,7 @@ def _measure(
     _write_inputs(commands.inputs, scratch)
     for argv in commands.prepare:
         workspace.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
-    _versions(cell)  # once: runs every tool, so that no measured run begins with reading one from the disk
+    _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
     state.caches_dropped = _prepare_cache(cell.cache, up, workload.tools())
     state.device |= undo.enter_context(disks.running(cell, workspace))
     watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
@@ -142,7 +142,7 @@ def _measure(
     reading = tool_output.reading(workload, done, output)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)
-    remount = up.unmount()  # what the last snapshot sees is all that the run caused
+    remount = up.unmount()  # so that the last snapshot has everything that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
     state.device |= disks.facts(cell, workspace)
     findings = watch.derive(_work(cell.cache, done, reading))
@@ -161,7 +161,7 @@ def _measure(
 
 
 def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
-    """Names come from stored cells: none may lead elsewhere."""
+    """Write the workload's input files. UnsafeError for a name that leaves the directory: names come from the store."""
     for name, text in texts.items():
         if {"", ".", ".."} & set(name.split("/")):
             raise UnsafeError(f"the workload's file '{name}' is outside its directory")
@@ -186,14 +186,14 @@ def _build(
 
 
 def _forget_files(up: stack.Stack) -> None:
-    """On a file system that lives on, the next trial starts with an empty directory and a used disk."""
+    """Empty the directory of a kept file system: the next trial starts without files, but on a used disk."""
     untrusted_files.clear(up.work)
 
 
 def _prepare_cache(wanted: Cache, up: stack.Stack, needed: Sequence[Tool]) -> bool:
-    """Flush what preparing left, and bring the page cache to the declared state; whether it all could be.
+    """Flush what preparing left, and bring the page cache to the declared state. Returns whether that succeeded.
 
-    What is ours is unmounted: nothing of it stays cached, and the caches of others do not matter.
+    A file system of ours is unmounted, so nothing of it stays cached. Other caches do not matter.
     """
     up.flush()
     if wanted is Cache.WARM:
@@ -268,7 +268,7 @@ def _status(state: TrialState, failure: FslabError | None) -> Status:
 
 
 def _from_os_error(error: OSError) -> FslabError:
-    """What a broken or full file system under test makes of our own calls; anything else is a bug."""
+    """Return the error for an OSError of a broken or full file system under test. Re-raise others: they are bugs."""
     if error.errno in NO_SPACE:
         return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
     if error.errno in BROKEN:

@@ -1,6 +1,6 @@
-"""The trial that the store could not take: kept in a file of the user's own until the campaign is resumed.
+"""Keeps a trial that could not be stored in a file of the user's own, until the campaign is resumed.
 
-A campaign ends when its store is lost, so there is one such trial at most.
+A campaign ends when its store is lost, so there is at most one such trial.
 """
 
 import contextlib
@@ -18,26 +18,26 @@ LIMIT_BYTES = 1 << 30
 
 
 def path_of(campaign_id: str) -> Path:
-    """Where the trial of a campaign is kept."""
+    """Return the path of the file for a campaign's trial."""
     return paths.state() / "unstored" / f"{campaign_id}.json"
 
 
 def keep(record: TrialRecord, error: StoreLostError) -> StoreLostError:
-    """Keep the trial; the error, saying where it is. The error as it is where it cannot be kept."""
+    """Keep the trial. Returns the error with the file's path in its hint; unchanged if the trial cannot be kept."""
     path = path_of(record.key.campaign)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         untrusted_files.write_new(path, record.model_dump_json().encode())
-    except (OSError, ValueError):  # a text that JSON cannot hold
+    except (OSError, ValueError):  # ValueError: a text that JSON cannot hold
         return error
     hint = f"{error.hint}; this also stores the last trial, which is kept in {path}"
     return StoreLostError(error.what, where=error.where, hint=hint)
 
 
 def store_kept(campaign: Campaign, store: Store, note: Callable[[str], object]) -> None:
-    """Store the trial that was kept, if there is one and it is of this campaign; a file that is none stays."""
+    """Store the kept trial, if there is one and it belongs to this campaign. Any other file is noted and stays."""
     path = path_of(campaign.id)
     try:
         found = texts.json_of(untrusted_files.read(path, limit_bytes=LIMIT_BYTES))

@@ -1,6 +1,6 @@
-"""All probes around one run: snapshots at each moment, findings at the end.
+"""Runs all probes around one run: snapshots at each moment, findings at the end.
 
-A probe that fails costs its own figures and is recorded; it never costs the trial.
+A failed probe loses only its own figures and is recorded. It never fails the trial.
 """
 
 from collections import defaultdict
@@ -16,12 +16,12 @@ from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
 from fslab.validity.facts import ProbeFailure
 
-LOG_LIMIT_BYTES = 256 << 20  # some six million operations
+LOG_LIMIT_BYTES = 256 << 20  # about six million operations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What all probes found: values and texts by name, and which of them failed."""
+    """The results of all probes: values and texts by name, and the failed probes."""
 
     values: dict[str, Value]
     texts: dict[str, tuple[str, ...]]
@@ -30,8 +30,10 @@ class Findings:
 
 @dataclass(slots=True)
 class Watch:
-    """The probes that watch one stack; ``traced``: the kernel is traced as well, which costs speed, and ``log`` is
-    the file in the directory ``scratch`` (a descriptor) where the tool then logs every operation."""
+    """The probes that watch one stack. ``traced``: also trace the kernel, which costs speed.
+
+    ``log``: the file, in the directory ``scratch`` (a descriptor), in which the tool logs every operation when traced.
+    """
 
     stack: Stack
     traced: bool = False
@@ -43,7 +45,7 @@ class Watch:
     trace: Trace | None = None
 
     def close(self) -> None:
-        """Leave the kernel as it was. Can be called twice."""
+        """Stop tracing, and leave the kernel as it was. Can be called twice."""
         if self.tracer is not None:
             self.tracer.close()
 
@@ -56,7 +58,7 @@ class Watch:
         )  # fmt: skip
 
     def snapshot(self, moment: SnapshotMoment) -> None:
-        """Read every source that is read at this moment."""
+        """Take the snapshot of every probe that reads at this moment."""
         target = self.target()
         if self.traced and moment is SnapshotMoment.BEFORE:
             self.tracer = Tracer(devices=target.devices, volume=target.volume)
@@ -73,7 +75,7 @@ class Watch:
             self.trace = self.tracer.stop()
 
     def derive(self, work: Work) -> Findings:
-        """What the differences mean, given what the workload did."""
+        """Return what the differences between the snapshots mean; ``work``: what the workload did."""
         values: dict[str, Value] = {}
         texts: dict[str, tuple[str, ...]] = {}
         for name, probe in PROBES:
@@ -87,7 +89,7 @@ class Watch:
         return Findings(values=values, texts=texts, failures=tuple(self.failures))
 
     def _operations(self, trace: Trace) -> slow_operations.Operations | None:
-        """Of a journal that committed; None where the tool has logged nothing."""
+        """Return which operations coincide with journal commits. None if nothing was committed or logged."""
         if self.log is None or self.scratch is None or trace.ring is None or not trace.ring.commits_s:
             return None
         text = tool_output.report(self.log, self.scratch, limit_bytes=LOG_LIMIT_BYTES)

@@ -1,7 +1,7 @@
-"""A small process that outlives fslab by a moment: when fslab is killed, it ends the guests and undoes the rest.
+"""A small process that outlives fslab: when fslab is killed, it ends the guests and undoes the rest.
 
-A guest would run on otherwise. ``python -m fslab.campaign.watchdog CAMPAIGN`` waits at the
-end of a pipe; it ends without doing anything when it is dismissed.
+Otherwise a guest would continue to run. ``python -m fslab.campaign.watchdog CAMPAIGN`` waits for the end of a pipe.
+When it is dismissed, it exits without doing anything.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ DISMISS_LIMIT_S = 5.0
 
 @dataclass(kw_only=True, slots=True)
 class Watchdog:
-    """The watchdog of one campaign, as fslab sees it: closing ``pipe`` without a word calls it."""
+    """The watchdog of one campaign, as fslab sees it. Closing ``pipe`` without a dismissal triggers it."""
 
     pipe: int
     child: proc.Child
 
     def dismiss(self) -> None:
-        """Tell it that all is in order."""
-        with contextlib.suppress(BrokenPipeError):  # somebody ended it
+        """Make the watchdog exit without doing anything."""
+        with contextlib.suppress(BrokenPipeError):  # the watchdog has ended already
             os.write(self.pipe, DISMISSED)
         os.close(self.pipe)
         if self.child.wait(DISMISS_LIMIT_S) is None:
@@ -35,7 +35,7 @@ class Watchdog:
 
 
 def start(campaign: str) -> Watchdog:
-    """Start the watchdog of a campaign. It has its own session, and not the campaign's mark."""
+    """Start the watchdog of a campaign. It has its own session and does not have the campaign's mark."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     quiet = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
@@ -51,7 +51,7 @@ def start(campaign: str) -> Watchdog:
 
 
 def main(campaign: str) -> None:
-    """Wait for the end of the pipe; undo the campaign unless dismissed."""
+    """Wait for the end of the pipe; then undo the campaign, unless dismissed."""
     if os.read(0, 1) == DISMISSED:
         return
     from fslab.campaign import cleanup  # noqa: PLC0415 - not needed as a rule
@@ -60,7 +60,7 @@ def main(campaign: str) -> None:
     while True:
         try:
             cleanup.clean(campaign)
-        except BusyError:  # it is still being killed, and holds the lock of its journal
+        except BusyError:  # the killed process still holds the journal's lock
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A campaign's workspace: its directories, journal and media, made at the start and gone at the end."""
+"""A campaign's workspace: its directories, journal and media. Created at the start, removed at the end."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from fslab.system.signals import Teardown
 
 @contextmanager
 def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
-    """The workspace of a campaign; everything made in it is undone on leaving, whatever happened.
+    """Open the workspace of a campaign. Leaving it undoes everything made in it, in any case.
 
-    What a signal left between being journalled and being put on an ExitStack is undone by the journal.
+    The journal undoes what a signal left between its journal entry and its registration on an ExitStack.
     """
     with CampaignJournal(campaign) as journal, Teardown() as undo:
         undo.enter_context(oom.protected())
@@ -25,8 +25,8 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
         runtime = paths.runtime() / campaign
         entry = journal.will_create("directory", str(runtime))
         undo.callback(_leave, runtime, journal, entry)
-        # Nobody else's business: who can write there can exchange what is ours, and who can open it can take the
-        # lock by which campaigns take turns.
+        # Other users must have no access: with write access they could exchange our files, and with read access they
+        # could take the machine lock.
         runtime.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         runtime.parent.chmod(0o700)
         runtime.mkdir(mode=0o700)

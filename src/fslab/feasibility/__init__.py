@@ -1,8 +1,8 @@
-"""Whether this machine can measure something, and what is missing: one answer to plan, run, doctor and guests.
+"""Whether this machine can measure something, and what is missing: the same answer for plan, run, doctor and guests.
 
-Looks only, but for ``check_mounted``, which tries. ``check`` is what a run is refused for, ``foresee`` the same as
-far as it can be told without root; ``resolved`` finds the machine for a stack; ``everything`` and ``matrix`` are
-for doctor.
+Changes nothing; only ``check_mounted`` creates files, to try operations. ``check`` raises what a run is refused for.
+``foresee`` returns the same, as far as it is known without root. ``resolved`` finds the machine for a stack.
+``everything`` and ``matrix`` are for doctor.
 """
 
 from fslab.feasibility._campaign import RefusingJournal, check, check_named, foresee

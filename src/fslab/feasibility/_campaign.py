@@ -1,6 +1,6 @@
-"""Before a campaign begins: can every stack be built, is there room for all images, does --wipe fit?
+"""Checks before a campaign starts: can every stack be built, is there room for all images, does --wipe match?
 
-Looks only. What is wrong here is wrong for the user, not for a trial: nothing is made, nothing is stored.
+Creates and stores nothing: a problem found here is reported to the user, not stored as a trial.
 """
 
 import os
@@ -24,7 +24,7 @@ from fslab.validity.trial import REGISTRY as TRIAL_RULES
 
 
 class RefusingJournal:
-    """Nothing may be created while looking: any attempt is a bug."""
+    """A journal for checks. A check must not create anything, so any attempt is a bug."""
 
     def will_create(self, kind: str, target: str) -> str:
         raise AssertionError(f"a check was about to create {kind} {target}")
@@ -36,10 +36,10 @@ class RefusingJournal:
 def check(
     campaign: str, cells: Sequence[Cell], wipe: frozenset[str], tell: Callable[[str], None] = print_nothing
 ) -> Reasons:
-    """Raise what keeps these cells from being measured safely; changes nothing. ``tell`` gets a line before long steps.
+    """Raise what prevents measuring these cells safely. Changes nothing. ``tell`` gets a line before long steps.
 
-    Cells that are not possible here do not keep the others from being measured: they are returned with the
-    reason, unless they are all that there is.
+    Cells that are not possible here do not prevent the others: they are returned with the reason. If no cell is
+    possible, the first reason is raised.
     """
     workspace = Workspace(
         campaign=campaign,
@@ -64,7 +64,7 @@ def check(
 
 
 def _check_plugins(cells: Sequence[Cell]) -> None:
-    """PluginError where a trial would run with other plug-ins than planned, or without one that watches or judges."""
+    """Raise PluginError if a cell was planned with other plug-ins, or if a plug-in of probes or rules is unusable."""
     for cell in cells:
         check_plugins(cell)
     PROBES.require()
@@ -72,7 +72,7 @@ def _check_plugins(cells: Sequence[Cell]) -> None:
 
 
 def _check_programs(cells: Sequence[Cell]) -> None:
-    """ToolMissingError that names all missing programs and the commands that install them."""
+    """Raise ToolMissingError with all missing programs and the commands that install them."""
     needed = list(dict.fromkeys(tool for cell in cells for tool in programs_of(cell)))
     if missing := _programs.missing_programs(needed):
         raise ToolMissingError(
@@ -82,9 +82,9 @@ def _check_programs(cells: Sequence[Cell]) -> None:
 
 
 def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What :func:`check` would say of these cells, as far as that is known without root, without opening a device.
+    """Return what :func:`check` would find, as far as it is known without root and without opening a device.
 
-    The reason for each cell (by id) that cannot be measured here, and what would keep the campaign from starting.
+    First the reason for each cell (by id) that cannot be measured here, then what would prevent the campaign's start.
     """
     found = {cell.id: error for cell in cells if (error := foreseen(cell))}
     measured = [cell for cell in cells if cell.id not in found]
@@ -100,7 +100,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
 
 
 def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
-    """What is missing: programs, then room."""
+    """Yield what is missing: first programs, then room."""
     workspace = Workspace(
         campaign="CAMPAIGN", runtime=directory, images=directory, journal=RefusingJournal(), wipe=frozenset()
     )
@@ -115,8 +115,10 @@ def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
 
 
 def check_named(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
-    """UnsafeError for a device that a stored campaign would overwrite and the user did not name now: a store can be
-    anybody's, and a device can be blank without being meant."""
+    """Raise UnsafeError for a device that a stored campaign would overwrite and that the user did not name now.
+
+    Another user may have written the store, and a blank device may not be the intended one.
+    """
     if unnamed := sorted(_devices(cells) - wipe):
         raise UnsafeError(
             f"a stored campaign would overwrite {', '.join(unnamed)}", where="device",
@@ -125,7 +127,7 @@ def check_named(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
 
 
 def _devices(cells: Sequence[Cell]) -> set[str]:
-    """The devices whose content is lost, by the names that the study has for them."""
+    """Return the devices whose content would be lost, as the study names them."""
     found: set[str] = set()
     for cell in cells:
         found.update(parsed_stack(cell.stack).medium_plan(paths.images()).wipes)
@@ -133,10 +135,10 @@ def _devices(cells: Sequence[Cell]) -> set[str]:
 
 
 def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
-    """A device named for wiping that no medium of the study uses is a mistake, perhaps a bad one."""
+    """Raise UsageError for a device named for wiping that no medium uses: a mistake, perhaps a dangerous one."""
     used = _devices(cells)
     if strange := sorted(wipe - used):
         raise UsageError(
-            f"the study has no medium on {', '.join(strange)}", where="--wipe",
+            f"no medium of the study uses {', '.join(strange)}", where="--wipe",
             hint=f"the study's devices: {', '.join(sorted(used))}" if used else "the study names no device",
         )  # fmt: skip

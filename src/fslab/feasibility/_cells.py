@@ -1,4 +1,4 @@
-"""Whether a cell can be measured: what its workload needs, its file system declares, and its stack takes here."""
+"""Whether a cell can be measured: its workload's needs, its file system's declared limits, and its stack here."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ from fslab.workloads import parsed
 
 
 def why_not(cell: Cell) -> str | None:
-    """The reason why no trial of the cell is possible, None if nothing speaks against it."""
+    """Return why no trial of the cell is possible; None if no reason is known."""
     if cell.stack.filesystem is None:
         return None
     filesystem = FILESYSTEMS.get(cell.stack.filesystem)
@@ -23,7 +23,7 @@ def why_not(cell: Cell) -> str | None:
 
 
 def check_cell(cell: Cell) -> None:
-    """UnsupportedError for a cell that is not possible."""
+    """Raise UnsupportedError if the cell is not possible."""
     if (error := _unfit(cell)) is not None:
         raise error
 
@@ -40,13 +40,13 @@ def _unfit(cell: Cell) -> UnsupportedError | None:
 
 
 Reasons = Mapping[str, FslabError]
-"""Why not, by the id of the cell."""
+"""The error that prevents measuring a cell, by cell id."""
 
 
 def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
-    """The cells of stacks that this machine cannot build, or whose workload their file system cannot take.
+    """Return the reasons for cells whose stack this machine cannot build, or whose file system lacks what they need.
 
-    Raises what is wrong with a stack otherwise: no room, no root, a danger to data.
+    Raises any other problem of a stack: no room, no root, a danger to data.
     """
     stacks: dict[str, StackSpec] = {cell.stack.model_dump_json(): cell.stack for cell in cells}
     refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, workspace))}
@@ -59,7 +59,7 @@ def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
 
 
 def foreseen(cell: Cell) -> FslabError | None:
-    """Why a cell cannot be measured here, as far as that can be told without root and without touching anything."""
+    """Return why a cell cannot be measured here, as far as it is known without root and without touching anything."""
     return _unbuildable(cell.stack) or _unfit(cell)
 
 
@@ -97,7 +97,7 @@ def _lacking(spec: StackSpec, machine: MachineSpec) -> tuple[Need, ...]:
 
 
 def _elsewhere(spec: StackSpec) -> str:
-    """What would make a stack possible that its machine cannot build."""
+    """Return a hint on how to measure a stack that its machine cannot build."""
     others = [name for name in _machines.PREFERRED if name != spec.machine.type]
     able = [name for name in others if not _machines.lacking(spec, MachineSpec(type=name))]
     if able:
@@ -110,7 +110,7 @@ def _elsewhere(spec: StackSpec) -> str:
 def check_stack(spec: StackSpec, workspace: Workspace) -> None:
     """Raise if this stack cannot be built now. Changes nothing.
 
-    It need not come from a study that was just checked: a campaign's store can be anybody's.
+    The stack may come from a store that another user wrote, not only from a study that was just checked.
     """
     _check_spec(spec)
     parsed = parsed_stack(spec)

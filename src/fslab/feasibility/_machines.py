@@ -1,6 +1,6 @@
-"""Which machine can build a stack, and why another cannot. Looks only: boots nothing, loads nothing.
+"""Which machine can build a stack, and why others cannot. Changes nothing: boots no guest, loads no module.
 
-Answers from the lists beside a kernel's modules, so it is quick enough for every file system on every machine.
+Reads the lists beside a kernel's modules, so it is fast enough for every file system on every machine.
 """
 
 import os
@@ -13,12 +13,12 @@ from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 
-# Nearest to the hardware first.
+# The machine closest to the hardware first.
 PREFERRED = ("host", "uml", "qemu")
 
 
 def missing_filesystem(name: str, spec: MachineSpec) -> tuple[Need, ...]:
-    """What a machine lacks to mount a file system; nothing if it can."""
+    """Return what a machine lacks to mount a file system; empty if it can mount it."""
     driver = FILESYSTEMS.get(name)
     if driver.refusal:
         return (Need(what=driver.refusal),)
@@ -26,12 +26,12 @@ def missing_filesystem(name: str, spec: MachineSpec) -> tuple[Need, ...]:
 
 
 def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
-    """What a machine lacks to build a layout; nothing if it can."""
+    """Return what a machine lacks to build a layout; empty if it can build it."""
     return _missing_in_kernel(spec, modules=getattr(LAYOUTS.get(name), "modules", ()))
 
 
 def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
-    """What a machine lacks to build this stack; nothing if it can, as far as can be told without trying."""
+    """Return what a machine lacks to build this stack, as far as it is known without trying; empty if it can."""
     if stack.filesystem is None:
         return _unusable(stack, spec)
     return (
@@ -42,7 +42,7 @@ def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
 
 
 def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
-    """Why the machine cannot be used at all, whatever the file system."""
+    """Return why the machine cannot be used with this medium, for any file system."""
     machine, medium = REGISTRY.get(spec.type), MEDIA.get(stack.medium.type)
     if machine.guest and not medium.image:
         return (Need(what=f"a '{stack.medium.type}' medium is measured on the host only"),)
@@ -54,10 +54,10 @@ def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
 
 
 def resolved(stack: StackSpec) -> StackSpec:
-    """The stack with ``auto`` replaced by the first machine that can build it.
+    """Return the stack with ``auto`` replaced by the first machine that can build it.
 
-    If none can, by the first that can be used: its trials are not possible, and say why, and the other stacks' go
-    on. UnsupportedError, with what each lacks, if there is no such machine either.
+    If no machine can, it becomes the first usable one: the trials of this stack are then stored as not possible, with
+    the reason, and other stacks are measured. UnsupportedError, with what each lacks, if no machine is usable.
     """
     if stack.machine.type != AUTO:
         return stack
@@ -71,10 +71,10 @@ def resolved(stack: StackSpec) -> StackSpec:
 
 
 def check_machine(stack: StackSpec) -> None:
-    """Raise what keeps a guest from building this stack, before anything is made.
+    """Raise what prevents a guest from building this stack, before anything is created.
 
-    A file system that its kernel lacks does not prevent other trials: those of this one are stored as
-    not possible, as on the host.
+    A file system that the guest's kernel lacks is not checked: it does not prevent other trials, and its own trials
+    are stored as not possible, as on the host.
     """
     if stack.machine.type == AUTO:
         raise UsageError("'auto' must be resolved first", where=stack.name)
@@ -86,7 +86,7 @@ def check_machine(stack: StackSpec) -> None:
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
-    """Guest options are kept for a guest and have no effect on the host."""
+    """Return the spec of ``machine``. A guest gets the options of ``asked``; the host has none."""
     return asked.model_copy(update={"type": machine.name}) if machine.guest else MachineSpec()
 
 

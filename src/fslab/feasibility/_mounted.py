@@ -1,6 +1,7 @@
-"""Tries on a mounted file system what a workload needs, where trying is cheap and leaves nothing behind.
+"""Tries on a mounted file system what a workload needs, if that is cheap and leaves nothing behind.
 
-A declared limit is a quotation; a kernel of another version, or a directory on whatever is there, may differ.
+A declared limit comes from documentation. Another kernel version, or the file system of an existing directory, may
+differ.
 """
 
 import os
@@ -13,7 +14,7 @@ TRY_NAME = ".fslab-try"
 
 
 def check_mounted(directory: Path, needs: Needs, filesystem: str) -> None:
-    """UnsupportedError for the first ability that is needed and fails when tried in ``directory``."""
+    """Raise UnsupportedError for the first needed ability that fails when tried in ``directory``."""
     for ability in sorted(needs.abilities & set(TRIES)):
         path = directory / TRY_NAME
         try:

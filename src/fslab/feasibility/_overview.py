@@ -1,6 +1,7 @@
-"""Which file systems and layouts run on which machine, and what the others need. Looks only: boots nothing.
+"""Which file systems and layouts run on which machine, and what is missing for the others. Boots no guest.
 
-Programs are the host's everywhere: a guest sees the host's root. What a kernel has is read from its module lists.
+Programs are always the host's, because a guest sees the host's root. A kernel's abilities are read from its module
+lists.
 """
 
 import os
@@ -21,7 +22,7 @@ from fslab.workloads import REGISTRY as WORKLOADS
 
 
 class Lack(StrEnum):
-    """What is missing, in a word: the first of these that applies stands in the table."""
+    """What is missing. The table shows the first of these that applies."""
 
     NOTHING = "runs"
     REFUSED = "not built"
@@ -35,7 +36,8 @@ class Lack(StrEnum):
 class MatrixEntry:
     """One file system or layout (``kind``) on one machine.
 
-    ``needs`` is all that is missing, what ``lack`` means first; ``remedies`` are the commands that get that.
+    ``needs``: everything that is missing, starting with what ``lack`` means. ``remedies``: the commands that get what
+    ``lack`` means.
     """
 
     kind: str
@@ -47,7 +49,7 @@ class MatrixEntry:
 
 
 def matrix() -> list[MatrixEntry]:
-    """Every file system and every layout on every machine."""
+    """Return an entry for every file system and every layout on every machine."""
     found = []
     for machine_name, machine in MACHINES:
         spec = MachineSpec(type=machine_name)
@@ -79,7 +81,7 @@ def _entry(
     refused = any(lack is Lack.REFUSED for lack, _ in found)
     absent_tools = (
         () if refused else missing_programs(needed)
-    )  # nothing that can be installed would change it
+    )  # installing programs would not help a refused file system
     found += [
         (Lack.TOOL, Need(what=f"{tool.program} is not installed", remedy=tool.remedy))
         for tool in absent_tools
@@ -102,8 +104,7 @@ def _entry(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capability:
-    """One thing that can or cannot be used. ``versions`` by program; ``missing`` says why not, ``remedy`` what
-    to do about it."""
+    """Something that can or cannot be used. ``versions``: by program. ``missing``: why not. ``remedy``: what to do."""
 
     kind: str
     name: str
@@ -134,7 +135,7 @@ def of_loops() -> Capability:
 def of_entry(
     kind: str, name: str, summary: str, needed: Sequence[Tool], mount_type: str | None = None
 ) -> Capability:
-    """Whether the programs, and the kernel's file system if one is named, are there."""
+    """Return whether the programs and, if one is named, the kernel's file system are available."""
     lacks = [f"{tool.program} is not installed" for tool in missing_programs(needed)]
     if mount_type and not kernel.has_filesystem(mount_type, load=False):
         lacks.append(f"this kernel has no {mount_type}")
@@ -147,7 +148,7 @@ def of_entry(
 
 
 def everything() -> tuple[list[Capability], list[Tool]]:
-    """What can be used here, and every program that anything needs."""
+    """Return what can be used here, and every program that anything needs."""
     found = [of_user(), of_loops()]
     needed: list[Tool] = [tool for _, machine in MACHINES for tool in machine.tools]
     for name, filesystem in FILESYSTEMS:

@@ -1,4 +1,4 @@
-"""Which plug-ins a stack and a workload come from. Versions belong to a cell: another version is another cell."""
+"""Which plug-ins a stack and a workload come from. Versions are part of a cell: another version is another cell."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from fslab.workloads import REGISTRY as WORKLOADS
 
 
 def with_stack_plugins(spec: StackSpec) -> StackSpec:
-    """The stack with the packages of its medium, layout, file system and machine, and their versions."""
+    """Return the stack with the packages of its medium, layout, file system and machine, and their versions."""
     found = {
         **MACHINES.versions([spec.machine.type]),
         **MEDIA.versions([spec.medium.type]),
@@ -25,25 +25,25 @@ def with_stack_plugins(spec: StackSpec) -> StackSpec:
 
 
 def with_workload_plugins(spec: WorkloadSpec) -> WorkloadSpec:
-    """The workload with the packages of its tool and of the tools that its parameters name (``parts.a.tool``)."""
+    """Return the workload with the packages of its tool and of the tools in its parameters (``parts.a.tool``)."""
     parts = [str(value) for key, value in spec.parameters.items() if key.endswith(".tool")]
     return spec.model_copy(update={"plugins": WORKLOADS.versions([spec.tool, *parts])})
 
 
 def check_plugins(cell: Cell) -> None:
-    """PluginError unless the plug-ins that are installed are those that the cell was planned with."""
+    """Raise PluginError unless the installed plug-ins are those that the cell was planned with."""
     planned = {**cell.stack.plugins, **cell.workload.plugins}
     found = {**with_stack_plugins(cell.stack).plugins, **with_workload_plugins(cell.workload).plugins}
     if planned != found:
         raise PluginError(
-            f"planned with {_shown(planned)}, but installed: {_shown(found)}",
+            f"the cell was planned with {_shown(planned)}, but {_shown(found)} is installed",
             where=f"{cell.workload.name} on {cell.stack.name}",
             hint="install the same version, or start a new campaign",
         )
 
 
 def plugins_of(cell: Cell) -> dict[str, str]:
-    """The packages that take part in its trials, with their versions: probes and rules take part in every trial."""
+    """Return the packages that take part in the cell's trials, with versions: in each trial also probes and rules."""
     every = {**PROBES.versions(PROBES.names()), **TRIAL_RULES.versions(TRIAL_RULES.names())}
     return {**every, **cell.stack.plugins, **cell.workload.plugins}
 

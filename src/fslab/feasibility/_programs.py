@@ -1,4 +1,4 @@
-"""What this machine can measure, and what is missing with the command that gets it. Looks only."""
+"""Which programs are needed, which of them are missing, and the commands that install these. Installs nothing."""
 
 from collections.abc import Iterable
 
@@ -13,21 +13,21 @@ from fslab.system.tools import Tool
 
 
 def missing_programs(needed: Iterable[Tool]) -> list[Tool]:
-    """Those of the programs that are not installed, each once."""
+    """Return the programs that are not installed, each once."""
     return [tool for tool in dict.fromkeys(needed) if tools.find(tool.program) is None]
 
 
 def packages_missing(needed: Iterable[Tool]) -> list[str]:
-    """This distribution's packages of the programs that are missing and can be installed as it is, sorted."""
+    """Return this distribution's packages of the missing programs that need no further preparation, sorted."""
     family = distributions.here()
     absent = [tool for tool in missing_programs(needed) if tool.installable]
     return family.packages([tool.package for tool in absent if tool.package]) if family else []
 
 
 def remedies_for(needed: Iterable[Tool]) -> list[str]:
-    """The commands that install the missing programs: one for all that the package manager has, then the others.
+    """Return the commands that install the missing programs: one for all in the package manager, then the others.
 
-    One package that a package manager does not know makes it install none.
+    A package manager installs nothing if it does not know one of the packages.
     """
     absent = missing_programs(needed)
     family, packages = distributions.here(), packages_missing(absent)
@@ -36,7 +36,7 @@ def remedies_for(needed: Iterable[Tool]) -> list[str]:
 
 
 def programs_of(cell: Cell) -> tuple[Tool, ...]:
-    """What its trials run: the workload's tools, the layout's, the medium's, the file system's."""
+    """Return the programs that the cell's trials run: of the workload, the layout, the medium and the file system."""
     found = [*workloads.parsed(cell.workload).tools(), *LAYOUTS.get(cell.stack.layout).tools]
     found += MEDIA.get(cell.stack.medium.type).tools
     if cell.stack.filesystem:
@@ -45,5 +45,5 @@ def programs_of(cell: Cell) -> tuple[Tool, ...]:
 
 
 def programs_around(cell: Cell) -> tuple[Tool, ...]:
-    """What the machine that its trials run on needs on the host."""
+    """Return the programs that the cell's machine needs on the host."""
     return MACHINES.get(cell.stack.machine.type).tools

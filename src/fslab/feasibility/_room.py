@@ -1,7 +1,7 @@
-"""Whether all that a campaign needs fits together, before any of it is made: file system by file system, and memory.
+"""Whether everything that a campaign needs at the same time fits: space on each file system, and memory.
 
-Looks only, at sizes that are known: images, what workloads write into directories, their buffers, the memory of
-guests. What a workload writes to an image beyond that is bound by the image.
+Creates nothing. Counts sizes that are known: images, what workloads write into directories, their buffers, the memory
+of guests. What a workload writes to an image is limited by the image.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from fslab.units import format_size, parse_size
 
 @dataclass(kw_only=True, slots=True)
 class _Need:
-    """Bytes wanted of one file system: images stay until the campaign ends, a directory goes with its trial."""
+    """Bytes needed on one file system. Images stay until the campaign ends; files in a directory only for a trial."""
 
     place: Path
     images_bytes: int = 0
@@ -31,12 +31,12 @@ class _Need:
 
     @property
     def size_bytes(self) -> int:
-        """All that is there at the same time."""
+        """The maximum at the same time."""
         return self.images_bytes + self.trial_bytes
 
 
 def check_room(cells: Sequence[Cell], workspace: Workspace) -> None:
-    """NoSpaceError where the sum of what these cells need is more than there is."""
+    """Raise NoSpaceError if these cells together need more than is available."""
     in_memory = 0
     for need in _needs(cells, workspace).values():
         images.check_room(need.place, need.size_bytes)
@@ -52,8 +52,8 @@ def check_room(cells: Sequence[Cell], workspace: Workspace) -> None:
 
 
 def _buffers_bytes(cells: Sequence[Cell]) -> int:
-    """What the tool of the largest trial on the host allocates. NoSpaceError where that of a guest's is more than the
-    guest has."""
+    """Return the largest memory that a tool allocates on the host. NoSpaceError if a tool in a guest needs more memory
+    than the guest has."""
     largest = 0
     for cell in cells:
         needed, machine = workloads.parsed(cell.workload).memory_bytes(), cell.stack.machine
@@ -68,7 +68,7 @@ def _buffers_bytes(cells: Sequence[Cell]) -> int:
 
 
 def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
-    """By the number of the file system: two places on one disk share what is free there."""
+    """Return the needs by device number (``st_dev``): places on one file system share its free space."""
     found: dict[int, _Need] = {}
 
     def of(place: str) -> _Need:
@@ -96,20 +96,20 @@ def _ram_bytes(cells: Sequence[Cell], workspace: Workspace) -> int:
 
 
 def _memory_of_guests(cells: Sequence[Cell]) -> int:
-    """Bytes that the guests take at most; all of them stay up until the campaign ends."""
+    """Return the maximum memory of all guests together: they stay up until the campaign ends."""
     guests = {cell.stack.machine for cell in cells if REGISTRY.get(cell.stack.machine.type).guest}
     return sum(parse_size(spec.memory or DEFAULT_MEMORY) for spec in guests)
 
 
 def medium_plan(cell: Cell, images: Path) -> MediumPlan:
-    """What one device of the cell's medium would mean."""
+    """Return the plan of one device of the cell's medium."""
     planned = parsed_stack(cell.stack).medium_plan(images)
     machine = REGISTRY.get(cell.stack.machine.type)
     return replace(planned, device=machine.device, commands=()) if machine.guest else planned
 
 
 def media_of(cells: Sequence[Cell], images: Path) -> list[tuple[MediumPlan, int]]:
-    """What each medium's slot needs, once however many cells use it, with its number of devices."""
+    """Return the plan of each slot and its number of devices. A slot counts once, however many cells use it."""
     found: dict[str, tuple[MediumPlan, int]] = {}
     for cell in cells:
         slot, disks = cell.slot, parsed_stack(cell.stack).disks
@@ -120,7 +120,7 @@ def media_of(cells: Sequence[Cell], images: Path) -> list[tuple[MediumPlan, int]
 
 
 def space_of(media: Iterable[tuple[MediumPlan, int]]) -> dict[str, int]:
-    """Bytes needed at the same time in each place: a directory, or ``memory``."""
+    """Return the bytes needed at the same time in each place: a directory, or ``memory``."""
     space = Counter[str]()
     for planned, disks in media:
         space.update({place: needed * disks for place, needed in planned.space.items()})

@@ -1,6 +1,6 @@
-"""The exact command lines of one cell, by stage. Pure: registered entries say what they would run.
+"""The exact command lines of one cell, by stage. Pure: registered entries return what they would run.
 
-What only exists at run time has a stand-in in capitals (/dev/loopN, CAMPAIGN); nothing is looked up.
+Names that exist only at run time are placeholders in capitals (/dev/loopN, CAMPAIGN); nothing is looked up.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SLOT = "SLOT"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paths:
-    """Where a campaign works: ``images`` for loop media, ``runtime`` for mount points and report files."""
+    """The directories of a campaign: ``images`` for loop media, ``runtime`` for mount points and report files."""
 
     images: Path
     runtime: Path
@@ -33,12 +33,12 @@ class Paths:
 
     @property
     def scratch(self) -> Path:
-        """Where tools write their report files."""
+        """The directory where tools write their report files."""
         return tool_scratch(self.runtime)
 
 
 def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand, ...]:
-    """All commands of one trial, in the order of running; ``seed`` is the one the tool gets."""
+    """Return all commands of one trial, in the order of running; ``seed``: the tool's seed."""
     planned = medium_plan(cell, paths.images)
     if not MEDIA.get(cell.stack.medium.type).formatted:
         return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{cell.slot}", seed)
@@ -72,14 +72,14 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
 
 
 def _detach(cell: Cell, planned: MediumPlan, paths: Paths) -> tuple[PlannedCommand, ...]:
-    """How the layout is taken apart when the trial ends; kept, where later trials use it again."""
+    """Return the commands that take the layout apart after a trial, or only deactivate it if later trials use it."""
     plan = parsed_stack(cell.stack).layout_plan(_devices(cell, planned, paths), "CAMPAIGN")
     argvs = plan.remove if cell.fresh is Fresh.TRIAL else plan.deactivate
     return tuple(PlannedCommand(stage=Stage.DETACH, argv=argv) for argv in argvs)
 
 
 def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
-    """The devices of the medium, by name where they have one already."""
+    """Return the devices of the medium: their names if they exist already, else placeholders."""
     parsed = parsed_stack(cell.stack)
     if planned.wipes:
         return [parsed.medium.plan(each, paths.images).device for each in parsed.each_medium_options()]

@@ -8,14 +8,14 @@ from fslab.study import matrix
 from fslab.study.model import Study, StudyStack
 from fslab.workloads import parsed
 
-# A guess at a duration is easily wrong by this factor.
+# An expected duration can easily be wrong by this factor.
 _PATIENCE = 4
 
 
 def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) -> tuple[Cell, ...]:
-    """All cells, workload by workload in the order written, each with all of its stacks.
+    """Return all cells: workload by workload in the study's order, each with all of its stacks.
 
-    ``place`` decides where a stack runs that may run anywhere (``on: auto``).
+    ``place`` chooses the machine of a stack that may run on any machine (``on: auto``).
     """
     stacks = matrix.stack_specs(study.stacks, study.media)
     if place is not None:
@@ -39,7 +39,7 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
 
 
 def _time_limit_s(study: Study, spec: WorkloadSpec) -> float:
-    """Where the study sets none, what is known to take long gets more than the usual."""
+    """Return the study's time limit; unless the study sets it, workloads that take long get more than the default."""
     if "time_limit_s" in study.model_fields_set:
         return study.time_limit_s
     return max(study.time_limit_s, round(_PATIENCE * parsed(spec).expected_s()))

@@ -1,6 +1,6 @@
-"""What a study means: its cells, the order of its trials, the commands, the room and time it takes.
+"""The plan of a study: its cells, the order of its trials, their commands, and the space and time that they need.
 
-Frozen values with a JSON form. Nothing here touches anything.
+Frozen values with a JSON form. Nothing here reads or changes the system.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from fslab.stopping import StoppingRule
 
 
 class Stage(StrEnum):
-    """What a command is for, in the order of a trial."""
+    """The purpose of a command, in the order of a trial."""
 
     BOOT = "boot"
     ATTACH = "attach"
@@ -26,30 +26,31 @@ class Stage(StrEnum):
 
 
 class PlannedCommand(Frozen):
-    """A command line that a trial will run. Stand-ins are in capitals: /dev/loopN, CAMPAIGN."""
+    """A command line that a trial will run. Placeholders are in capitals: /dev/loopN, CAMPAIGN."""
 
     stage: Stage
     argv: tuple[str, ...]
 
 
 class PlannedTrial(Frozen):
-    """One place in the order: which cell (by id) in which block, counted from 0."""
+    """One trial in the order: its cell (by id) and its block, counted from 0."""
 
     block: int
     cell: str
 
 
 class Plan(Frozen):
-    """A study expanded.
+    """The plan of a study.
 
-    ``commands`` maps a cell's id to what each of its trials runs; ``order`` has every trial once, in the
-    order of running; ``refused`` is why ``run`` would not start here;
-    ``impossible`` has the reason for each cell that is not possible; ``devices`` are the
-    block devices in use (or their stand-ins); ``space`` maps a place (a directory, or ``memory``) to the bytes
-    needed there at the same time; ``wipes`` are devices whose content will be lost. ``stopping`` says
-    whether ``trials`` are all, or those to begin with (``order`` has no others). ``expected_s`` is a rough duration,
-    ``expected_most_s`` that of the most trials where the ranking decides, ``budget_s`` None where there is no limit.
-    ``scaled`` is what the ``scale`` made of what the study writes, ``costs`` says what that costs.
+    ``trials``: per cell; ``stopping`` decides whether these are all, or only the first ones. ``order``: each of these
+    trials once, in the order of running. ``commands`` maps a cell's id to the commands of each of its trials.
+    ``impossible``: the reason for each cell that is not possible. ``refused``: why ``run`` would not start here.
+    ``devices``: the block devices in use, or their placeholders. ``space`` maps a place (a directory, or ``memory``) to
+    the bytes needed there at the same time. ``wipes``: devices whose content will be lost.
+
+    ``expected_s``: a rough duration. ``expected_most_s``: that of the maximum number of trials, if trials are repeated
+    to a precision. ``budget_s``: None without a limit. ``scaled``: the study's amounts that ``scale`` changed.
+    ``costs``: warnings of what the scaling loses.
     """
 
     study: str

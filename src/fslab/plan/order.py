@@ -9,27 +9,27 @@ SEED_BITS = 31
 
 
 def order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[int, Cell]]:
-    """Every trial as (block, cell), in the order of running; blocks count from 0.
+    """Return every trial as (block, cell), in the order of running; blocks count from 0.
 
-    A randomised complete block design: each block holds every cell once, in an order of its own, so that
-    whatever drifts from block to block (temperature, other load, a device that ages) meets all cells alike
-    and comparisons within a block are free of it. Fisher, The Design of Experiments (1935), ch. IV;
-    Montgomery, Design and Analysis of Experiments, ch. 4.
+    A randomised complete block design: each block contains every cell once, in a random order of its own. A drift from
+    block to block (temperature, other load, an ageing device) therefore affects all cells alike, and comparisons within
+    a block are free of it. Fisher, The Design of Experiments (1935), ch. IV; Montgomery, Design and Analysis of
+    Experiments, ch. 4.
 
-    The order depends on the seed, the block and the cells in the order given, not on the Python version's
+    The order depends only on the seed, the block and the cells in the given order, not on the Python version's
     hashing: ``random.Random`` seeds itself from a string by SHA-512, and ``sample`` is stable since 3.2.
     """
     return [(block, cell) for block in range(trials) for cell in order_block(cells, block, seed)]
 
 
 def order_block(cells: Sequence[Cell], block: int, seed: int) -> list[Cell]:
-    """The cells of one block, in the order of running."""
+    """Return the cells of one block, in the order of running."""
     return random.Random(f"{seed}:{block}").sample(cells, len(cells))  # noqa: S311 - an order, no secret
 
 
 def tool_seed(seed: int, block: int) -> int:
-    """The seed that the tools get in one block: all its cells draw the same offsets, each block new ones.
+    """Return the tools' seed for one block: all cells of a block draw the same offsets, each block new ones.
 
-    31 bits and never 0, which sysbench takes for "draw one from the clock".
+    31 bits and never 0, because sysbench interprets 0 as "use the clock".
     """
     return random.Random(f"{seed}:{block}:tool").randrange(1, 1 << SEED_BITS)  # noqa: S311 - no secret

@@ -14,11 +14,11 @@ from fslab.plan.scale_warnings import scale_warnings
 from fslab.study.model import Study
 from fslab.workloads import parsed
 
-# Attach, mkfs, two mounts, cache drop, flush and detach, as measured on ext4, xfs and btrfs in memory (0.3 s),
-# and somewhat more for slower media.
+# Attach, mkfs, two mounts, cache drop, flush and detach: 0.3 s, measured on ext4, xfs and btrfs in memory, plus a
+# margin for slower media.
 OVERHEAD_S = 0.4
 IMAGE_BYTES_PER_S = 500e6
-# In User-Mode Linux, as measured on one CPU: a boot until it listens, and what each of a trial's commands costs more.
+# In User-Mode Linux, measured on one CPU: a boot until the guest listens, and the extra time of each trial.
 GUEST_BOOT_S = 2.0
 GUEST_OVERHEAD_S = 1.0
 
@@ -31,10 +31,10 @@ def make_plan(
     place: Callable[[StackSpec], StackSpec] | None = None,
     memory_bytes: int | None = None,
 ) -> Plan:
-    """The plan of ``study`` for a campaign that keeps its images and mount points in these directories.
+    """Return the plan of ``study`` for a campaign that keeps its images and mount points in these directories.
 
-    Commands show the tool's seed of the first block. ``place`` is that of ``expand``; ``memory_bytes`` is the
-    host's, where it is known.
+    Commands contain the tool's seed of the first block. ``place``: see ``expand``. ``memory_bytes``: of the host; None
+    if unknown.
     """
     paths = Paths(images=images, runtime=runtime)
     cells = expand(study, place)
@@ -75,7 +75,7 @@ def make_plan(
 
 
 def trial_s(cell: Cell) -> float:
-    """How long a trial of a cell takes, roughly."""
+    """Return a rough duration of one trial of a cell."""
     guest = MACHINES.get(cell.stack.machine.type).guest
     return parsed(cell.workload).expected_s() + OVERHEAD_S + (GUEST_OVERHEAD_S if guest else 0.0)
 

@@ -1,6 +1,6 @@
-"""What a scale costs: which of a plan's runs will be too short or too small to stand for the whole. Pure.
+"""Warnings of what a scale costs: runs of a plan that will be too short or too small to represent the full study. Pure.
 
-A forecast in words; what a trial then really was is judged by ``validity``.
+These are forecasts. ``validity`` judges the actual trials.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _NAMES = 4
 def scale_warnings(
     cells: Sequence[Cell], scaled: Sequence[Scaled], memory_bytes: int | None
 ) -> tuple[str, ...]:
-    """One sentence for each kind of loss; none where nothing was scaled. ``memory_bytes`` None: not known."""
+    """Return one sentence for each kind of loss; none if nothing was scaled. ``memory_bytes``: None if unknown."""
     if not scaled:
         return ()
     workloads = list({cell.workload.name: cell.workload for cell in cells}.values())
@@ -45,7 +45,7 @@ def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:
 
 
 def _in_memory(cells: Sequence[Cell], memory_bytes: int | None) -> Iterator[str]:
-    """Buffered work below memory; direct work is the same wherever it fits."""
+    """Warn of buffered work on files smaller than memory. Direct I/O is not affected: it bypasses the page cache."""
     small: dict[str, int] = {}
     for cell in cells:
         memory = _memory(cell, memory_bytes)

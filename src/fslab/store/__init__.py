@@ -1,5 +1,5 @@
-"""Where campaigns and trials are kept: the only SQL in fslab.
+"""Stores campaigns and trials: the only SQL in fslab.
 
-``store.Store`` is the way in, ``campaign.Campaign`` what a campaign is, ``export`` turns trials into
-files. This module imports none of them: SQLAlchemy takes half a second, and only some verbs need it.
+``store.Store`` is the entry point, ``campaign.Campaign`` a stored campaign; ``export`` writes trials to files. This
+module must not import them: importing SQLAlchemy takes half a second, and only some commands need it.
 """

@@ -1,4 +1,4 @@
-"""Inserts many rows by the way that is quickest for the database."""
+"""Inserts many rows with the fastest method of the database."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from fslab.store.rows import Row
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """``rows`` all have the same columns, by name."""
+    """Insert ``rows``, which all have the same columns, by name."""
     if not rows:
         return
     if connection.dialect.driver == "psycopg" and not any(isinstance(each.type, JSON) for each in table.c):
@@ -19,7 +19,7 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 
 
 def _copy(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """PostgreSQL's COPY: statements for each row take the server some ten times as long."""
+    """Insert with PostgreSQL's COPY: one statement per row takes the server about ten times as long."""
     names = list(rows[0])
     driver: Any = connection.connection.cursor()
     with driver as cursor, cursor.copy(f"COPY {table.name} ({', '.join(names)}) FROM STDIN") as to:

@@ -1,6 +1,6 @@
-"""A campaign as it is stored: one execution of a study on one machine, with all that resuming it needs.
+"""A campaign as it is stored: one execution of a study on one machine, with everything that resuming it needs.
 
-A plain value; it touches nothing.
+A plain value; it does not access the store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fslab.stopping import StoppingRule
 
 
 class CampaignStatus(StrEnum):
-    """How far a campaign is. ``running`` without a process means that it crashed."""
+    """The stored status of a campaign. ``running`` without a process means that it crashed."""
 
     RUNNING = "running"
     INTERRUPTED = "interrupted"
@@ -28,7 +28,7 @@ class CampaignStatus(StrEnum):
 
 
 class _Settings(BaseModel):
-    """What is read of a campaign's settings, checked where they are: a store may be anybody's."""
+    """The settings of a campaign that fslab reads, validated here: another user may have written the store."""
 
     set: list[str] = []
     scale: float = Field(1.0, gt=0, allow_inf_nan=False)
@@ -44,10 +44,9 @@ class _Settings(BaseModel):
 class Campaign(Frozen):
     """One execution of a study on one machine.
 
-    ``study_source`` is the study file's text, ``settings`` what the command line changed, ``seed`` what the
-    order of trials was drawn from, ``trials`` how many are planned per cell at least, ``machine`` the facts of
-    the machine. Devices that the user named for wiping are not kept: a resumed campaign must be told again.
-    ``name`` and ``note`` are the user's own, and can be changed.
+    ``study_source``: the text of the study file. ``settings``: what the command line changed. ``seed``: determines the
+    order of trials. ``trials``: the planned minimum per cell. ``machine``: the machine's facts. ``name`` and ``note``:
+    the user's own, can be changed. Devices named for wiping are not stored: the user must name them again to resume.
     """
 
     id: Word
@@ -81,14 +80,14 @@ class Campaign(Frozen):
 
     @property
     def extended_from(self) -> tuple[int, ...]:
-        """How many trials of each cell it had been planned with, each time that it was given more."""
+        """The maximum number of trials of each cell before each extension, oldest first."""
         return tuple(self.settings.get("extended_from", ()))
 
     def extended(self, *, trials: int | None = None, max_trials: int | None = None) -> Campaign:
-        """The campaign with more trials of each cell; ValueError where that is not more.
+        """Return the campaign with more trials of each cell. ValueError if the new number is not larger.
 
-        ``trials`` is for a fixed number of them. Where a precision was asked for, they say when the first look was,
-        and only the most can grow (``max_trials``).
+        ``trials`` is for campaigns with a fixed number of trials. In a campaign that repeats to a precision, ``trials``
+        is when the first interim analysis took place, so only the maximum (``max_trials``) can be raised.
         """
         known = self.stopping
         if (trials if known.precision is not None else max_trials) is not None:
@@ -109,11 +108,11 @@ class Campaign(Frozen):
         return self.model_copy(update={"trials": stopping.trials, "settings": {**self.settings, **more}})
 
     def planned(self, impossible: int = 0) -> tuple[int, int]:
-        """How many trials it has at least and at most; ``impossible`` cells are stored once, and not repeated."""
+        """Return the minimum and maximum number of trials; ``impossible`` cells are stored once and not repeated."""
         possible = len(self.cells) - impossible
         return impossible + possible * self.trials, impossible + possible * self.stopping.most
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What its study claimed when it began."""
+        """The claims of the study when the campaign started."""
         return tuple(Claim.model_validate(claim) for claim in self.settings.get("claims", ()))

@@ -1,7 +1,7 @@
-"""Connects to a store's database, brings its schema up to date, and turns database errors into StoreErrors.
+"""Connects to a store's database, upgrades its schema, and turns database errors into StoreErrors.
 
-SQLite runs in WAL mode with synchronous FULL: a committed trial survives power loss. Knows nothing of
-campaigns and trials.
+SQLite runs in WAL mode with synchronous FULL: a committed trial survives power loss. Must not depend on campaigns and
+trials.
 """
 
 import sqlite3
@@ -34,25 +34,25 @@ from fslab.system import paths, signals
 
 BUSY_TIMEOUT_S = 30.0
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
-_TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL's encodings; the second keeps bytes as they are
+_TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL encodings for any text; SQL_ASCII keeps bytes as they are
 _MIGRATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
 
 
 def default_path() -> Path:
-    """``$XDG_DATA_HOME/fslab/store.sqlite``, by default below ``~/.local/share`` (XDG Base Directory 0.8)."""
+    """Return ``$XDG_DATA_HOME/fslab/store.sqlite``, by default below ``~/.local/share`` (XDG Base Directory 0.8)."""
     return paths.data() / "store.sqlite"
 
 
 def store_url(where: str | None) -> URL:
-    """The database that ``--store`` means: a path, an SQLAlchemy URL, or None for the default path."""
+    """Return the URL of the database that ``--store`` names: a path, an SQLAlchemy URL, or None for the default."""
     if where is None:
         return URL.create("sqlite", database=str(default_path()))
     if "://" not in where:
         return URL.create("sqlite", database=str(Path(where).expanduser().absolute()))
     try:
         return make_url(where)
-    except (ArgumentError, ValueError):  # the second: a port that is no number
-        # Not the text itself: it may hold a password.
+    except (ArgumentError, ValueError):  # ValueError: the port is not a number
+        # Do not show the text itself: it may contain a password.
         raise StoreError(
             "not a path or a database URL", where=where.partition("://")[0], hint=_URL_HINT
         ) from None
@@ -62,15 +62,15 @@ _URL_HINT = "give a path, or a URL such as postgresql+psycopg://user@host/databa
 
 
 def place_of(url: URL) -> str:
-    """What to show a user: the file of an SQLite store, else the URL without its passwords."""
+    """Return what to show to a user: the file of an SQLite store, else the URL without its passwords."""
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database
-    secret = {name: "***" for name in url.query if "password" in name.lower()}  # libpq takes them there too
+    secret = {name: "***" for name in url.query if "password" in name.lower()}  # libpq reads them there too
     return url.update_query_dict(secret).render_as_string(hide_password=True)
 
 
 def open_engine(url: URL, *, create: bool = True) -> Engine:
-    """An engine whose schema is this program's; migrates the store where needed, and makes it if ``create``."""
+    """Return an engine whose schema is this program's. Migrates the store if needed, and creates it if ``create``."""
     place = place_of(url)
     reading = None
     if url.get_backend_name() == "sqlite":
@@ -111,14 +111,14 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
 
 def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
     if url.drivername == "postgresql+psycopg":
-        # A database in SQL_ASCII would give bytes.
+        # Otherwise a database in SQL_ASCII returns bytes.
         return {"connect_args": {"client_encoding": "utf8"}}
     return {"creator": reading} if reading else {}
 
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Database failures become StoreErrors that say where; anything else passes."""
+    """Turn database failures into StoreErrors with the place; pass on all other errors."""
     try:
         with signals.kept():
             yield
@@ -133,7 +133,7 @@ def translated(place: str) -> Iterator[None]:
 
 @contextmanager
 def believed(place: str) -> Iterator[None]:
-    """What a store holds may be anybody's: content that is no campaign or trial of ours becomes a StoreError."""
+    """Raise StoreError for content that is no campaign or trial of fslab: another user may have written the store."""
     try:
         yield
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error) as error:
@@ -149,7 +149,7 @@ def believed(place: str) -> Iterator[None]:
 
 
 def _passes(error: DBAPIError) -> bool:
-    """Whether it is the database's condition (PEP 249, OperationalError), not what was asked of it."""
+    """Return whether the cause is a condition of the database (PEP 249, OperationalError), not the statement."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
         return error.connection_invalidated
     said = str(error.orig)
@@ -171,12 +171,12 @@ def _hint(said: str) -> str | None:
     return next((hint for words, hint in hints.items() if words in said), None)
 
 
-# What SQLite calls operational errors too.
+# Errors that a retry does not solve, but that SQLite also reports as OperationalError.
 _LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error")
 
 
 def _check_there(url: URL) -> None:
-    """A store that is only to be read must be there: a mistyped path must not become an empty store."""
+    """Raise StoreError if a store that is only read does not exist: a mistyped path must not create an empty store."""
     try:
         there = url.database in {None, "", ":memory:"} or Path(str(url.database)).exists()
     except OSError as error:
@@ -209,7 +209,7 @@ def _make_directory(url: URL) -> None:
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # transactions begin where we say, in _begin_sqlite
+    connection.isolation_level = None  # _begin_sqlite begins transactions, not the driver
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
@@ -217,8 +217,11 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _configure_postgresql(connection: Any, _record: object) -> None:
-    """A server may be set to lose what it has confirmed: a trial that is stored is on disk. It may also be set to write
-    dates as the driver cannot read them, and numbers with fewer digits than they have."""
+    """Override settings of the server that fslab cannot work with.
+
+    ``synchronous_commit = off`` could lose a confirmed trial; a stored trial must be on disk. Other settings make the
+    server return dates that the driver cannot read, or numbers with too few digits.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false)"
@@ -229,12 +232,12 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
 
 
 def _check_encoding(engine: Engine, place: str) -> None:
-    """What is to be written to must take every text; else a trial would be refused when it has been measured."""
+    """Raise StoreError if the database cannot store every text: else it could refuse a trial after its measurement."""
     with engine.connect() as connection:
         found = connection.execute(text("SHOW server_encoding")).scalar()
     if found not in _TAKE_ALL:
         raise StoreError(
-            f"the encoding of the database is {found}, and not UTF8", where=place,
+            f"the encoding of the database is {found}: UTF8 is required", where=place,
             hint="create one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
         )  # fmt: skip
 
@@ -242,11 +245,11 @@ def _check_encoding(engine: Engine, place: str) -> None:
 def _configure_reading(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
-    connection.execute("PRAGMA query_only = ON")  # what would be written to a copy would be lost
+    connection.execute("PRAGMA query_only = ON")  # writes to a copy would be lost
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for the lock that the change to WAL mode takes, whatever its busy timeout."""
+    """Switch to WAL mode, with retries: SQLite ignores its busy timeout when it takes the lock for this change."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -260,7 +263,7 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # a transaction that reads and then writes fails at once if another wrote meanwhile; IMMEDIATE waits
+    # A transaction that first reads and then writes fails at once if another one wrote meanwhile. IMMEDIATE waits.
     immediate = connection.get_execution_options().get(WRITING)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
@@ -279,7 +282,7 @@ def _bring_up_to_date(engine: Engine, place: str) -> None:
 
 
 def _revision(connection: Connection, place: str) -> str | None:
-    """The schema's revision; None for an empty database; StoreError if it is none of ours."""
+    """Return the schema's revision; None for an empty database. StoreError if it is unknown or another program's."""
     names = inspect(connection).get_table_names()
     if VERSION_TABLE not in names:
         if names and connection.dialect.name == "sqlite":

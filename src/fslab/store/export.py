@@ -1,7 +1,7 @@
-"""Turns the trials of a campaign into files for other programs: JSON, CSV and Parquet.
+"""Exports the trials of a campaign to files for other programs: JSON, CSV and Parquet.
 
-JSON has one object per trial; CSV and Parquet are long: one row per trial and figure, and one row without
-a figure for a trial that has none, so that failures are not lost. Unknown is null or empty, never 0.
+JSON has one object per trial. CSV and Parquet are long tables: one row per trial and figure, and one row without a
+figure for a trial that has none, so that failures are not lost. Unknown values are null or empty, never 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Object = dict[str, Any]
 
 
 class Format(StrEnum):
-    """What can be exported to."""
+    """A file format of exports."""
 
     CSV = "csv"
     JSON = "json"
@@ -36,7 +36,7 @@ class Format(StrEnum):
 
 
 def export(store: Store, campaign_id: str, form: Format | str, out: Path | None) -> None:
-    """Write a campaign's trials to ``out``, whole or not at all, or to standard output.
+    """Write a campaign's trials to ``out``, completely or not at all; to standard output if ``out`` is None.
 
     UsageError for Parquet on a terminal, FslabError if the file cannot be written.
     """
@@ -109,7 +109,7 @@ def _cell_object(cell: Cell) -> Object:
 
 
 def _stack_object(trial: TrialRecord) -> Object:
-    """The stack; on a medium that is not formatted the file system is the one that was found there."""
+    """Return the stack. On a medium that is not formatted, the file system is the one that was found there."""
     stack = trial.cell.stack
     return {
         "name": stack.name,
@@ -131,7 +131,7 @@ def _figures_object(figures: dict[str, Value]) -> Object:
 
 
 def frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
-    """The long table: one row per trial and figure. Columns and types are fixed, also when it is empty."""
+    """Return the long table: one row per trial and figure. Columns and types are fixed, even if it is empty."""
     import polars as pl  # noqa: PLC0415 - slow to import, and not needed for JSON
 
     text = (
@@ -165,7 +165,7 @@ def _long_rows(trial: TrialRecord) -> Iterator[Object]:
 
 
 def _common_columns(trial: TrialRecord) -> Object:
-    """What identifies a trial; options and parameters, which differ from study to study, are JSON texts."""
+    """Return the columns that identify a trial. Options and parameters are JSON texts: they differ between studies."""
     stack = _stack_object(trial)
     cell = _cell_object(trial.cell)
     return {

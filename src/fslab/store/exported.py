@@ -1,6 +1,6 @@
-"""Reads back the trials of a JSON export, so that campaigns of two machines can be compared. No database.
+"""Reads the trials of a JSON export, so that campaigns of two machines can be compared. Uses no database.
 
-The tools' own output is not in an export, and so not in what is read here.
+An export does not contain the tools' own output, so these records do not have it.
 """
 
 from pathlib import Path
@@ -13,12 +13,12 @@ from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError
 from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
 
-LIMIT_BYTES = 4 << 30  # some hundred thousand trials
+LIMIT_BYTES = 4 << 30  # about a hundred thousand trials
 HINT = "make one with: fslab export CAMPAIGN --output trials.json"
 
 
 def read(path: Path) -> list[TrialRecord]:
-    """The trials of an export in its order; StoreError for a file that is none, or is of a newer fslab."""
+    """Return the trials of an export, in its order. StoreError if it is not an export, or is from a newer fslab."""
     try:
         found = texts.json_of(texts.of_file(path, limit_bytes=LIMIT_BYTES))
     except OSError as error:
@@ -33,7 +33,8 @@ def read(path: Path) -> list[TrialRecord]:
 
 
 def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
-    if exported.get("version", 0) > RECORD_VERSION:
+    version = exported.get("version")
+    if isinstance(version, int) and version > RECORD_VERSION:
         raise StoreError("was written by a newer fslab", where=where, hint="upgrade fslab")
     if "spec" not in exported:
         raise StoreError(
@@ -42,7 +43,7 @@ def _trial(exported: dict[str, Any], where: str) -> TrialRecord:
     try:
         status, _, failure = exported["status"].partition(":")
         return TrialRecord(
-            version=exported["version"],
+            version=version,
             key=TrialKey(campaign=exported["campaign"], block=exported["block"], seed=exported["seed"]),
             cell=Cell.model_validate(exported["spec"]),
             status=Status(status),

@@ -1,7 +1,8 @@
-"""A fleet in its store: which machines there are, and what each of them is to run.
+"""A fleet in its store: its machines, and what each of them is to run.
 
-All times are the database's: clocks of machines may differ. Who runs an assignment holds a lease with an epoch; what a
-machine writes after another one took its place is refused (``fence``). Needs PostgreSQL: a file is of one machine.
+All times come from the database, because the clocks of machines may differ. A process that runs an assignment holds a
+lease with an epoch. After another process took the assignment over, ``fence`` refuses what the first one writes. Needs
+PostgreSQL: an SQLite file belongs to one machine.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fslab.store.store import Store
 from fslab.units import format_duration
 
 LEASE_S = 120.0
-# Of libpq; tcp_user_timeout in milliseconds.
+# Parameters of libpq; tcp_user_timeout in milliseconds, the others in seconds, except the count.
 _TIMEOUTS = {
     "connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "20", "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -40,11 +41,11 @@ _TIMEOUTS = {
 
 
 class FencedError(StoreError):
-    """Another process has taken over the assignment, or it was cancelled: nothing of it may be written any more."""
+    """The assignment was cancelled or taken over by another process. Its results can no longer be written."""
 
 
 def open_store(url: str, *, create: bool = False) -> Store:
-    """The store at ``url``; a server that does not answer, or a connection that is cut, is noticed within a minute."""
+    """Open the store at ``url``. An unavailable server or a lost connection is detected within a minute."""
     found = given = store_url(url)
     if given.drivername == "postgresql+psycopg":
         found = given.set(query={**_TIMEOUTS, **given.query})
@@ -54,7 +55,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
 
 
 class FleetStore:
-    """The part of a store that is a fleet's. StoreError where the store is no PostgreSQL database."""
+    """The fleet's part of a store. StoreError if the store is not a PostgreSQL database."""
 
     def __init__(self, store: Store) -> None:
         if not store.is_shared:
@@ -65,7 +66,7 @@ class FleetStore:
         self.store = store
 
     def announce(self, machine: MemberMachine) -> None:
-        """Say that a machine is there. StoreError if another machine uses this name and was seen just now."""
+        """Record that a machine is online. StoreError if another online machine has this name."""
         values = {**rows.plain(machine), "last_seen": func.now()}
         del values["unseen_s"]
         put = postgresql.insert(machines).values(values)
@@ -79,7 +80,7 @@ class FleetStore:
                 )  # fmt: skip
 
     def leave(self, machine: MemberMachine) -> None:
-        """Say that a machine has gone."""
+        """Record that a machine is offline."""
         gone = func.now() - timedelta(seconds=ONLINE_S)
         with self.store._writing() as connection:
             connection.execute(
@@ -89,7 +90,7 @@ class FleetStore:
             )
 
     def machines(self) -> list[MemberMachine]:
-        """All that ever announced themselves, by name."""
+        """Return all machines ever announced and not removed, sorted by name."""
         wanted = select(machines, _age(machines.c.last_seen).label("unseen_s")).order_by(machines.c.name)
         with self.store._reading() as connection:
             found = connection.execute(wanted).mappings().all()
@@ -98,7 +99,7 @@ class FleetStore:
         ]
 
     def forget(self, name: str) -> bool:
-        """Remove a machine that is gone; its results stay. Whether there was one of that name, and it was gone."""
+        """Remove an offline machine; its results stay. Returns whether such a machine existed and was offline."""
         with self.store._writing() as connection:
             gone = machines.delete().where(machines.c.name == name, _age(machines.c.last_seen) >= ONLINE_S)
             return connection.execute(gone).rowcount > 0
@@ -109,27 +110,29 @@ class FleetStore:
             _insert(connection, new)
 
     def schedule(self, wanted: FleetSchedule) -> None:
-        """Keep a schedule, instead of one of the same name."""
+        """Store a schedule; it replaces a schedule of the same name."""
         values = {**rows.plain(wanted), "next_run": wanted.next_run}
         put = postgresql.insert(schedules).values(values)
         with self.store._writing() as connection:
             connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
 
     def schedules(self) -> list[FleetSchedule]:
-        """All of them, by name."""
+        """Return all schedules, sorted by name."""
         with self.store._reading() as connection:
             found = connection.execute(select(schedules).order_by(schedules.c.name)).mappings().all()
             return [FleetSchedule(**row) for row in found]
 
     def unschedule(self, name: str) -> bool:
-        """Remove a schedule; what it has started goes on. Whether there was one of that name."""
+        """Remove a schedule. Runs that it started continue. Returns whether such a schedule existed."""
         with self.store._writing() as connection:
             return connection.execute(schedules.delete().where(schedules.c.name == name)).rowcount > 0
 
     def start_due(self, begin: Callable[[FleetSchedule], Sequence[Assignment]]) -> bool:
-        """Start the schedule that has been due for longest: queue what ``begin`` makes of it, or keep why it cannot be
-        started (FslabError), and say when it is due next; all at once, so that no night comes twice. Whether one was
-        due."""
+        """Start the schedule that has been due for longest. Returns whether a schedule was due.
+
+        Queues the assignments that ``begin`` returns, or stores the message of its FslabError or ValueError. Sets the
+        next start in the same transaction, so that no start happens twice.
+        """
         due = select(schedules, func.now().label("now")).where(schedules.c.next_run <= func.now())
         due = due.order_by(schedules.c.next_run).limit(1).with_for_update(skip_locked=True)
         with self.store._writing() as connection:
@@ -158,7 +161,7 @@ class FleetStore:
         machine: str | None = None,
         statuses: Collection[AssignmentStatus] = tuple(AssignmentStatus),
     ) -> list[Assignment]:
-        """Those of a run, of a machine, in some status; oldest first."""
+        """Return the assignments, oldest first, filtered by run, machine and statuses."""
         wanted = select(assignments).where(assignments.c.status.in_([each.value for each in statuses]))
         if run is not None:
             wanted = wanted.where(assignments.c.run == run)
@@ -169,8 +172,10 @@ class FleetStore:
             return [_assignment(row) for row in found]
 
     def summaries(self, runs: int | None = None, *, run: str | None = None) -> list[AssignmentSummary]:
-        """The assignments of so many runs (None: of those that are not over), or of one, the newest run first, machines
-        by name."""
+        """Return summaries of the assignments of the last ``runs`` runs (None: of all open runs), or of one ``run``.
+
+        The newest run comes first; within a run, machines are sorted by name.
+        """
         newest = select(assignments.c.run).group_by(assignments.c.run)
         if run is not None:
             newest = newest.where(assignments.c.run == run)
@@ -191,14 +196,16 @@ class FleetStore:
         return sorted(found, key=lambda each: (order[each.run], each.machine))
 
     def open_assignments(self) -> dict[str, str]:
-        """The machine of each assignment that is not over, by the assignment's id; oldest first."""
+        """Return the machine of each open assignment, by the assignment's id; oldest first."""
         wanted = select(assignments.c.id, assignments.c.machine).where(_open()).order_by(assignments.c.number)
         with self.store._reading() as connection:
             return {row.id: row.machine for row in connection.execute(wanted)}
 
     def give_up(self, after_s: float) -> int:
-        """What machines are to run that were not seen for so long, or that were removed, has failed; how many
-        assignments that were."""
+        """Mark as failed the open assignments of machines that were removed or not seen for ``after_s`` seconds.
+
+        Returns their number.
+        """
         there = select(machines.c.name).where(_age(machines.c.last_seen) <= after_s)
         lost = update(assignments).where(_open(), assignments.c.machine.not_in(there))
         message = f"the machine was not seen for {format_duration(after_s)}"
@@ -209,8 +216,11 @@ class FleetStore:
             return connection.execute(lost).rowcount
 
     def take(self, assignment_id: str, holder: MemberMachine) -> Assignment | None:
-        """Take an assignment of this machine, or take it again: its epoch grows, and with it whoever had it before is
-        locked out. None if it is final, another machine's, or held by another process whose lease is not over."""
+        """Take an assignment of this machine. This increments its epoch, so a previous holder can no longer write.
+
+        The current holder can take it again. Returns None if the assignment is final, belongs to another machine, or
+        is held by another process with a valid lease.
+        """
         mine = or_(
             assignments.c.holder.is_(None),
             assignments.c.holder == holder.id,
@@ -233,13 +243,13 @@ class FleetStore:
                 return None if row is None else _assignment(row)
 
     def renew(self, held: Assignment) -> bool:
-        """Keep a lease; False if the assignment was cancelled or taken over."""
+        """Renew a lease. Returns False if the assignment was cancelled or taken over."""
         kept = update(assignments).where(_held(held)).values(lease_until=_lease())
         with self.store._writing() as connection:
             return connection.execute(kept).rowcount > 0
 
     def end(self, held: Assignment, status: AssignmentStatus, message: str | None = None) -> bool:
-        """Store how it ended; False if it was cancelled or taken over before."""
+        """Store how an assignment ended. Returns False if it was cancelled or taken over before."""
         said = None if message is None else rows.text(message)
         ended = update(assignments).where(_held(held))
         ended = ended.values(status=status.value, message=said, lease_until=None, ended=func.now())
@@ -247,14 +257,14 @@ class FleetStore:
             return connection.execute(ended).rowcount > 0
 
     def cancel(self, run: str) -> int:
-        """End what is not final of a run; how many assignments that were."""
+        """Cancel the open assignments of a run. Returns their number."""
         over = update(assignments).where(assignments.c.run == run, _open())
         over = over.values(status=AssignmentStatus.CANCELLED.value, lease_until=None, ended=func.now())
         with self.store._writing() as connection:
             return connection.execute(over).rowcount
 
     def fence(self, held: Assignment) -> Callable[[Connection], None]:
-        """To be called in each transaction that writes what was measured: FencedError where it may not."""
+        """Return a check for each transaction that writes results. It raises FencedError if the lease was lost."""
 
         def check(connection: Connection) -> None:
             wanted = select(assignments.c.id).where(_held(held)).with_for_update(read=True)

@@ -1,4 +1,4 @@
-"""What a fleet's store keeps, as values: machines, assignments, schedules. How they are kept is ``fleet``'s matter."""
+"""The values in a fleet's store: machines, assignments, schedules. ``fleet`` reads and writes them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import AwareDatetime, Field
 from fslab.cell import Frozen
 from fslab.names import Shown, Word
 
-ONLINE_S = 90.0  # who was seen within this time is there; machines say so every 20 s
+ONLINE_S = 90.0  # a machine seen within this time is online; machines report every 20 s
 
 
 class AssignmentStatus(StrEnum):
-    """How far an assignment is. All but the first two are final."""
+    """The status of an assignment. All but ``queued`` and ``running`` are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -25,7 +25,7 @@ class AssignmentStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more happens to it."""
+        """Whether the status can no longer change."""
         return self not in OPEN
 
 
@@ -33,9 +33,9 @@ OPEN = (AssignmentStatus.QUEUED, AssignmentStatus.RUNNING)
 
 
 class AssignedStudy(Frozen):
-    """A study as a value: its text with the texts of the files that it names, and what the command line changed.
+    """A study as a value: its text, the texts of the files that it names, and what the command line changed.
 
-    ``workloads``: only these of it; empty: all.
+    ``workloads``: run only these workloads; empty: all.
     """
 
     file: Shown
@@ -50,8 +50,8 @@ class AssignedStudy(Frozen):
 
 
 class Assignment(Frozen):
-    """One study on one machine: a campaign of the id ``campaign``. ``run`` is common to those started together, by a
-    ``schedule`` or by a person."""
+    """One study on one machine. ``campaign``: the id of its campaign. ``run``: common to the assignments that a
+    ``schedule`` or a person started together."""
 
     id: Word
     run: Word
@@ -67,7 +67,7 @@ class Assignment(Frozen):
 
 
 class AssignmentSummary(Frozen):
-    """An assignment without its study's text. ``file``: the study's; ``trials``: how many of its campaign are here."""
+    """An assignment without its study's text. ``file``: of the study. ``trials``: of its campaign, in this store."""
 
     run: str
     schedule: str | None
@@ -81,8 +81,8 @@ class AssignmentSummary(Frozen):
 
 
 class FleetSchedule(Frozen):
-    """A study that machines run again and again, every ``every_s`` seconds. ``machines``: as for ``--machines``; empty:
-    all. ``message``: why it could not be started the last time."""
+    """A study that machines run repeatedly, every ``every_s`` seconds. ``machines``: as for ``--machines``; empty: all.
+    ``message``: why the last start failed; None if it succeeded."""
 
     name: Word
     study: AssignedStudy
@@ -95,8 +95,8 @@ class FleetSchedule(Frozen):
 
 
 class MemberMachine(Frozen):
-    """A machine as it announced itself. ``id``: digest of its machine id and of this start; ``running``: the assignment
-    that it runs; ``unseen_s``: seconds since it was last seen."""
+    """A machine as it announced itself. ``id``: a digest of its machine id and of this start. ``running``: the
+    assignment that it runs. ``unseen_s``: seconds since it was last seen."""
 
     name: Word
     id: str

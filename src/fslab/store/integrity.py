@@ -1,4 +1,4 @@
-"""Reads a whole store and says what in it cannot be what fslab wrote. Changes nothing."""
+"""Reads a whole store and reports content that fslab cannot have written. Changes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from fslab.store.store import Store
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedCampaign:
-    """A campaign that was read; ``fault`` is what is wrong with it, or None."""
+    """The result of reading one campaign. ``fault``: what is wrong with it, or None."""
 
     id: str
     trials: int
@@ -21,7 +21,7 @@ class CheckedCampaign:
 
 
 def database_faults(store: Store) -> list[str]:
-    """What SQLite finds wrong with its file (PRAGMA integrity_check, foreign_key_check); a server checks itself."""
+    """Return what SQLite finds wrong with its file (PRAGMA integrity_check, foreign_key_check); empty for a server."""
     with store._reading() as connection:
         if connection.dialect.name != "sqlite":
             return []
@@ -32,7 +32,7 @@ def database_faults(store: Store) -> list[str]:
 
 
 def check_campaigns(store: Store) -> Iterator[CheckedCampaign]:
-    """Every campaign with all of its trials and the tools' output, each as it is read."""
+    """Read every campaign with all of its trials and the tools' output; yield the result of each."""
     with store._reading() as connection:
         ids = queries.campaign_ids(connection)
     for campaign_id in ids:
@@ -55,7 +55,7 @@ def _read(store: Store, campaign_id: str) -> None:
 
 
 def _inflate(connection: Connection, campaign_id: str) -> None:
-    """One output at a time: all of them may be more than memory holds."""
+    """Decompress one output at a time: all together may exceed the memory."""
     wanted = select(raw_output).join(trials).join(cells).join(campaigns).where(campaigns.c.id == campaign_id)
     with connection.execute(wanted, execution_options={"yield_per": 1}) as found:
         for row in found.mappings():

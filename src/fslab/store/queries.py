@@ -1,4 +1,4 @@
-"""The statements that the store runs, each on the caller's connection, in the caller's transaction."""
+"""The SQL statements of the store. Each runs on the caller's connection, in the caller's transaction."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -40,7 +40,7 @@ Grouped = dict[int, list[RowMapping]]
 
 
 def campaign_ids(connection: Connection) -> list[str]:
-    """Ids in the order in which campaigns were created."""
+    """Return the ids of all campaigns, in the order of creation."""
     return list(connection.execute(select(campaigns.c.id).order_by(campaigns.c.number)).scalars())
 
 
@@ -51,24 +51,24 @@ def insert_campaign(connection: Connection, campaign: Campaign) -> None:
 
 
 def update_status(connection: Connection, campaign_id: str, status: CampaignStatus) -> bool:
-    """Whether there was such a campaign to change."""
+    """Set a campaign's status. Returns whether the campaign exists."""
     change = update(campaigns).where(campaigns.c.id == campaign_id).values(status=status.value)
     return connection.execute(change).rowcount > 0
 
 
 def named(connection: Connection) -> dict[str, str]:
-    """The ids of campaigns by their names."""
+    """Return the ids of the campaigns that have a name, by name."""
     wanted = select(campaigns.c.name, campaigns.c.id).where(campaigns.c.name.is_not(None))
     return {str(name): str(found) for name, found in connection.execute(wanted)}
 
 
 def update_words(connection: Connection, campaign_id: str, words: Mapping[str, str | None]) -> None:
-    """A campaign's ``name`` or ``note``."""
+    """Set a campaign's ``name`` or ``note``."""
     connection.execute(update(campaigns).where(campaigns.c.id == campaign_id).values(words))
 
 
 def delete_campaign(connection: Connection, campaign_id: str) -> None:
-    """A campaign with all that belongs to it. Only a row of ``deletions`` lets the triggers pass."""
+    """Delete a campaign and everything that belongs to it. The triggers allow this only with a row in ``deletions``."""
     number = connection.execute(select(campaigns.c.number).where(campaigns.c.id == campaign_id)).scalar_one()
     connection.execute(insert(deletions).values(campaign=number))
     own_cells = select(cells.c.number).where(cells.c.campaign == number)
@@ -83,14 +83,14 @@ def delete_campaign(connection: Connection, campaign_id: str) -> None:
 
 
 def update_plan(connection: Connection, campaign: Campaign) -> bool:
-    """How often a campaign repeats its cells; whether there was such a campaign."""
+    """Set how often a campaign repeats its cells. Returns whether the campaign exists."""
     row = rows.campaign_row(campaign)
     new = {name: row[name] for name in ("trials", "settings")}
     return connection.execute(update(campaigns).where(campaigns.c.id == campaign.id).values(new)).rowcount > 0
 
 
 def select_campaigns(connection: Connection, campaign_id: str | None = None) -> list[Campaign]:
-    """All campaigns with their cells, oldest first, or one."""
+    """Return all campaigns with their cells, oldest first; with ``campaign_id`` only this one."""
     wanted = select(campaigns).order_by(campaigns.c.number)
     planned = select(cells.c.campaign, cells.c.spec).order_by(cells.c.campaign, cells.c.position)
     if campaign_id is not None:
@@ -104,7 +104,7 @@ def select_campaigns(connection: Connection, campaign_id: str | None = None) -> 
 
 
 def cell_number(connection: Connection, campaign_id: str, cell_id: str) -> int | None:
-    """The row of a cell, None if the campaign has no such cell."""
+    """Return the row number of a cell; None if the campaign has no such cell."""
     wanted = select(cells.c.number).join(campaigns)
     return connection.execute(
         wanted.where(campaigns.c.id == campaign_id).where(cells.c.id == cell_id)
@@ -132,7 +132,7 @@ def select_trials(
     only: Collection[str] | None = None,
     known: Collection[Cell] = (),
 ) -> list[TrialRecord]:
-    """All trials of a campaign as they were stored, or what ``only`` leaves of them (see ``Store.trials``)."""
+    """Return all trials of a campaign as they were stored, or the parts selected by ``only`` (see ``Store.trials``)."""
     numbers = _cell_numbers(campaign_id)
     cell_of = _cells(connection, numbers, {cell.id: cell for cell in known})
     figures = _belonging(connection, metrics, campaign_id, only)
@@ -160,26 +160,26 @@ def count_trials(connection: Connection, campaign_id: str) -> int:
 
 
 def trials_of(campaign_id: ColumnElement[str]) -> ColumnElement[int]:
-    """A column ``trials``: how many trials the campaign of an id has, in a statement about something else."""
+    """Return a column ``trials`` for another statement: the number of trials of the campaign with this id."""
     counted = select(func.count(trials.c.number)).select_from(trials).join(cells).join(campaigns)
     return counted.where(campaigns.c.id == campaign_id).scalar_subquery().label("trials")
 
 
 def select_finished(connection: Connection, campaign_id: str) -> set[tuple[str, int]]:
-    """Cell id and block of every stored trial."""
+    """Return cell id and block of every stored trial."""
     wanted = select(cells.c.id, trials.c.block).join_from(trials, cells).join(campaigns)
     found = connection.execute(wanted.where(campaigns.c.id == campaign_id))
     return {(cell, block) for cell, block in found}
 
 
 def select_raw(connection: Connection, cell: int, block: int) -> dict[str, str]:
-    """The tools' output of one trial by name."""
+    """Return the tools' output of one trial, by name."""
     wanted = select(raw_output).join(trials).where(trials.c.cell == cell).where(trials.c.block == block)
     return rows.to_raw(connection.execute(wanted).mappings())
 
 
 def insert_traced(connection: Connection, record: TrialRecord) -> bool:
-    """A traced trial without its output; whether there was such a campaign."""
+    """Insert a traced trial without the tools' output. Returns whether the campaign exists."""
     wanted = select(campaigns.c.number).where(campaigns.c.id == record.key.campaign)
     number = connection.execute(wanted).scalar_one_or_none()
     if number is None:
@@ -190,14 +190,14 @@ def insert_traced(connection: Connection, record: TrialRecord) -> bool:
 
 
 def has_traced(connection: Connection, record: TrialRecord) -> bool:
-    """Whether this very traced trial is stored."""
+    """Return whether exactly this traced trial is stored."""
     wanted = select(traced.c.record).join(campaigns).where(campaigns.c.id == record.key.campaign)
     document = rows.plain(record.model_copy(update={"raw": {}}))
     return document in connection.execute(wanted.where(traced.c.cell == record.cell.id)).scalars()
 
 
 def select_traced(connection: Connection, campaign_id: str) -> list[TrialRecord]:
-    """The traced trials of a campaign, oldest first."""
+    """Return the traced trials of a campaign, oldest first."""
     wanted = select(traced.c.record).join(campaigns).where(campaigns.c.id == campaign_id)
     found = connection.execute(wanted.order_by(traced.c.number)).scalars()
     return [TrialRecord.model_validate(document) for document in found]
@@ -208,7 +208,7 @@ def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:
 
 
 def _cells(connection: Connection, numbers: Select[tuple[int]], known: Mapping[str, Cell]) -> dict[int, Cell]:
-    """By row; only those that are not known yet are read."""
+    """Return the cells by row number. Reads only those that are not in ``known``."""
     ids = connection.execute(select(cells.c.number, cells.c.id).where(cells.c.number.in_(numbers))).all()
     found = {number: known[cell] for number, cell in ids if cell in known}
     if len(found) < len(ids):
@@ -219,7 +219,7 @@ def _cells(connection: Connection, numbers: Select[tuple[int]], known: Mapping[s
 
 
 def _trial_columns(*, lean: bool) -> Select[Any]:
-    """Whole rows, or with the provenance of each cell's first block alone: it is long, and alike in all of them."""
+    """Select whole rows; if ``lean``, provenance only of block 0: it is long, and alike in all blocks of a cell."""
     if not lean:
         return select(trials)
     first = case((trials.c.block == 0, trials.c.provenance), else_=null())
@@ -230,7 +230,7 @@ def _trial_columns(*, lean: bool) -> Select[Any]:
 def _belonging(
     connection: Connection, table: Table, campaign_id: str, only: Collection[str] | None = None
 ) -> Grouped:
-    """Rows of a trial's dependants by trial, in their own order; ``only``: of these names."""
+    """Return the rows of a table that belong to trials, by trial, in their order. ``only``: rows with these names."""
     order = table.c.position if "position" in table.c else table.c.name
     wanted = select(table).join(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id))).order_by(order)
     if only is not None:
@@ -243,7 +243,7 @@ def _belonging(
 
 def _inserted(connection: Connection, table: Table, row: rows.Row) -> int:
     key = connection.execute(insert(table).values(row)).inserted_primary_key
-    if key is None:  # only for statements that insert many rows
+    if key is None:  # happens only if a statement inserts many rows
         raise RuntimeError(f"no key for the new row of {table.name}")
     return int(key[0])
 

@@ -1,7 +1,7 @@
-"""Opens an SQLite store that cannot be written: on a read-only file system, or another user's.
+"""Opens an SQLite store that cannot be written: it is on a read-only file system, or belongs to another user.
 
-SQLite keeps what was committed last in a file beside the database (WAL), with an index of it in a third. Where it
-can make neither, it opens the database only with the promise that no process writes to it (sqlite.org/wal.html,
+SQLite keeps the last commits in a file beside the database (WAL), and an index of the WAL in a third file. If it can
+create neither, it opens the database only with the promise that no process writes to it (sqlite.org/wal.html,
 "Read-Only Databases").
 """
 
@@ -18,9 +18,9 @@ Connector = Callable[[], sqlite3.Connection]
 
 
 def connector(database: str | None) -> Connector | None:
-    """How to connect to read only; None where the store can be written, so that nothing special is needed.
+    """Return a function that connects read-only; None if the store can be written, so that none is needed.
 
-    OSError if it cannot be read.
+    OSError if the store cannot be read.
     """
     if database in {None, "", ":memory:"}:
         return None
@@ -36,8 +36,10 @@ def connector(database: str | None) -> Connector | None:
 
 
 class CopyConnector:
-    """Of a store that was copied or cut off with its log and without the index: SQLite reads it where it can make
-    one. The copy goes with the engine."""
+    """Connects to a temporary copy of a store that has a WAL but no index, because it was copied or interrupted.
+
+    SQLite can read such a store only where it can create the index. The copy is removed with the engine.
+    """
 
     def __init__(self, path: Path, log: Path) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="fslab-store-")
@@ -46,7 +48,7 @@ class CopyConnector:
             shutil.copyfile(file, self._path.with_name(file.name))
 
     def __call__(self) -> sqlite3.Connection:
-        """A connection to the copy."""
+        """Connect to the copy."""
         return _connect(self._path, "mode=rw")
 
     def close(self, _engine: object = None) -> None:
@@ -55,7 +57,7 @@ class CopyConnector:
 
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
-    # As SQLAlchemy itself connects: a pool hands connections from thread to thread.
+    # As SQLAlchemy itself connects: a pool passes connections between threads.
     return sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, check_same_thread=False)
 
 

@@ -1,6 +1,6 @@
-"""A database that goes away while a campaign runs: what is measured is written again, for a while.
+"""Retries writes when the database becomes unavailable while a campaign runs.
 
-How long is bounded. After a lost connection it is unknown whether the transaction was committed.
+The number of retries is limited. After a lost connection it is unknown whether the transaction was committed.
 """
 
 import time
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 
 from fslab.errors import StoreLostError
 
-WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # a restart of a server takes some seconds
+WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # restarting a server takes some seconds
 
 
 @dataclass(kw_only=True, slots=True)
 class Patience:
-    """How a campaign's writes are tried again; ``note`` tells a person, ``campaign`` is what to resume in the end."""
+    """Retries a campaign's writes. ``note`` gets messages for the user. ``campaign``: the id to resume afterwards."""
 
     campaign: str
     note: Callable[[str], object]
     waits_s: tuple[float, ...] = field(default_factory=lambda: WAITS_S)
 
     def tried(self, write: Callable[[bool], None]) -> None:
-        """Call ``write`` until it is through, with whether it was tried before; StoreLostError at last."""
+        """Call ``write`` until it succeeds; its argument: whether this is a retry. StoreLostError if all fail."""
         for number, wait_s in enumerate((*self.waits_s, None)):
             try:
                 write(number > 0)

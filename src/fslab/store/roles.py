@@ -1,7 +1,7 @@
-"""What the roles of a PostgreSQL server may do in a store: measure, or only read.
+"""The rights of PostgreSQL roles in a store: to measure, or only to read.
 
-Trials cannot be changed by anybody (triggers); these rights keep a machine of a fleet from deleting campaigns and from
-assigning studies to others, and a reader from writing.
+Triggers prevent changes of trials by any role. These rights also prevent a machine of a fleet from deleting campaigns
+and from assigning studies to others, and a reader from writing.
 """
 
 from sqlalchemy import Connection, text
@@ -10,17 +10,19 @@ from fslab.errors import StoreError
 from fslab.store.schema import VERSION_TABLE, fleet_assignments, fleet_machines, fleet_schedules, metadata
 from fslab.store.store import Store
 
-# What a machine says of an assignment; not which study it is, nor whose.
+# The columns of an assignment that a machine may change: not its study, and not its machine.
 _ANSWERS = ("status", "message", "epoch", "holder", "lease_until", "ended")
 _NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, fleet_schedules.name, "deletions")
 
 
 def grant(store: Store, *, measuring: str | None = None, reading: str | None = None) -> None:
-    """Give roles that exist the rights to measure, or to read. StoreError if the store is no PostgreSQL database, or
-    there is no such role."""
+    """Give existing roles the rights to measure, or to read.
+
+    StoreError if the store is not a PostgreSQL database, or if a role does not exist.
+    """
     if not store.is_shared:
         raise StoreError(
-            "has no roles: it is a file", where=store.path, hint="its permissions say who may read it"
+            "an SQLite store has no roles", where=store.path, hint="set the permissions of the file instead"
         )
     with store._writing() as connection:
         for role in filter(None, (measuring, reading)):
@@ -32,7 +34,8 @@ def grant(store: Store, *, measuring: str | None = None, reading: str | None = N
 
 
 def _clear(connection: Connection, role: str) -> None:
-    _run(connection, f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}")
+    for kind in ("TABLES", "SEQUENCES"):
+        _run(connection, f"REVOKE ALL ON ALL {kind} IN SCHEMA public FROM {role}")
     _run(connection, f"GRANT USAGE ON SCHEMA public TO {role}")
 
 

@@ -1,4 +1,4 @@
-"""Between values and rows: what a campaign or a trial is in the tables, both ways. No database access."""
+"""Converts campaigns and trials to table rows and back. Does not access the database."""
 
 import json
 import zlib
@@ -17,18 +17,18 @@ from fslab.units import Unit, format_size
 
 Row = dict[str, Any]
 _NO_PROVENANCE = Provenance()
-# Of one output: what a trial reads of it at most, where each byte that is no text became three.
+# Of one output: a trial reads at most 64 MiB, and decoding turns each invalid byte into three.
 RAW_LIMIT_BYTES = 256 << 20
 
 
 def plain(model: BaseModel) -> Row:
-    """The model as JSON values that every database takes."""
+    """Return the model as JSON values that every database can store."""
     dumped: Row = _storable(model.model_dump())
     return dumped
 
 
 def _storable(value: Any) -> Any:
-    """What is not a number (NaN, infinity) becomes null, as JSON has neither; of texts see :func:`text`."""
+    """Return a value that can be stored: NaN and infinity as null, because JSON has neither; texts as :func:`text`."""
     match value:
         case str():
             return text(value)
@@ -44,8 +44,8 @@ def _storable(value: Any) -> Any:
 
 
 def from_json(written: str | bytes) -> Any:
-    """A JSON column. Escapes that are no characters (lone surrogates) come as they are stored by :func:`plain`."""
-    if not isinstance(written, str | bytes):  # SQLite takes any kind of value in any column
+    """Return the value of a JSON column. Escaped lone surrogates are returned in the form that :func:`plain` stores."""
+    if not isinstance(written, str | bytes):  # SQLite accepts any type in any column
         raise TypeError(f"not a JSON document: {written!r}")
     document = written if isinstance(written, str) else written.decode("utf-8")
     value = json.loads(document)
@@ -53,8 +53,8 @@ def from_json(written: str | bytes) -> Any:
 
 
 def text(said: str) -> str:
-    """A text as UTF-8 without NUL, which PostgreSQL has not: what a tool or a file name has beside that is written as
-    ``\\udcff`` or ``\\x00``."""
+    """Return a text as valid UTF-8 without NUL, which PostgreSQL cannot store. Other content of a tool's output or of a
+    file name is written as ``\\udcff`` or ``\\x00``."""
     return said.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -80,7 +80,7 @@ def to_campaign(row: RowMapping, cells: Iterable[Cell]) -> Campaign:
 
 
 def cell_row(cell: Cell, position: int, campaign: int) -> Row:
-    """A cell: whole in ``spec``, and by name in the columns that people ask for in SQL."""
+    """Return the row of a cell: the whole cell in ``spec``, and names in the columns that are useful in SQL queries."""
     return {
         "campaign": campaign,
         "position": position,
@@ -99,7 +99,7 @@ def to_cell(spec: Mapping[str, Any]) -> Cell:
 
 
 def trial_row(record: TrialRecord, cell: int) -> Row:
-    """A trial without its figures, warnings and output."""
+    """Return the row of a trial, without its figures, warnings and output."""
     return {
         "cell": cell,
         "block": record.key.block,
@@ -115,7 +115,7 @@ def trial_row(record: TrialRecord, cell: int) -> Row:
 
 
 def figure_rows(figures: Mapping[str, Value], trial: int) -> list[Row]:
-    """Metrics or probes; a value that is no number is unknown."""
+    """Return the rows of metrics or probes. NaN and infinity become NULL (unknown)."""
     return [
         {
             "trial": trial,
@@ -129,12 +129,12 @@ def figure_rows(figures: Mapping[str, Value], trial: int) -> list[Row]:
 
 
 def warning_rows(warnings: Iterable[ValidityWarning], trial: int) -> list[Row]:
-    """Warnings in the order in which they were given."""
+    """Return the rows of warnings, in the given order."""
     return [{"trial": trial, "position": position, **plain(item)} for position, item in enumerate(warnings)]
 
 
 def raw_rows(raw: Mapping[str, str], trial: int) -> list[Row]:
-    """The tools' output, compressed; ``surrogatepass`` keeps text that was never valid UTF-8."""
+    """Return the rows of the tools' output, compressed. ``surrogatepass`` keeps text that was never valid UTF-8."""
     return [
         {"trial": trial, "name": name, "zlib": zlib.compress(text.encode("utf-8", "surrogatepass"))}
         for name, text in raw.items()
@@ -142,12 +142,12 @@ def raw_rows(raw: Mapping[str, str], trial: int) -> list[Row]:
 
 
 def to_raw(rows: Iterable[RowMapping]) -> dict[str, str]:
-    """The tools' output by name; ValueError for more than can have been stored."""
+    """Return the tools' output by name. ValueError if it is larger than fslab can have stored."""
     return {row["name"]: _inflated(row["zlib"]).decode("utf-8", "surrogatepass") for row in rows}
 
 
 def _inflated(compressed: bytes) -> bytes:
-    """A few kilobytes of a hostile store could stand for gigabytes."""
+    """Decompress up to a limit: a few kilobytes in a malicious store could expand to gigabytes."""
     whole = zlib.decompressobj()
     content = whole.decompress(compressed, RAW_LIMIT_BYTES)
     if whole.unconsumed_tail:
@@ -156,7 +156,7 @@ def _inflated(compressed: bytes) -> bytes:
 
 
 def to_figures(rows: Iterable[RowMapping]) -> dict[str, Value]:
-    """Metrics or probes by name."""
+    """Return metrics or probes by name."""
     return {row["name"]: Value(value=_finite(row["value"]), unit=Unit(row["unit"])) for row in rows}
 
 
@@ -180,7 +180,7 @@ def to_trial(
     warnings: Iterable[RowMapping],
     raw: Iterable[RowMapping],
 ) -> TrialRecord:
-    """The record of a row of ``trials`` and the rows that belong to it."""
+    """Return the record for a row of ``trials`` and the rows that belong to it."""
     return TrialRecord(
         version=row["version"],
         key=TrialKey(campaign=campaign, block=row["block"], seed=row["seed"]),

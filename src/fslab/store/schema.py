@@ -1,6 +1,6 @@
-"""The tables, in portable SQL, and the revisions of the schema that this program knows.
+"""The tables, in portable SQL, and the revisions of the schema that this program supports.
 
-Describes only; connecting is ``database``'s work, changing an existing store that of ``migrations``.
+Contains only definitions. ``database`` connects to a store, ``migrations`` changes an existing one.
 """
 
 from datetime import UTC, datetime
@@ -35,13 +35,13 @@ REVISIONS = (
 
 
 class Utc(TypeDecorator[datetime]):
-    """An instant, kept in UTC: SQLite has no time zones."""
+    """An instant, stored in UTC because SQLite has no time zones."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
-        """To UTC; refuses an instant that does not say its zone."""
+        """Convert to UTC. ValueError for an instant without a time zone."""
         if value is not None and value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
         return value.astimezone(UTC) if value else None
@@ -53,7 +53,7 @@ class Utc(TypeDecorator[datetime]):
 
 
 class WideInteger(TypeDecorator[int]):
-    """A whole number of any size (a seed), kept as decimal text: 64 unsigned bits fit no SQL integer."""
+    """An integer of any size (a seed), stored as decimal text: an unsigned 64-bit number fits no SQL integer."""
 
     impl = Text
     cache_ok = True
@@ -66,7 +66,7 @@ class WideInteger(TypeDecorator[int]):
 
 
 Json = JSON(none_as_null=True)
-RowId = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself in SQLite
+RowId = BigInteger().with_variant(Integer, "sqlite")  # in SQLite, only INTEGER is numbered automatically
 
 metadata = MetaData()
 
@@ -124,7 +124,7 @@ trials = Table(
 
 
 def _figures(name: str) -> Table:
-    """Named values of a trial; NULL is unknown."""
+    """Return a table of named values of a trial; NULL is unknown."""
     return Table(
         name,
         metadata,
@@ -159,7 +159,7 @@ raw_output = Table(
     Column("zlib", LargeBinary, nullable=False),
 )
 
-# Trials that were traced: they say why, never how fast, and stand where no comparison looks.
+# Traced trials: they explain differences and are never compared, so they have a table of their own.
 traced = Table(
     "traced",
     metadata,
@@ -169,7 +169,7 @@ traced = Table(
     Column("record", Json, nullable=False),
 )
 
-# Of a fleet: its machines, and which of them is to run what.
+# A fleet: its machines, their assignments and their schedules.
 fleet_machines = Table(
     "fleet_machines",
     metadata,
@@ -214,7 +214,7 @@ fleet_schedules = Table(
     Column("message", Text),
 )
 
-# Campaigns that are being deleted: what belongs to them may go only while they are here, in one transaction.
+# Campaigns that are being deleted. Triggers allow deletes only while this table has a row, within one transaction.
 deletions = Table("deletions", metadata, Column("campaign", ForeignKey("campaigns.number"), primary_key=True))
 
 IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output", "traced")

@@ -1,6 +1,6 @@
-"""The store: campaigns and their trials, each trial written in one transaction and never changed.
+"""The store: campaigns and their trials. Each trial is written in one transaction and never changed.
 
-``Store.open`` is the only way in. The database itself is ``database``'s matter, statements are ``queries``'.
+``Store.open`` opens a store. ``database`` handles the connection, ``queries`` the statements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BACK = re.compile(r"last(?:~(\d{1,6}))?")
 class Store:
     """An open store. A context manager: leaving it closes the database.
 
-    ``path`` is what to show a user: the file of an SQLite store, else the URL without its password.
+    ``path``: what to show to a user, the file of an SQLite store, else the URL without its password.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -39,7 +39,7 @@ class Store:
 
     @classmethod
     def open(cls, url: str | None = None, *, create: bool = True) -> Store:
-        """Open or migrate, and if ``create`` make, the store at a path or an SQLAlchemy URL; None: the user's own.
+        """Open the store at a path or an SQLAlchemy URL (None: the user's own). Creates it if ``create``; migrates it.
 
         StoreError if it cannot be opened, is another program's, or was written by a newer fslab.
         """
@@ -47,11 +47,11 @@ class Store:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several machines can use it: a PostgreSQL server's, and no file."""
+        """Whether several machines can use it: it is on a PostgreSQL server, not in a file."""
         return self._reader.dialect.name == "postgresql"
 
     def close(self) -> None:
-        """Close the database. May be called twice."""
+        """Close the database. Can be called twice."""
         self._reader.dispose()
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class Store:
         self.close()
 
     def create_campaign(self, campaign: Campaign) -> None:
-        """Keep a new campaign with its cells; StoreError if there is one of that id or a cell comes twice."""
+        """Store a new campaign with its cells. StoreError if its id exists already, or if it has a cell twice."""
         if len({cell.id for cell in campaign.cells}) < len(campaign.cells):
             raise StoreError(f"campaign '{campaign.id}' has the same cell twice", where=self.path)
         with self._writing() as connection:
@@ -71,7 +71,7 @@ class Store:
             queries.insert_campaign(connection, campaign)
 
     def set_campaign_status(self, campaign_id: str, status: CampaignStatus) -> None:
-        """Say how far a campaign is; StoreError if there is none of that id."""
+        """Store a campaign's status. StoreError if there is no such campaign."""
         self._tried(lambda _again: self._set_status(campaign_id, status))
 
     def _set_status(self, campaign_id: str, status: CampaignStatus) -> None:
@@ -80,13 +80,13 @@ class Store:
                 raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
 
     def extend_campaign(self, campaign: Campaign) -> None:
-        """Keep how often a campaign repeats its cells from now on; StoreError if there is none of that id."""
+        """Store how often a campaign repeats its cells from now on. StoreError if there is no such campaign."""
         with self._writing() as connection:
             if not queries.update_plan(connection, campaign):
                 raise StoreError(f"no campaign '{campaign.id}'", where=self.path)
 
     def check_cells(self, campaign: Campaign) -> None:
-        """StoreError for a cell whose id is not that of its content: no trial of it could be kept."""
+        """Raise StoreError for a cell whose stored id does not match its content: no trial of it could be stored."""
         with self._reading() as connection:
             for cell in campaign.cells:
                 if queries.cell_number(connection, campaign.id, cell.id) is None:
@@ -96,8 +96,10 @@ class Store:
                     )  # fmt: skip
 
     def name_campaign(self, wanted: str, name: str | None) -> str:
-        """Give a campaign a name, or take it away; its id. StoreError if another one has the name, or it could be taken
-        for an id."""
+        """Give a campaign a name, or remove its name (None). Returns the campaign's id.
+
+        StoreError if another campaign has the name, or if the name could be mistaken for an id.
+        """
         with self._writing() as connection:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
             self._check_name(connection, name, found)
@@ -105,14 +107,14 @@ class Store:
             return found
 
     def note_campaign(self, wanted: str, note: str | None) -> str:
-        """Keep a note with a campaign instead of the one it has; its id."""
+        """Replace a campaign's note (None: remove it). Returns the campaign's id."""
         with self._writing() as connection:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
             queries.update_words(connection, found, {"note": None if note is None else rows.text(note)})
             return found
 
     def delete_campaign(self, campaign_id: str) -> None:
-        """Remove a campaign with its trials, whole or not at all. StoreError if there is none of that id."""
+        """Remove a campaign with its trials, completely or not at all. StoreError if there is no such campaign."""
         with self._writing() as connection:
             if campaign_id not in queries.campaign_ids(connection):
                 raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
@@ -123,22 +125,22 @@ class Store:
             return queries.select_campaigns(connection)
 
     def campaign(self, wanted: str = LAST) -> Campaign:
-        """The campaign of an id or a name, or of an id's prefix that fits only one; ``last`` is the newest one,
-        ``last~1`` the one before it.
+        """Return the campaign with this id, name or unique prefix of an id.
 
-        StoreError with the nearest ids, or with the ids that a prefix could mean.
+        ``last`` is the newest campaign, ``last~1`` the one before it. StoreError with the nearest ids, or with the ids
+        that match a prefix.
         """
         with self._reading() as connection:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
             return queries.select_campaigns(connection, found)[0]
 
     def has(self, campaign_id: str) -> bool:
-        """Whether there is a campaign of exactly this id."""
+        """Return whether there is a campaign with exactly this id."""
         with self._reading() as connection:
             return campaign_id in queries.campaign_ids(connection)
 
     def add_trial(self, record: TrialRecord) -> None:
-        """Keep a finished trial, whole or not at all; it is on disk when this returns.
+        """Store a finished trial, completely or not at all. It is on disk when this returns.
 
         StoreError if the store has no such campaign or cell, or has that trial already.
         """
@@ -152,7 +154,7 @@ class Store:
             if cell is None:
                 raise StoreError(f"{what}: there is no such campaign or cell", where=self.path)
             if queries.has_trial(connection, cell, key.block):
-                if again:  # the commit came through, its answer did not
+                if again:  # the commit succeeded, but its confirmation was lost
                     return
                 raise StoreError(f"{what} is stored already", where=self.path)
             queries.insert_trial(connection, record, cell)
@@ -165,11 +167,11 @@ class Store:
         only: Collection[str] | None = None,
         known: Collection[Cell] = (),
     ) -> list[TrialRecord]:
-        """All trials of a campaign in the order in which they were stored.
+        """Return all trials of a campaign, in the order in which they were stored.
 
-        The tools' output is left out unless ``raw``. With ``only``, for campaigns of very many trials, so are all
-        figures but those of these names, and the provenance of all blocks but the first. ``known``: the campaign's
-        cells where they are at hand already; they need not be read again.
+        The tools' output is left out unless ``raw``. ``only``, for campaigns of very many trials: return only the
+        figures with these names, and the provenance only of the first block. ``known``: cells of the campaign that the
+        caller has already; they are not read again.
         """
         with self._reading() as connection:
             return queries.select_trials(connection, campaign_id, raw=raw, only=only, known=known)
@@ -179,12 +181,12 @@ class Store:
             return queries.count_trials(connection, campaign_id)
 
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
-        """Cell id and block of every stored trial, however it ended: what a resumed campaign need not run."""
+        """Return cell id and block of every stored trial, however it ended: a resumed campaign skips these."""
         with self._reading() as connection:
             return queries.select_finished(connection, campaign_id)
 
     def raw(self, campaign_id: str, cell_id: str, block: int) -> dict[str, str]:
-        """The tools' own output of one trial, by name; StoreError if there is no such trial."""
+        """Return the tools' own output of one trial, by name. StoreError if there is no such trial."""
         with self._reading() as connection:
             cell = queries.cell_number(connection, campaign_id, cell_id)
             if cell is None or not queries.has_trial(connection, cell, block):
@@ -193,27 +195,29 @@ class Store:
             return queries.select_raw(connection, cell, block)
 
     def add_traced(self, record: TrialRecord) -> None:
-        """Keep a traced trial apart from the trials; its cell need not be one of the campaign's. StoreError if there
-        is no such campaign."""
+        """Store a traced trial apart from the other trials. Its cell need not be one of the campaign's.
+
+        StoreError if there is no such campaign.
+        """
         self._tried(lambda again: self._add_traced(record, again=again))
 
     def _add_traced(self, record: TrialRecord, *, again: bool) -> None:
         with self._writing() as connection:
             if again and queries.has_traced(
                 connection, record
-            ):  # the commit came through, its answer did not
+            ):  # the commit succeeded, but its confirmation was lost
                 return
             if not queries.insert_traced(connection, record):
                 raise StoreError(f"no campaign '{record.key.campaign}'", where=self.path)
 
     def traced(self, campaign_id: str) -> list[TrialRecord]:
-        """The traced trials of a campaign, oldest first."""
+        """Return the traced trials of a campaign, oldest first."""
         with self._reading() as connection:
             return queries.select_traced(connection, campaign_id)
 
     @contextmanager
     def patient(self, campaign_id: str, note: Callable[[str], object]) -> Iterator[None]:
-        """Meanwhile trials and statuses are written again where the database goes away; ``note`` is told of it."""
+        """Retry writes of trials and statuses in this block if the database is unavailable; ``note`` gets messages."""
         self._patience = Patience(campaign=campaign_id, note=note)
         try:
             yield

@@ -1,7 +1,7 @@
-"""Copies campaigns from one store to another, trial for trial, and compares what arrived with what was sent.
+"""Copies campaigns from one store to another, trial by trial, and compares the copies with the originals.
 
-A copy that was interrupted is finished by the next one: what is there already is compared and left as it is. Copies
-rows, whatever the databases are; what rows mean is ``rows``' matter.
+The next copy completes an interrupted one: trials that exist already are compared and not changed. Copies rows between
+any two databases; ``rows`` defines what they mean.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _Key = tuple[str, int]  # id of a cell, block
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CopiedCampaign:
-    """``new`` and ``present`` are trials: copied now, and those that were there already and are the same."""
+    """The result of a copy: ``new`` trials were copied now, ``present`` trials existed already."""
 
     id: str
     new: int
@@ -37,14 +37,14 @@ class CopiedCampaign:
 
 @dataclass(kw_only=True, slots=True)
 class _Trial:
-    """The rows of one trial, without the numbers that only one database knows."""
+    """The rows of one trial, without row numbers, which differ between databases."""
 
     key: _Key
     row: Row
     belonging: dict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
 
     def digest(self) -> str:
-        """SHA-256 of all that is stored of the trial."""
+        """Return the SHA-256 of everything that is stored of the trial."""
         rows = {name: sorted(rows, key=_first) for name, rows in self.belonging.items()}
         content = json.dumps([self.key, self.row, rows], sort_keys=True, default=_plain)
         return hashlib.sha256(content.encode()).hexdigest()
@@ -59,13 +59,12 @@ def copy_campaign(
     fence: Callable[[Connection], object] = lambda _: None,
     only_new: bool = False,
 ) -> CopiedCampaign:
-    """Copy one campaign with its trials, the tools' output, traced trials, name and note.
+    """Copy one campaign with its trials, the tools' output and traced trials; name and note only with the first copy.
 
-    ``progress`` gets the trials done and all of them after each transaction. ``fence`` is called first in each
-    transaction, and raises where nothing may be written any more. ``only_new``: trials that are there already are not
-    compared.
+    ``progress`` gets the number of trials done and in total, after each transaction. ``fence`` is called first in each
+    transaction; it raises if nothing may be written any more. ``only_new``: do not compare trials that exist already.
 
-    StoreError if ``target`` has a campaign of that id with other cells, or a trial that differs.
+    StoreError if ``target`` has another campaign with this id, or a trial that differs.
     """
     with target._writing() as writer:
         fence(writer)
@@ -96,7 +95,7 @@ def _begin(target: Store, campaign: Campaign) -> None:
         return
     known = target.campaign(campaign.id)
     if (known.cells, known.seed, known.created) != (campaign.cells, campaign.seed, campaign.created):
-        raise StoreError(f"has another campaign '{campaign.id}'", where=target.path)
+        raise StoreError(f"has a different campaign with the id '{campaign.id}'", where=target.path)
 
 
 def _compare(writer: Connection, sent: Sequence[_Trial], there: Mapping[_Key, int], place: str) -> None:
@@ -108,7 +107,7 @@ def _compare(writer: Connection, sent: Sequence[_Trial], there: Mapping[_Key, in
 
 
 def _insert(writer: Connection, new: Sequence[_Trial], campaign_id: str) -> dict[_Key, int]:
-    """The numbers that the trials have got."""
+    """Insert trials and return their row numbers."""
     if not new:
         return {}
     wanted = select(cells.c.id, cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
@@ -130,7 +129,7 @@ def _insert(writer: Connection, new: Sequence[_Trial], campaign_id: str) -> dict
 
 
 def _places(connection: Connection, campaign_id: str) -> dict[_Key, int]:
-    """The numbers of a campaign's trials, in the order in which they were stored."""
+    """Return the row numbers of a campaign's trials, in the order in which they were stored."""
     wanted = select(cells.c.id, trials.c.block, trials.c.number).join_from(trials, cells).join(campaigns)
     found = connection.execute(wanted.where(campaigns.c.id == campaign_id).order_by(trials.c.number))
     return {(cell, block): number for cell, block, number in found}
@@ -156,7 +155,7 @@ def _traced(connection: Connection, campaign_id: str) -> list[Row]:
 
 
 def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row]) -> None:
-    """What may have changed since an earlier copy: traced trials, how far the campaign is, and how often it repeats."""
+    """Write what may have changed since an earlier copy: traced trials, the status, and the planned repetitions."""
     there = _traced(writer, campaign.id)
     number = writer.execute(select(campaigns.c.number).where(campaigns.c.id == campaign.id)).scalar_one()
     new = [{**row, "campaign": number} for row in documents if row not in there]
@@ -167,7 +166,7 @@ def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row]) ->
 
 
 def _first(row: tuple[Any, ...]) -> Any:
-    """Its name or position, of which a trial has each once."""
+    """Return the row's name or position, which is unique within a trial and a table."""
     return row[0]
 
 

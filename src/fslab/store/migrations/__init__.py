@@ -1,6 +1,6 @@
-"""Brings a store's schema to this program's revision, in the caller's transaction, by Alembic.
+"""Upgrades a store's schema to this program's revision with Alembic, in the caller's transaction.
 
-One file per revision in ``versions``; a released one is never edited.
+One file per revision in ``versions``. Code of a released revision must not be changed.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 
 def configuration(connection: Connection | None = None) -> Config:
-    """Alembic's settings; there is no alembic.ini."""
+    """Return Alembic's settings; there is no alembic.ini."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -20,5 +20,5 @@ def configuration(connection: Connection | None = None) -> Config:
 
 
 def upgrade(connection: Connection) -> None:
-    """Run the revisions that are missing. The caller holds the lock and commits."""
+    """Run the missing revisions. The caller holds the lock and commits."""
     command.upgrade(configuration(connection), "head")

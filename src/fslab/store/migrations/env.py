@@ -1,4 +1,4 @@
-"""Run by Alembic, never imported: hands it our connection, so that all revisions share one transaction."""
+"""Alembic runs this file; it is never imported. Passes our connection on, so all revisions share one transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""The first schema: campaigns, cells, trials and what belongs to a trial. Trials cannot be changed."""
+"""The first schema: campaigns, cells, trials, and the tables that belong to a trial. Trials cannot be changed."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,7 @@ IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output")
 
 
 def upgrade() -> None:
-    """Make all tables and the triggers that keep trials as they were measured."""
+    """Create all tables, and the triggers that prevent changes of trials."""
     _campaigns_and_cells()
     _trials()
     for name in ("metrics", "probes"):
@@ -101,7 +101,7 @@ def _warnings_and_output() -> None:
 
 
 def _forbid_changes(name: str) -> None:
-    """A trigger per table; databases other than these two rely on the program's good manners."""
+    """Create the triggers of a table. In other databases than these two, only the program itself prevents changes."""
     match op.get_bind().dialect.name:
         case "sqlite":
             for verb in ("update", "delete"):

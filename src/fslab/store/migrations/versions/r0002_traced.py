@@ -1,4 +1,4 @@
-"""Traced trials, apart from those that are compared. They cannot be changed either."""
+"""A separate table for traced trials, which are never compared. They cannot be changed either."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Make the table and the triggers that keep it as it was written."""
+    """Create the table, and the triggers that prevent changes."""
     op.create_table(
         "traced",
         sa.Column("number", ROW_ID, primary_key=True),

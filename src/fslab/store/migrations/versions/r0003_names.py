@@ -1,4 +1,4 @@
-"""Names and notes of campaigns; a campaign can be deleted, its trials still cannot be changed or deleted one by one."""
+"""Names and notes of campaigns. A campaign can be deleted; single trials still cannot be changed or deleted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,7 +15,7 @@ BEGIN SELECT RAISE(ABORT, 'trials are immutable'); END
 
 
 def upgrade() -> None:
-    """Add the columns, and let deletes pass while a campaign is marked as being deleted."""
+    """Add the columns, and allow deletes while a campaign is marked as being deleted."""
     op.add_column("campaigns", sa.Column("name", sa.String(128)))
     op.add_column("campaigns", sa.Column("note", sa.Text))
     op.create_index("campaign_name", "campaigns", ["name"], unique=True)

@@ -1,4 +1,4 @@
-"""The machines of a fleet, which of them is to run what, and what they are to run again and again."""
+"""The machines of a fleet, their assignments, and their schedules."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,7 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Make the three tables."""
+    """Create the three tables."""
     op.create_table(
         "fleet_machines",
         sa.Column("name", sa.String(128), primary_key=True),
