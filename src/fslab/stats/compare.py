@@ -22,6 +22,7 @@ class ComparisonMethod(StrEnum):
     """What made an interval."""
 
     PAIRED_T = "paired_t"
+    MODERATED_T = "moderated_t"
     SIGNED_RANK = "signed_rank"
     ASYMMETRIC = "asymmetric"
     RANK_SUM = "rank_sum"
@@ -38,7 +39,8 @@ class RatioEstimate:
     asked for; where a comparison is looked at again and again, that and ``p_value`` are over all looks, and
     the interval's own coverage is that of this look. ``widening``: by what factor the interval is wider because
     trials resemble the ones before them. ``more``, ``more_interval``: instead of a ratio, how many more a has of
-    what is counted, on average of the blocks (:mod:`fslab.stats.counts`).
+    what is counted, on average of the blocks (:mod:`fslab.stats.counts`). ``borrowed``: degrees of freedom that the
+    noise of other cells adds (:mod:`fslab.stats.moderation`).
     """
 
     n_a: int
@@ -53,6 +55,7 @@ class RatioEstimate:
     widening: float = 1.0
     more: float | None = None
     more_interval: Interval | None = None
+    borrowed: float = 0.0
 
     @property
     def half_width(self) -> float | None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from fslab.stats.compare import INDEPENDENCE_LEAST
+from fslab.stats.moderation import NoisePrior, moderated
 from fslab.stats.signed_rank import lower_tails, signed_rank_cut
 from fslab.stats.student import two_sided_quantile
 
@@ -33,7 +34,8 @@ class Located:
     """An array each, one value per sample: ``low`` to ``high`` is the interval of ``center``.
 
     ``asymmetric``: signed ranks alone would mislead. ``widening``: by what factor autocorrelation widened the
-    interval. ``coverage`` is what the interval achieves with independent differences.
+    interval. ``coverage`` is what the interval achieves with independent differences. ``error`` and ``freedom``:
+    standard error of the mean and its degrees of freedom, as Student's t takes them.
     """
 
     center: Floats
@@ -42,20 +44,23 @@ class Located:
     asymmetric: Flags
     widening: Floats
     coverage: float
+    error: Floats
+    freedom: Floats
 
 
-def locate(samples: Floats, coverage: float, *, ranks: bool) -> Located:
+def locate(samples: Floats, coverage: float, *, ranks: bool, prior: NoisePrior | None = None) -> Located:
     """The centre and its interval; with ``ranks`` (enough blocks for them) from signed ranks where these fit.
 
-    - Few blocks: Student's t.
+    - Few blocks: Student's t; with ``prior``, of a variance to which other cells contribute (``moderation``).
     - ``ranks``: the signed-rank interval (Wilcoxon 1945); where the differences are :func:`asymmetric`, the hull of
       it, of t's, and of t's corrected for skewness (Hall 1992). A difference is then seen only if all three see
       it, so that it errs no more often than the one of them that suits the shape.
 
     All of it is widened by :func:`widening` about the centre.
     """
+    mean, error, freedom = _moments(samples, None if ranks else prior)
     center, low, high, achieved = (
-        signed_rank_interval(samples, coverage) if ranks else _student(samples, coverage)
+        signed_rank_interval(samples, coverage) if ranks else _student(mean, error, freedom, coverage)
     )
     skewed = asymmetric(samples) if ranks else np.zeros(len(samples), dtype=np.bool_)
     if skewed.any():
@@ -65,7 +70,7 @@ def locate(samples: Floats, coverage: float, *, ranks: bool) -> Located:
     factor = widening(samples)
     return Located(
         center=center, low=center - factor * (center - low), high=center + factor * (high - center),
-        asymmetric=skewed, widening=factor, coverage=achieved,
+        asymmetric=skewed, widening=factor, coverage=achieved, error=error, freedom=freedom,
     )  # fmt: skip
 
 
@@ -77,7 +82,9 @@ def p_values(samples: Floats, located: Located, *, ranks: bool) -> Floats:
     """
     nearer = located.center * (1 - 1 / located.widening)
     shifted = samples - nearer[:, None]
-    found = signed_rank_p(shifted) if ranks else _t_tail(_statistic(shifted), samples.shape[1])
+    found = (
+        signed_rank_p(shifted) if ranks else _t_tail(shifted.mean(axis=1) / located.error, located.freedom)
+    )
     skewed = located.asymmetric
     if skewed.any():
         found[skewed] = _hull_p(shifted[skewed], found[skewed])
@@ -128,10 +135,11 @@ def asymmetric(samples: Floats) -> Flags:
     return found
 
 
-def _student(samples: Floats, coverage: float) -> tuple[Floats, Floats, Floats, float]:
+def _student(
+    mean: Floats, error: Floats, freedom: Floats, coverage: float
+) -> tuple[Floats, Floats, Floats, float]:
     """Student, Biometrika 6 (1908) 1."""
-    mean, error = _moments(samples)
-    half = two_sided_quantile(1 - coverage, samples.shape[1] - 1) * error
+    half = -stdtrit(freedom, (1 - coverage) / 2) * error
     return mean, mean - half, mean + half, coverage
 
 
@@ -158,8 +166,8 @@ def signed_rank_p(samples: Floats) -> Floats:
 
 
 def _hull(samples: Floats, coverage: float, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
-    mean, t_low, t_high, _ = _student(samples, coverage)
-    _, error = _moments(samples)
+    mean, error, freedom = _moments(samples)
+    _, t_low, t_high, _ = _student(mean, error, freedom, coverage)
     limit = two_sided_quantile(1 - coverage, samples.shape[1] - 1)
     skew = _skewness(samples)
     hall_low = mean - _straightened(limit, skew) * error
@@ -169,10 +177,10 @@ def _hull(samples: Floats, coverage: float, low: Floats, high: Floats) -> tuple[
 
 def _hull_p(samples: Floats, p_value: Floats) -> Floats:
     """The largest of the three, and 1 where they see differences the other way round."""
-    statistic, skew = _statistic(samples), _skewness(samples)
+    mean, error, freedom = _moments(samples)
+    statistic, skew = mean / error, _skewness(samples)
     bent = statistic + skew * statistic**2 / 3 + skew**2 * statistic**3 / 27 + skew / 6
-    count = samples.shape[1]
-    largest = np.maximum.reduce([p_value, _t_tail(statistic, count), _t_tail(bent, count)])
+    largest = np.maximum.reduce([p_value, _t_tail(statistic, freedom), _t_tail(bent, freedom)])
     signs = np.sign(statistic) + np.sign(bent) + np.sign(np.median(walsh_averages(samples), axis=1))
     return np.where(np.abs(signs) == 3, largest, 1.0)
 
@@ -193,17 +201,15 @@ def _skewness(samples: Floats) -> Floats:
     return found
 
 
-def _moments(samples: Floats) -> tuple[Floats, Floats]:
-    return samples.mean(axis=1), samples.std(axis=1, ddof=1) / np.sqrt(samples.shape[1])
+def _moments(samples: Floats, prior: NoisePrior | None = None) -> tuple[Floats, Floats, Floats]:
+    """Return means, their standard errors, and the degrees of freedom of these."""
+    count = samples.shape[1]
+    variances, freedom = moderated(samples.var(axis=1, ddof=1), count - 1, prior)
+    return samples.mean(axis=1), np.sqrt(variances / count), freedom
 
 
-def _statistic(samples: Floats) -> Floats:
-    mean, error = _moments(samples)
-    return mean / error
-
-
-def _t_tail(statistic: Floats, count: int) -> Floats:
-    found: Floats = 2 * stdtr(count - 1, -np.abs(statistic))
+def _t_tail(statistic: Floats, freedom: Floats) -> Floats:
+    found: Floats = 2 * stdtr(freedom, -np.abs(statistic))
     return found
 
 

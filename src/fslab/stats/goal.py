@@ -106,7 +106,7 @@ def expected_needed(
 
     def width(size: int) -> float:
         """Relative to one value's spread; t changes little beyond a thousand."""
-        return two_sided_quantile(1 - coverage, min(size - 1, 1000)) / sqrt(size)
+        return two_sided_quantile(1 - coverage, min(size - 1 + estimate.borrowed, 1000)) / sqrt(size)
 
     coverage = min(estimate.interval.coverage, 1 - 1e-9)
     low, high = now, now + 1

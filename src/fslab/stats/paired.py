@@ -8,10 +8,14 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
+from typing import TYPE_CHECKING
 
 from fslab.stats.compare import ComparisonMethod, RatioEstimate, compare_ratio, invalid_samples, no_ratio
 from fslab.stats.interval import Interval
 from fslab.stats.signed_rank import signed_rank_cut
+
+if TYPE_CHECKING:
+    from fslab.stats.moderation import NoisePrior
 
 # Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, as four
 # (94.8–97.9 %) and five do; autocorrelated trials are no better with more.
@@ -22,14 +26,18 @@ CUT_LEAST = 8
 
 
 def compare_blocks(
-    a: Mapping[int, float], b: Mapping[int, float], *, coverage: float = 0.95
+    a: Mapping[int, float],
+    b: Mapping[int, float],
+    *,
+    coverage: float = 0.95,
+    prior: "NoisePrior | None" = None,
 ) -> RatioEstimate:
     """The ratio a/b of values by block, from the blocks that both have.
 
     - From 10 blocks (at 95 %; 12 or more at the levels that repeated looks take): the signed-rank interval on the
       differences of logarithms, or, where these are not symmetric, one that holds for the geometric mean of the
       quotients all the same (:func:`fslab.stats.differences.locate`).
-    - From 3 blocks: Student's t interval on them. Signed ranks cannot give 95 % below 6 blocks, nor 98.5 %
+    - From 3 blocks: Student's t interval on them, moderated by the noise of other cells where ``prior`` is given. Signed ranks cannot give 95 % below 6 blocks, nor 98.5 %
       below 8. Differences of two like-shaped samples are symmetric, where t covers at least what it says
       when tails are heavy (Efron, JASA 64 (1969) 1278). Not where most differences are equal (a metric too
       coarse for the noise): their spread says nothing.
@@ -47,7 +55,7 @@ def compare_blocks(
     if takes_ranks(len(differences), coverage) or (tied and signed_rank_cut(len(differences), coverage) > 0):
         return _located(differences, coverage, ranks=True)
     if len(differences) >= PAIRS_LEAST and not tied:
-        return _located(differences, coverage, ranks=False)
+        return _located(differences, coverage, ranks=False, prior=prior)
     unpaired = compare_ratio([*a.values()], [*b.values()], coverage=coverage)
     needed = _signed_rank_needs(coverage) if tied else PAIRS_LEAST
     return dataclasses.replace(unpaired, needed=min(needed, unpaired.needed) if tied else needed)
@@ -58,20 +66,24 @@ def takes_ranks(count: int, coverage: float) -> bool:
     return signed_rank_cut(count, coverage) >= CUT_LEAST
 
 
-def _located(differences: Sequence[float], coverage: float, *, ranks: bool) -> RatioEstimate:
+def _located(
+    differences: Sequence[float], coverage: float, *, ranks: bool, prior: "NoisePrior | None" = None
+) -> RatioEstimate:
     import numpy as np  # with scipy 0.3 s, which most commands can do without
 
     from fslab.stats.differences import locate, p_values
 
     sample = np.array([differences])
-    found = locate(sample, coverage, ranks=ranks)
-    method = ComparisonMethod.SIGNED_RANK if ranks else ComparisonMethod.PAIRED_T
+    found = locate(sample, coverage, ranks=ranks, prior=prior)
+    borrowed = float(found.freedom[0]) - (len(differences) - 1)
+    plain = ComparisonMethod.MODERATED_T if borrowed > 0 else ComparisonMethod.PAIRED_T
+    method = ComparisonMethod.SIGNED_RANK if ranks else plain
     return RatioEstimate(
         n_a=len(differences), n_b=len(differences), ratio=exp(found.center[0]),
         interval=Interval(low=exp(found.low[0]), high=exp(found.high[0]), coverage=found.coverage),
         p_value=float(p_values(sample, found, ranks=ranks)[0]), reason=None, needed=PAIRS_LEAST,
         method=ComparisonMethod.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
-        widening=float(found.widening[0]),
+        widening=float(found.widening[0]), borrowed=borrowed,
     )  # fmt: skip
 
 

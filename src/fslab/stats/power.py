@@ -28,7 +28,7 @@ def detectable(estimate: RatioEstimate, *, power: float = 0.8) -> float | None:
     if not 0.5 <= power < 1:
         raise ValueError(f"power must be between 0.5 and 1, not {power}")
     paired = estimate.method is not ComparisonMethod.RANK_SUM
-    freedom = estimate.n_a - 1 if paired else estimate.n_a + estimate.n_b - 2
+    freedom = estimate.n_a - 1 + estimate.borrowed if paired else estimate.n_a + estimate.n_b - 2
     error = max(1 - estimate.interval.coverage, 1e-12)
     wider = max(1.0, _by_chance(estimate) / estimate.widening)
     return expm1(half * wider * noncentrality(freedom, error, power) / two_sided_quantile(error, freedom))
@@ -39,13 +39,17 @@ def _by_chance(estimate: RatioEstimate) -> float:
 
     It may look asymmetric, or, where there are blocks enough to judge that, autocorrelated.
     """
-    if estimate.method is ComparisonMethod.RANK_SUM or estimate.method is ComparisonMethod.PAIRED_T:
+    if estimate.method in {
+        ComparisonMethod.RANK_SUM,
+        ComparisonMethod.PAIRED_T,
+        ComparisonMethod.MODERATED_T,
+    }:
         return 1.0
     return 1 + (3 if estimate.n_a >= INDEPENDENCE_LEAST else 0.5) / estimate.n_a
 
 
 @lru_cache(maxsize=1024)
-def noncentrality(freedom: int, error: float, power: float) -> float:
+def noncentrality(freedom: float, error: float, power: float) -> float:
     """By how many *estimated* standard errors two means must differ for a t test to see it with ``power``.
 
     With the true standard error it would be the noncentrality that Student's t needs; it is averaged over what may

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fslab.stats.moderation import NoisePrior
+
 # Of the error allowed, 0.90·n/most is spent up to the look at n of ``most`` blocks, and 0.95 never quite reached
 # by going on beyond them. The rest pays for t statistics of few blocks, which are less alike from look to look than
 # the normal theory below says: simulated, they err 1.05 times as often as was spent.
@@ -102,7 +104,12 @@ class Looks:
 
 
 def compare_at_look(
-    a: Mapping[int, float], b: Mapping[int, float], *, looks: Looks, blocks: int | None = None
+    a: Mapping[int, float],
+    b: Mapping[int, float],
+    *,
+    looks: Looks,
+    blocks: int | None = None,
+    prior: NoisePrior | None = None,
 ) -> RatioEstimate:
     """:func:`compare_blocks` at a look: ``coverage`` and ``p_value`` of the answer are over all looks.
 
@@ -112,7 +119,7 @@ def compare_at_look(
     """
     if blocks is None:
         blocks = 1 + max(a.keys() & b.keys(), default=max(len(a), len(b)) - 1)
-    found = compare_blocks(a, b, coverage=looks.coverage_at(blocks))
+    found = compare_blocks(a, b, coverage=looks.coverage_at(blocks), prior=prior)
     p_value = None if found.p_value is None else looks.overall(found.p_value, blocks)
     return dataclasses.replace(found, coverage=looks.coverage, p_value=p_value)
 
