@@ -196,7 +196,7 @@ def while_spread(a: Floats, b: Floats, ratio: float) -> Outcomes:
     half, middle = stdtrit(np.maximum(1, np.floor(freedom)), 0.975) * error, mean_a - mean_b
     found = Located(
         center=middle, low=middle - half, high=middle + half, asymmetric=np.zeros(len(a), bool),
-        widening=np.ones(len(a)), coverage=0.95,
+        widening=np.ones(len(a)), coverage=0.95, error=error, freedom=freedom,
     )  # fmt: skip
     trials = (runs_a + runs_b) / 2
     return Outcomes(covered=covers(found, ratio), verdict=verdict_of(found, PRECISION), trials=trials)

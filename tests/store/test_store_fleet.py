@@ -279,16 +279,17 @@ def test_a_role_that_measured_can_become_a_reader(fleet: FleetStore, roles: str)
     name = fleet.store.path.rpartition("/")[2].partition("?")[0]
     grant(fleet.store, reading=f"measuring {name}")
     with Store.open(roles.format("measuring"), create=False) as store:
-        for attempt in (
-            lambda: store.create_campaign(campaign()),
-            lambda: _execute(store, "SELECT nextval('campaigns_number_seq')"),
-        ):
-            with pytest.raises(StoreError, match="permission denied"):
-                attempt()
+        with pytest.raises(StoreError, match="permission denied"):
+            store.create_campaign(campaign())
+        with pytest.raises(StoreError, match="permission denied"):
+            _execute(store, "SELECT nextval('campaigns_number_seq')")
 
 
 def test_roles_are_of_a_server(tmp_path: Path, fleet: FleetStore) -> None:
-    with Store.open(str(tmp_path / "a.sqlite")) as store, pytest.raises(StoreError, match="SQLite store has no roles"):
+    with (
+        Store.open(str(tmp_path / "a.sqlite")) as store,
+        pytest.raises(StoreError, match="SQLite store has no roles"),
+    ):
         grant(store, reading="x")
     with pytest.raises(StoreError, match='role "no; such" does not exist'):
         grant(fleet.store, reading="no; such")

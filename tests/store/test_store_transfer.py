@@ -93,7 +93,7 @@ def test_a_trial_that_differs_is_not_passed_over(file: Store, store: Store) -> N
 
 def test_another_campaign_of_that_id_is_refused(file: Store, store: Store) -> None:
     store.create_campaign(campaign("c1", seed=1))
-    with pytest.raises(StoreError, match="another campaign 'c1'"):
+    with pytest.raises(StoreError, match="different campaign with the id 'c1'"):
         copy_campaign(file, store, file.campaign("c1"))
 
 

@@ -4,7 +4,7 @@ The statistics are ``stats``'s; this decides what is compared with what. Stacks 
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -14,6 +14,7 @@ from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
 from fslab.stats.counts import compare_counts
 from fslab.stats.goal import Compared, Goal, settled
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import RankPlace, rank
 from fslab.stats.sequential import Looks, compare_at_look
@@ -21,6 +22,7 @@ from fslab.stopping import StoppingRule
 from fslab.units import Direction
 
 ALL_MATTER = 5
+NoiseOf = Callable[[str, str], NoisePrior | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,11 +122,17 @@ def row_pairs(
     coverage: float,
     looks: Looks | None,
     counts: bool = False,
+    noise: NoiseOf = lambda _a, _b: None,
 ) -> RowPairs:
-    """Every pair of the stacks that have a value and may be compared. ``counts``: of events, which may be none."""
+    """Every pair of the stacks that have a value and may be compared. ``counts``: of events, which may be none.
+    ``noise``: what other cells suggest for the noise of a pair of stack ids."""
     present = tuple(sample for sample in samples if sample.values)
     found = [
-        (one.stack, other.stack, _estimate(one, other, coverage, looks, counts=counts))
+        (
+            one.stack,
+            other.stack,
+            _estimate(one, other, coverage, looks, counts=counts, prior=noise(one.stack, other.stack)),
+        )
         for one, other in combinations(present, 2)
         if comparable(one.spec, other.spec)
     ]
@@ -163,10 +171,16 @@ def inverse(estimate: RatioEstimate) -> RatioEstimate:
 
 
 def _estimate(
-    one: Sample, other: Sample, coverage: float, looks: Looks | None, *, counts: bool
+    one: Sample,
+    other: Sample,
+    coverage: float,
+    looks: Looks | None,
+    *,
+    counts: bool,
+    prior: NoisePrior | None,
 ) -> RatioEstimate:
     if looks is not None:
-        return compare_at_look(one.values, other.values, looks=looks)
+        return compare_at_look(one.values, other.values, looks=looks, prior=prior)
     if counts and not all([*one.values.values(), *other.values.values()]):
         return compare_counts(one.values, other.values, coverage=coverage)
-    return compare_blocks(one.values, other.values, coverage=coverage)
+    return compare_blocks(one.values, other.values, coverage=coverage, prior=prior)

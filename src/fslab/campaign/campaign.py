@@ -172,7 +172,9 @@ def _run_trials(
                 invalid=invalid, more=len(schedule.trials) - planned, total=len(schedule.trials)
             )
         elif look is not None:
-            observer.note(f"nothing to compare: fewer than two stacks have results after {look.blocks} trials each")
+            observer.note(
+                f"nothing to compare: fewer than two stacks have results after {look.blocks} trials each"
+            )
         if len(schedule.trials) == planned:
             return CampaignStatus.FINISHED
 

@@ -100,7 +100,9 @@ def unfinished(store: Store, wanted: str | None) -> Campaign:
         raise StoreError("no campaign is unfinished", where=store.path, hint="start one: fslab run quick")
     if of_study:
         raise StoreError(
-            f"every campaign of '{study}' is finished", where=store.path, hint=f"start one: fslab run {wanted}"
+            f"every campaign of '{study}' is finished",
+            where=store.path,
+            hint=f"start one: fslab run {wanted}",
         )
     return check_stored(store.campaign(wanted), store)
 

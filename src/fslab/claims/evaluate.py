@@ -24,6 +24,7 @@ from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.goal import Goal, expected_needed
 from fslab.stats.interval import Interval
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
 
@@ -167,8 +168,9 @@ class Evaluator:
     def _made(self, weights: Weights, coverage: float) -> RatioEstimate:
         values = [self.trials.values(figure) for figure, _ in weights]
         powers = [weight for _, weight in weights]
+        prior = self._prior(weights)
         if powers == [1.0, -1.0]:
-            return self._compare(values[0], values[1], coverage)
+            return self._compare(values[0], values[1], coverage, prior)
         problem = invalid_samples([one for each in values for one in each.values()], [1.0])
         if problem is not None:
             return no_ratio(len(values[0]), len(values[0]), problem, PAIRS_LEAST, coverage)
@@ -176,18 +178,31 @@ class Evaluator:
         if not blocks:
             return no_ratio(0, 0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
         over, under = (_product(values, powers, blocks, way) for way in (1, -1))
-        found = self._compare(over, under, coverage)
+        found = self._compare(over, under, coverage, prior)
         # What is below the line is no sample of its own here, so that ranks of the two mean nothing.
         unpaired = found.method is ComparisonMethod.RANK_SUM
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
 
-    def _compare(self, a: Mapping[int, float], b: Mapping[int, float], coverage: float) -> RatioEstimate:
+    def _prior(self, weights: Weights) -> NoisePrior | None:
+        """Return what other cells suggest for the noise; None for one figure alone, or for different metrics."""
+        metrics = {figure.metric.name for figure, _ in weights}
+        if len(weights) == 1 or len(metrics) > 1:
+            return None
+        return self.trials.noise.prior(metrics.pop(), [(figure.cell, weight) for figure, weight in weights])
+
+    def _compare(
+        self,
+        a: Mapping[int, float],
+        b: Mapping[int, float],
+        coverage: float,
+        prior: NoisePrior | None,
+    ) -> RatioEstimate:
         if self.looks is None:
-            return compare_blocks(a, b, coverage=coverage)
+            return compare_blocks(a, b, coverage=coverage, prior=prior)
         # A comparison whose cells were left out of some blocks has looked at fewer of them.
         common = len(a.keys() & b.keys())
         looks = dataclasses.replace(self.looks, coverage=coverage)
-        return compare_at_look(a, b, looks=looks, blocks=common or None)
+        return compare_at_look(a, b, looks=looks, blocks=common or None, prior=prior)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
         """From intervals of all pairs at once (Bonferroni): the largest distance is at least the largest that is

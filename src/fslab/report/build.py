@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fslab.analysis import labels
 from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.analysis.row_comparison import outcome_of
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
@@ -48,8 +49,8 @@ def build(
     found = judge(tuple(_series(together, known)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
-        stacks=stacks, book=book, coverage=coverage, looks=looks_of(campaign.stopping),
-        baseline=_baseline(baseline, stacks),
+        stacks=stacks, book=book, noise=CampaignNoise(trials=trials), coverage=coverage,
+        looks=looks_of(campaign.stopping), baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
     facts = campaign.machine
@@ -115,6 +116,7 @@ class _Means:
 
     stacks: tuple[StackColumn, ...]
     book: NoteBook
+    noise: CampaignNoise
     coverage: float
     looks: Looks | None
     baseline: str | None
@@ -125,7 +127,7 @@ class _Means:
         label_of = {stack.id: stack.label for stack in self.stacks}
         pairs = row_pairs(
             samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks,
-            counts=metric.unit is Unit.COUNT,
+            counts=metric.unit is Unit.COUNT, noise=self.noise.of_pairs(group, metric.name),
         )  # fmt: skip
         outcome = outcome_of(pairs, label_of, self.baseline)
         missing = [

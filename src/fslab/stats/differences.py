@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.stats.moderation import NoisePrior, moderated
+from fslab.stats.moderation import moderated
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import lower_tails, signed_rank_cut
 from fslab.stats.student import two_sided_quantile
 

@@ -12,114 +12,72 @@ something is compared.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, fdtri, polygamma
+from scipy.special import digamma, fdtrc, polygamma
+
+from fslab.stats.noise_prior import NoisePrior
 
 Floats = NDArray[np.float64]
 
-CELLS_LEAST = 4  # fewer have no two pairs without a cell in common
-CELLS_OWN = 8  # a smaller group takes the spread of variances from all groups together
 BLOCKS_LEAST = 3
-# A variance that only one in ten of the group would exceed belongs to another kind of cell.
-_UNLIKE = 0.1
+PAIRS_LEAST = 3  # fewer independent variances do not show how alike they are
 _ROUNDS = 15
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NoisePrior:
-    """The ``variance`` that other cells suggest for a difference of logarithms of one block.
-
-    It counts as ``freedom`` degrees of freedom (may be infinite). With a comparison's own degrees of freedom, the sum
-    is at most ``most``: those of all cells of the group together.
-    """
-
-    variance: float
-    freedom: float
-    most: float
-
-    def times(self, factor: float) -> "NoisePrior":
-        """Return the prior of a difference whose variance is ``factor`` times as large."""
-        return NoisePrior(variance=self.variance * factor, freedom=self.freedom, most=self.most)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Group:
-    """``logarithm``: mean of the logarithms of its variances, without their bias. ``excess``: variance of these
-    logarithms beyond what estimation explains. ``freedom``: degrees of freedom of all cells together."""
-
-    cells: int
-    logarithm: float
-    excess: float
-    freedom: int
 
 
 def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tuple[Floats, Floats]:
     """Return variances and degrees of freedom, one of each per sample.
 
-    A variance far above the prior keeps its own degrees of freedom. A small one is never kept: a few trials that agree
-    by chance do not show that a cell is quiet.
+    The prior counts less for a variance that is too large for its group, the less likely one of its cells shows such a
+    variance by chance. A small variance is never kept: a few trials that agree by chance do not show that a cell is
+    quiet.
     """
-    own = np.full(len(variances), float(freedom))
     if prior is None:
-        return variances, own
+        return variances, np.full(len(variances), float(freedom))
     worth = min(prior.freedom, prior.most)
-    limit = prior.variance * float(fdtri(freedom, worth, 1 - _UNLIKE))
-    joined = (worth * prior.variance + freedom * variances) / (worth + freedom)
-    total = max(float(freedom), min(worth + freedom, prior.most))
-    alike = variances <= limit
-    return np.where(alike, joined, variances), np.where(alike, total, own)
+    by_chance = fdtrc(freedom, worth, variances / prior.variance)
+    worths = worth * np.minimum(1.0, prior.cells * by_chance)
+    joined = (worths * prior.variance + freedom * variances) / (worths + freedom)
+    return joined, np.maximum(float(freedom), np.minimum(worths + freedom, prior.most))
 
 
-def fit(groups: Mapping[str, Sequence[Mapping[int, float]]]) -> dict[str, NoisePrior]:
-    """Return the prior of each group that is large enough: of one value of a cell, not of a difference.
+def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None:
+    """Return the prior of one value (not of a difference) from the cells of one workload or of several.
 
-    ``groups``: by name, the logarithms of one figure by block, one mapping per cell. Cells are compared in pairs, so
-    that what changes from block to block cancels.
+    ``workloads``: for each, its cells: the logarithms of one figure by block. Cells of one workload are compared in
+    pairs, so that what changes from block to block cancels. None with fewer than three pairs at once without a cell in
+    common.
     """
-    known = {name: group for name, cells in groups.items() if (group := _group(cells)) is not None}
-    if not known:
-        return {}
-    weights = [group.cells for group in known.values()]
-    common = float(np.average([group.excess for group in known.values()], weights=weights))
-    return {
-        name: _prior(group, group.excess if group.cells >= CELLS_OWN else common)
-        for name, group in known.items()
-    }
-
-
-def _prior(group: _Group, excess: float) -> NoisePrior:
+    usable = [[cell for cell in cells if len(cell) >= BLOCKS_LEAST] for cells in workloads]
+    rounds = [(cells, _rounds(len(cells))) for cells in usable if len(cells) > 1]
+    logarithms: list[float] = []
+    excesses: list[float] = []
+    for turn in range(max((len(own) for _, own in rounds), default=0)):
+        pairs = [(cells[a], cells[b]) for cells, own in rounds for a, b in own[turn % len(own)]]
+        found = [one for a, b in pairs if (one := _half_variance(a, b)) is not None]
+        if len(found) < PAIRS_LEAST:
+            continue
+        halves = np.array([own for _, own in found]) / 2
+        values = np.log([variance for variance, _ in found]) - digamma(halves) + np.log(halves)
+        logarithms.extend(values)
+        excesses.append(float(values.var(ddof=1) - polygamma(1, halves).mean()))
+    if not excesses:
+        return None
+    excess = float(np.mean(excesses))
     freedom = 2 * _trigamma_inverse(excess) if excess > 0 else inf
     bias = float(digamma(freedom / 2)) - log(freedom / 2) if freedom < inf else 0.0
     return NoisePrior(
-        variance=float(np.exp(group.logarithm + bias)), freedom=freedom, most=float(group.freedom)
-    )
-
-
-def _group(cells: Sequence[Mapping[int, float]]) -> _Group | None:
-    usable = [cell for cell in cells if len(cell) >= BLOCKS_LEAST]
-    if len(usable) < CELLS_LEAST:
-        return None
-    logarithms: list[float] = []
-    excesses: list[float] = []
-    for pairs in _rounds(len(usable)):
-        found = [one for a, b in pairs if (one := _half_variance(usable[a], usable[b])) is not None]
-        if len(found) < 2:
-            continue
-        freedom = np.array([own for _, own in found], dtype=np.float64)
-        values = np.log([variance for variance, _ in found]) - digamma(freedom / 2) + np.log(freedom / 2)
-        logarithms.extend(values)
-        excesses.append(float(values.var(ddof=1) - polygamma(1, freedom / 2).mean()))
-    if not excesses:
-        return None
-    freedoms = sorted(len(cell) - 1 for cell in usable)
-    return _Group(
-        cells=len(usable), logarithm=float(np.mean(logarithms)), excess=float(np.mean(excesses)),
-        freedom=sum(freedoms[:-1]),  # the blocks take those of one cell
+        variance=float(np.exp(np.mean(logarithms) + bias)), freedom=freedom,
+        most=float(sum(_freedom(cells) for cells, _ in rounds)), cells=sum(len(cells) for cells, _ in rounds),
     )  # fmt: skip
+
+
+def _freedom(cells: Sequence[Mapping[int, float]]) -> int:
+    """Degrees of freedom of the noise of a workload's cells: the blocks take those of one cell."""
+    each = [len(cell) - 1 for cell in cells]
+    return sum(each) - max(each)
 
 
 def _half_variance(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[float, int] | None:

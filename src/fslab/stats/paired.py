@@ -8,14 +8,11 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
-from typing import TYPE_CHECKING
 
 from fslab.stats.compare import ComparisonMethod, RatioEstimate, compare_ratio, invalid_samples, no_ratio
 from fslab.stats.interval import Interval
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import signed_rank_cut
-
-if TYPE_CHECKING:
-    from fslab.stats.moderation import NoisePrior
 
 # Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, as four
 # (94.8–97.9 %) and five do; autocorrelated trials are no better with more.
@@ -30,17 +27,18 @@ def compare_blocks(
     b: Mapping[int, float],
     *,
     coverage: float = 0.95,
-    prior: "NoisePrior | None" = None,
+    prior: NoisePrior | None = None,
 ) -> RatioEstimate:
     """The ratio a/b of values by block, from the blocks that both have.
 
     - From 10 blocks (at 95 %; 12 or more at the levels that repeated looks take): the signed-rank interval on the
       differences of logarithms, or, where these are not symmetric, one that holds for the geometric mean of the
       quotients all the same (:func:`fslab.stats.differences.locate`).
-    - From 3 blocks: Student's t interval on them, moderated by the noise of other cells where ``prior`` is given. Signed ranks cannot give 95 % below 6 blocks, nor 98.5 %
-      below 8. Differences of two like-shaped samples are symmetric, where t covers at least what it says
-      when tails are heavy (Efron, JASA 64 (1969) 1278). Not where most differences are equal (a metric too
-      coarse for the noise): their spread says nothing.
+    - From 3 blocks: Student's t interval on them, moderated by the noise of other cells where ``prior`` is given
+      (:mod:`fslab.stats.moderation`). Signed ranks cannot give 95 % below 6 blocks, nor 98.5 % below 8. Differences
+      of two like-shaped samples are symmetric, where t covers at least what it says when tails are heavy (Efron,
+      JASA 64 (1969) 1278). Not where most differences are equal (a metric too coarse for the noise): their spread
+      says nothing.
     - With fewer blocks in common: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
 
     Where each difference resembles the one before, the interval is wider (``widening``); below 20 blocks that cannot
@@ -67,7 +65,7 @@ def takes_ranks(count: int, coverage: float) -> bool:
 
 
 def _located(
-    differences: Sequence[float], coverage: float, *, ranks: bool, prior: "NoisePrior | None" = None
+    differences: Sequence[float], coverage: float, *, ranks: bool, prior: NoisePrior | None = None
 ) -> RatioEstimate:
     import numpy as np  # with scipy 0.3 s, which most commands can do without
 

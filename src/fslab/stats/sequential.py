@@ -15,13 +15,12 @@ from math import exp, log, pi, sqrt
 from typing import TYPE_CHECKING
 
 from fslab.stats.compare import INDEPENDENCE_LEAST, RatioEstimate
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from fslab.stats.moderation import NoisePrior
 
 # Of the error allowed, 0.90·n/most is spent up to the look at n of ``most`` blocks, and 0.95 never quite reached
 # by going on beyond them. The rest pays for t statistics of few blocks, which are less alike from look to look than

@@ -1,0 +1,85 @@
+"""The noise of a campaign: which cells show how much a comparison varies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.unit.claimed import cell, trials
+
+from fslab.analysis.noise import CampaignNoise
+from fslab.cell import Cell, MachineSpec, MediumSpec
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning
+
+METRIC = "write_iops"
+
+
+def campaign(count: int, spread: float = 0.05, workload: str = "w", seed: int = 1) -> list[TrialRecord]:
+    random = np.random.default_rng(seed)
+    return [
+        record
+        for number in range(count)
+        for record in trials(cell(f"fs{number}", workload), [*np.exp(spread * random.normal(size=4))])
+    ]
+
+
+def of(name: str, workload: str = "w", **changes: object) -> Cell:
+    found = cell(name, workload)
+    return found.model_copy(update={"stack": found.stack.model_copy(update=changes)})
+
+
+def test_a_difference_of_two_cells_has_twice_the_variance_of_one() -> None:
+    noise = CampaignNoise(trials=campaign(30))
+    pair = noise.prior(METRIC, [(of("fs0"), 1.0), (of("fs1"), -1.0)])
+    assert pair is not None
+    assert pair.variance == pytest.approx(2 * 0.05**2, rel=0.3)
+    scaling = noise.prior(
+        METRIC, [(of(f"fs{number}"), weight) for number, weight in enumerate((1, -1, -1, 1))]
+    )
+    assert scaling is not None
+    assert scaling.variance == pytest.approx(2 * pair.variance)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        of("fs1", "another"),
+        of("fs1", medium=MediumSpec(name="disk", type="image")),
+        of("fs1", machine=MachineSpec(type="uml")),
+    ],
+)
+def test_cells_of_another_workload_medium_or_machine_show_nothing(other: Cell) -> None:
+    noise = CampaignNoise(trials=campaign(30))
+    assert noise.prior(METRIC, [(of("fs0"), 1.0), (other, -1.0)]) is None
+    assert noise.prior("read_iops", [(of("fs0"), 1.0), (of("fs1"), -1.0)]) is None
+
+
+def test_workloads_have_their_own_noise() -> None:
+    noise = CampaignNoise(trials=[*campaign(20), *campaign(20, 0.3, "loud", seed=2)])
+    quiet, loud = (noise.prior(METRIC, [(of("fs0", name), 1.0)]) for name in ("w", "loud"))
+    assert quiet is not None
+    assert loud is not None
+    assert 20 < loud.variance / quiet.variance < 60
+
+
+def test_only_usable_values_count() -> None:
+    records = campaign(20)
+    invalid = ValidityWarning(kind="x", severity=Severity.INVALID, message="x")
+    spoilt = [
+        record.model_copy(update={"status": Status.FAILED, "failure": "crashed"})
+        if number % 2
+        else record.model_copy(update={"validity": (invalid,)})
+        for number, record in enumerate(records)
+    ]
+    assert CampaignNoise(trials=spoilt).prior(METRIC, [(of("fs0"), 1.0)]) is None
+    few = [record for record in records if record.cell.stack.name in {"fs0", "fs1", "fs2"}]
+    assert CampaignNoise(trials=few).prior(METRIC, [(of("fs0"), 1.0)]) is None
+
+
+def test_small_workloads_on_one_medium_share_their_noise() -> None:
+    names = [f"w{number}" for number in range(8)]
+    records = [one for seed, name in enumerate(names) for one in campaign(3, workload=name, seed=seed)]
+    noise = CampaignNoise(trials=records)
+    found = {noise.prior(METRIC, [(of("fs0", name), 1.0)]) for name in names}
+    assert len(found) == 1
+    assert None not in found
+    assert CampaignNoise(trials=records[: 2 * 12]).prior(METRIC, [(of("fs0", "w0"), 1.0)]) is None

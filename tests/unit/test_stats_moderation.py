@@ -1,0 +1,162 @@
+"""Moderated variances: what other cells of a group add to a comparison of few blocks."""
+
+from itertools import combinations
+from math import exp, inf, log
+
+import numpy as np
+import pytest
+from scipy.special import polygamma
+
+from fslab.stats.compare import ComparisonMethod
+from fslab.stats.moderation import _rounds, _trigamma_inverse, fit, moderated
+from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.paired import compare_blocks
+from fslab.stats.power import detectable
+
+PRIOR = NoisePrior(variance=1.0, freedom=10.0, most=1000.0, cells=40)
+
+
+def group(random: np.random.Generator, spreads: np.ndarray, blocks: int) -> list[dict[int, float]]:
+    common = random.normal(size=blocks) * 3
+    return [dict(enumerate(common + spread * random.normal(size=blocks))) for spread in spreads]
+
+
+def test_without_a_prior_nothing_changes() -> None:
+    variances = np.array([0.5, 2.0])
+    found, freedom = moderated(variances, 3, None)
+    assert found.tolist() == [0.5, 2.0]
+    assert freedom.tolist() == [3.0, 3.0]
+
+
+def test_a_variance_and_the_prior_are_averaged_by_their_degrees_of_freedom() -> None:
+    found, freedom = moderated(np.array([0.4]), 2, PRIOR)
+    assert found[0] == pytest.approx((10 * 1.0 + 2 * 0.4) / 12)
+    assert freedom[0] == 12
+
+
+def test_no_more_degrees_of_freedom_than_all_cells_have() -> None:
+    _, freedom = moderated(np.array([1.0]), 2, NoisePrior(variance=1.0, freedom=inf, most=9.0, cells=4))
+    assert freedom[0] == 9
+
+
+def test_a_variance_of_another_size_stays() -> None:
+    found, freedom = moderated(np.array([100.0]), 2, PRIOR)
+    assert found[0] == pytest.approx(100, rel=0.01)
+    assert freedom[0] == pytest.approx(2, abs=0.01)
+
+
+def test_the_prior_counts_less_the_larger_the_variance() -> None:
+    variances = np.array([0.1, 1.0, 5.0, 10.0, 30.0, 100.0])
+    found, freedom = moderated(variances, 2, PRIOR)
+    assert (np.diff(found) > 0).all()
+    assert (np.diff(freedom) <= 0).all()
+
+
+def test_equal_noise_is_found_in_spite_of_common_changes() -> None:
+    random = np.random.default_rng(1)
+    prior = fit([group(random, np.full(40, 0.03), 4)])
+    assert prior is not None
+    assert prior.variance == pytest.approx(0.03**2, rel=0.25)
+    assert prior.freedom > 15
+    assert prior.most == 39 * 3
+
+
+def test_unequal_noise_counts_little() -> None:
+    random = np.random.default_rng(2)
+    prior = fit([group(random, np.exp(random.normal(size=60)), 6)])
+    assert prior is not None
+    assert 0.8 < prior.freedom < 4
+
+
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.0, 8, inf), (1.0, 0.8, 4)])
+def test_small_workloads_show_the_noise_together(spread: float, low: float, high: float) -> None:
+    random = np.random.default_rng(3)
+    sizes = np.exp(spread * random.normal(size=40))
+    prior = fit([group(random, np.full(3, size), 4) for size in sizes])
+    assert prior is not None
+    assert low < prior.freedom <= high
+    assert (prior.cells, prior.most) == (120, 40 * 2 * 3)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        [{0: 1.0, 1: 2.0, 2: number * 4.0} for number in range(5)],  # two pairs at once
+        [{0: 1.0, 1: 2.0}] * 9,  # too few blocks
+        [{0: 1.0, 1: 1.0, 2: 1.0}] * 9,  # no noise
+        [{each: 1.0, each + 20: 2.0, each + 40: 3.0} for each in range(9)],  # no common block
+    ],
+)
+def test_what_shows_no_noise_has_no_prior(cells: list[dict[int, float]]) -> None:
+    assert fit([cells]) is None
+
+
+@pytest.mark.parametrize("count", [4, 5, 9, 12, 40])
+def test_the_pairs_of_a_round_have_no_cell_in_common(count: int) -> None:
+    rounds = _rounds(count)
+    seen = [frozenset(pair) for pairs in rounds for pair in pairs]
+    assert len(set(seen)) == len(seen)
+    for pairs in rounds:
+        members = [member for pair in pairs for member in pair]
+        assert len(set(members)) == len(members) >= count - 1
+    if count <= 16:
+        assert set(seen) == {frozenset(pair) for pair in combinations(range(count), 2)}
+
+
+@pytest.mark.parametrize("value", [1e-4, 0.3, 1.0, 50.0])
+def test_the_inverse_of_the_trigamma_function(value: float) -> None:
+    assert polygamma(1, _trigamma_inverse(value)) == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize(("spread", "most"), [(0.0, 0.06), (0.6, 0.075)])
+def test_equal_cells_seldom_differ(spread: float, most: float) -> None:
+    """Of the intervals at 95 % of equal cells; ``spread``: how unequal the noise of the cells is."""
+    random = np.random.default_rng(4)
+    wrong = count = 0
+    for _ in range(60):
+        cells = group(random, np.exp(spread * random.normal(size=16)), 3)
+        prior = fit([cells])
+        assert prior is not None
+        for a, b in zip(cells[::2], cells[1::2], strict=True):
+            found = compare_blocks(powers(a), powers(b), prior=prior.times(2))
+            wrong += found.differs is True
+            count += 1
+    assert wrong / count < most
+
+
+def powers(values: dict[int, float]) -> dict[int, float]:
+    return {block: exp(value) for block, value in values.items()}
+
+
+def test_a_ratio_is_known_better_with_a_prior() -> None:
+    a, b = powers({0: 0.40, 1: 0.45, 2: 0.35}), powers({0: 0.0, 1: 0.01, 2: -0.01})
+    prior = NoisePrior(variance=0.002, freedom=12.0, most=80.0, cells=40)
+    plain, found = compare_blocks(a, b, coverage=0.998), compare_blocks(a, b, coverage=0.998, prior=prior)
+    assert plain.half_width is not None
+    assert found.half_width is not None
+    assert found.method is ComparisonMethod.MODERATED_T
+    assert found.ratio == plain.ratio
+    assert found.half_width < plain.half_width / 4
+    assert (plain.differs, found.differs) == (False, True)
+    assert found.p_value is not None
+    assert found.p_value < 0.002
+    assert found.borrowed == 12
+    assert 0 < (detectable(found) or 0) < (detectable(plain) or 0)
+
+
+def test_a_test_and_its_interval_agree() -> None:
+    random = np.random.default_rng(5)
+    prior = NoisePrior(variance=0.5, freedom=5.0, most=80.0, cells=10)
+    for _ in range(60):
+        values = dict(enumerate(random.normal(size=3) + 0.8))
+        found = compare_blocks(powers(values), dict.fromkeys(values, 1.0), prior=prior)
+        assert found.p_value is not None
+        assert (found.p_value < 0.05) is found.differs
+
+
+def test_many_blocks_need_no_prior() -> None:
+    values = {block: exp(0.01 * (block % 7)) for block in range(12)}
+    prior = NoisePrior(variance=log(2), freedom=50.0, most=80.0, cells=10)
+    ones = dict.fromkeys(values, 1.0)
+    assert compare_blocks(values, ones, prior=prior) == compare_blocks(values, ones)
