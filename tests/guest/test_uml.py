@@ -49,6 +49,20 @@ def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
     assert len(guests.running) == 1
 
 
+def test_a_guest_shows_that_its_programs_run(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = {"do": "command", "argv": ["sleep", str(waiting.ALIVE_EVERY_S + 1)], "timeout_s": LIMIT_S}
+    said = []
+    read = Guest._read_line
+
+    def noted(guest: Guest, deadline: float) -> str | None:
+        said.append(read(guest, deadline))
+        return said[-1]
+
+    monkeypatch.setattr(Guest, "_read_line", noted)
+    guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
+    assert waiting.ALIVE in said
+
+
 def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
     guests: Guests, tmp_path: Path
 ) -> None:

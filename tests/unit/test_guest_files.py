@@ -118,6 +118,34 @@ def test_a_flood_of_lines_ends_with_the_deadline(guest: tuple[Said, socket.socke
         made.ask({"do": "trial"}, timeout_s=0)
 
 
+def test_a_guest_that_runs_no_program_any_more_has_hung(
+    guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its kernel still answers. While it boots it need not say anything."""
+    made, theirs = guest
+    monkeypatch.setattr(waiting, "SILENT_LIMIT_S", 0.5)
+    monkeypatch.setattr(waiting, "BOOT_LIMIT_S", 1.5)
+    with pytest.raises(GuestHungError, match="waiting for 'ready'"):
+        made.wait_ready()
+    theirs.sendall(b"ready\n")
+    made.wait_ready()
+    with pytest.raises(GuestHungError, match="no program has run in the guest"):
+        made.ask({"do": "trial"}, timeout_s=LIMIT_S)
+    assert made.broken
+
+
+def test_a_guest_that_shows_that_it_is_alive_may_take_its_time(
+    guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, theirs = guest
+    monkeypatch.setattr(waiting, "SILENT_LIMIT_S", LIMIT_S)
+    theirs.sendall(b"ready\n")
+    made.wait_ready()
+    (made.directory / "reply-1.json").write_text('{"value": 1}')
+    theirs.sendall(f"{waiting.ALIVE}\n{waiting.ALIVE}\ndone 1\n".encode())
+    assert made.ask({"do": "trial"}, timeout_s=LIMIT_S) == {"value": 1}
+
+
 def test_a_guest_that_fills_what_it_shares_is_ended(
     guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ an error, and never blocks forever.
 """
 
 import json
+import math
 import os
 import select
 import socket
@@ -28,6 +29,9 @@ CONSOLE = "console"
 PANIC = "Kernel panic"
 # A line that the guest waits after, and the answer to it.
 TOLD, GO_ON = "told ", "go on"
+# A line that the guest sends again and again. Its kernel can answer interrupts and yet run no program any more: seen in
+# User-Mode Linux 6.1, idle with its timer lost.
+ALIVE, ALIVE_EVERY_S, SILENT_LIMIT_S = "alive", 5.0, 60.0
 END_LIMIT_S = 5.0
 # A guest that leaves so many questions in a row unanswered has hung; a busy one answers between two instructions.
 PING_EVERY_S = 10.0
@@ -70,6 +74,7 @@ class Guest(ABC):
     line: socket.socket
     facts: Mapping[str, Any]
     count: int = 0
+    is_up: bool = False
     broken: bool = False
     _rest: bytes = b""
 
@@ -88,6 +93,7 @@ class Guest(ABC):
     def wait_ready(self) -> None:
         """Return when the guest is up and listens."""
         self._expect("ready", time.monotonic() + BOOT_LIMIT_S)
+        self.is_up = True
 
     def ask(
         self,
@@ -151,11 +157,16 @@ class Guest(ABC):
 
     def _expect(self, wanted: str, deadline: float, told: Callable[[str], object] = lambda _: None) -> None:
         """Wait for a line; lines of earlier requests are passed over, what the guest tells is answered."""
-        while (got := self._read_line(deadline)) != wanted:
+        while (got := self._read_line(min(deadline, self._silent_until()))) != wanted:
+            if got is None and time.monotonic() < deadline:
+                raise self._hung(f"no program has run in the guest for {SILENT_LIMIT_S:.0f} s")
             if got is None or time.monotonic() > deadline:
                 raise self._hung(f"timeout while waiting for '{wanted}' from the guest")
             if got.startswith(TOLD):
                 self._answer(got.removeprefix(TOLD), told)
+
+    def _silent_until(self) -> float:
+        return time.monotonic() + SILENT_LIMIT_S if self.is_up else math.inf
 
     def _answer(self, what: str, told: Callable[[str], object]) -> None:
         try:
