@@ -3,7 +3,7 @@
 A study has stacks whose true levels are known (some of them exactly alike), workloads, and claims of each kind: orders,
 extremes of many parts, ratios, ties. Its campaign runs on paper: values come from the shapes of ``stopping_data``,
 the schedule and the verdicts are fslab's own. Prints the table that stands in docs/methods.md; ``--write`` puts it
-there. Fixed seeds; about 10 minutes on one core.
+there. Fixed seeds; about 12 minutes on one core.
 
     python benches/claims_rule.py [--studies 16] [--write docs/methods.md]
 """
@@ -13,10 +13,12 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import exp, inf, log, log1p
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -25,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.methods_page import main, table
 from benches.stopping_data import MOST, SHAPES, Shape
 
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -52,7 +55,8 @@ LONGEST = 10 * MOST  # blocks; a cell is in 40 of them at most
 BUDGET_S = 28 * 60.0
 PLANNED = 2.5
 SPREADS = (0.03, 0.1)
-FSLAB = "the same, over the blocks of the budget (fslab)"
+FSLAB = "the same, with the noise of other cells (fslab)"
+UNEVEN = 0.6  # standard deviation of the logarithm of the cells' noise
 # Every cell has the same shape here.
 ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
 CLOSED = {*FAILED, ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY}
@@ -134,11 +138,13 @@ class Rule:
     """``judged`` gives the verdicts; ``by_value``: trials go where they decide most (fslab), else to all that is open.
 
     ``planned``: the error is spent over so many times the blocks that the budget pays for; None: over 40.
+    ``others``: the noise of other cells counts, too.
     """
 
     judged: Callable[[Sequence[Asked], Evaluator], tuple[ClaimVerdict, ...]]
     by_value: bool = True
     planned: float | None = PLANNED
+    others: bool = False
 
 
 def judged_before(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
@@ -175,8 +181,9 @@ RULES: dict[str, Rule] = {
         judged=judged_together, by_value=False, planned=None
     ),
     "with a margin, most verdicts for the time, over 40 blocks": Rule(judged=judged_together, planned=None),
-    FSLAB: Rule(judged=judged_together),
-    "the same, each claim alone": Rule(judged=judged_alone),
+    "the same, over the blocks of the budget": Rule(judged=judged_together),
+    FSLAB: Rule(judged=judged_together, others=True),
+    "the same, each claim alone": Rule(judged=judged_alone, others=True),
 }
 
 
@@ -217,19 +224,27 @@ def _true_ratio(part: Part, truth: Truth) -> float:
     return exp(sum(weight * truth[figure.cell.id] for figure, weight in part.weights))
 
 
-def values_of(study: Simulated, shape: Shape, spread: float, seed: int) -> dict[tuple[str, int], float]:
+def values_of(
+    study: Simulated, shape: Shape, spread: float, seed: int, uneven: float
+) -> dict[tuple[str, int], float]:
     """By cell and block."""
     rng = np.random.default_rng(seed)
     made: dict[tuple[str, int], float] = {}
-    for cell in study.cells:
+    factors = np.exp(uneven * np.random.default_rng(seed + 1000).normal(size=len(study.cells)))
+    for cell, factor in zip(study.cells, factors, strict=True):
         noise = np.concatenate([shape.a(rng, 1)[0] for _ in range(LONGEST // MOST)])
-        noise = noise * spread + shape.drift * np.arange(LONGEST)
+        noise = noise * spread * factor + shape.drift * np.arange(LONGEST)
         made |= {(cell.id, block): exp(study.truth[cell.id] + noise[block]) for block in range(LONGEST)}
     return made
 
 
-def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -> Course:
+def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, uneven: float = 0.0) -> Course:
     """A campaign of the study within the budget."""
+    with nullcontext() if rule.others else patch.object(CampaignNoise, "prior", lambda *_: None):
+        return _run(study, shape, spread, rule, seed, uneven)
+
+
+def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, uneven: float) -> Course:
     block_s = sum(study.cost_s.values())
     planned = MOST if rule.planned is None else round(min(MOST, max(6, rule.planned * BUDGET_S / block_s)))
     stopping = StoppingRule(
@@ -238,7 +253,7 @@ def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) ->
     schedule = Schedule(
         cells=study.cells, stopping=stopping, seed=seed, claims=study.claims, budget_s=BUDGET_S
     )
-    values = values_of(study, shape, spread, seed)
+    values = values_of(study, shape, spread, seed, uneven)
     scope = Scope(cells=study.cells)
     asked = [asked_of(claim, scope) for claim in study.claims]
     records: list[TrialRecord] = []
@@ -314,15 +329,21 @@ def _record(cell: Cell, block: int, value: float, duration_s: float) -> TrialRec
     )  # fmt: skip
 
 
-def over(rule: Rule, shape: Shape, spread: float, studies: int) -> list[str]:
-    """Decided, false verdicts, time to a verdict, coverage and agreement of two campaigns, as cells of a table."""
+def over(
+    rule: Rule, shape: Shape, spread: float, studies: int, *, longer: float = 1.0, uneven: float = 0.0
+) -> list[str]:
+    """Decided, false verdicts, time to a verdict, coverage and agreement of two campaigns, as cells of a table.
+
+    ``longer``: how many times as long a trial takes; ``uneven``: how unlike the noise of the cells is.
+    """
     decided = false = claims = 0
     covered: list[float] = []
     waited: list[float] = []
     same: list[bool] = []
     for number in range(studies):
         study = drawn(random.Random(number))
-        runs = [run(study, shape, spread, rule, seed=2 * number + again) for again in (0, 1)]
+        study = replace(study, cost_s={cell: cost * longer for cell, cost in study.cost_s.items()})
+        runs = [run(study, shape, spread, rule, 2 * number + again, uneven) for again in (0, 1)]
         for course in runs:
             claims += len(course.verdicts)
             decided += course.decided
@@ -356,6 +377,15 @@ def tables(studies: int) -> str:
     shapes = (
         [shape.name, *over(fslab, shape, 0.1, studies)] for shape in SHAPES[1:] if shape.name not in ONE_CELL
     )
+    few = (
+        [name, f"{100 * spread:g} %", *over(RULES[name], SHAPES[0], spread, studies, longer=4)]
+        for name in ("the same, over the blocks of the budget", FSLAB)
+        for spread in SPREADS
+    )
+    unlike = (
+        [f"{name}", *over(RULES[name], SHAPES[0], 0.1, studies, uneven=UNEVEN)]
+        for name in ("the same, over the blocks of the budget", FSLAB)
+    )
     count = len(drawn(random.Random(0)).claims)
     cells = len(STACKS) * len(WORKLOADS)
     about = (
@@ -368,6 +398,10 @@ def tables(studies: int) -> str:
         table(["rule", "noise", *HEAD], rows, words=2),
         "fslab's rule, noise 10 %:",
         table(["data", *HEAD], shapes),
+        "Trials four times as long, so that the budget is enough for few blocks:",
+        table(["rule", "noise", *HEAD], few, words=2),
+        f"Each cell with noise of its own (median 10 %; standard deviation of the logarithm {UNEVEN:g}):",
+        table(["rule", *HEAD], unlike),
     ]
     return "\n\n".join(text)
 

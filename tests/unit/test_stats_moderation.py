@@ -1,5 +1,6 @@
 """Moderated variances: what other cells of a group add to a comparison of few blocks."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import exp, inf, log
 
@@ -13,7 +14,7 @@ from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
 from fslab.stats.power import detectable
 
-PRIOR = NoisePrior(variance=1.0, freedom=10.0, most=1000.0, cells=40)
+PRIOR = NoisePrior(variance=1.0, freedom=10.0, most=1000.0, among=4)
 
 
 def group(random: np.random.Generator, spreads: np.ndarray, blocks: int) -> list[dict[int, float]]:
@@ -34,8 +35,14 @@ def test_a_variance_and_the_prior_are_averaged_by_their_degrees_of_freedom() -> 
     assert freedom[0] == 12
 
 
+def test_the_largest_of_many_variances_is_less_surprising() -> None:
+    one, many = (moderated(np.array([5.0]), 2, replace(PRIOR, among=count)) for count in (4, 400))
+    assert one[0][0] > many[0][0]
+    assert one[1][0] < many[1][0] == 12
+
+
 def test_no_more_degrees_of_freedom_than_all_cells_have() -> None:
-    _, freedom = moderated(np.array([1.0]), 2, NoisePrior(variance=1.0, freedom=inf, most=9.0, cells=4))
+    _, freedom = moderated(np.array([1.0]), 2, NoisePrior(variance=1.0, freedom=inf, most=9.0))
     assert freedom[0] == 9
 
 
@@ -75,7 +82,7 @@ def test_small_workloads_show_the_noise_together(spread: float, low: float, high
     prior = fit([group(random, np.full(3, size), 4) for size in sizes])
     assert prior is not None
     assert low < prior.freedom <= high
-    assert (prior.cells, prior.most) == (120, 40 * 2 * 3)
+    assert prior.most == 40 * 2 * 3
 
 
 @pytest.mark.parametrize(
@@ -131,7 +138,7 @@ def powers(values: dict[int, float]) -> dict[int, float]:
 
 def test_a_ratio_is_known_better_with_a_prior() -> None:
     a, b = powers({0: 0.40, 1: 0.45, 2: 0.35}), powers({0: 0.0, 1: 0.01, 2: -0.01})
-    prior = NoisePrior(variance=0.002, freedom=12.0, most=80.0, cells=40)
+    prior = NoisePrior(variance=0.002, freedom=12.0, most=80.0, among=4)
     plain, found = compare_blocks(a, b, coverage=0.998), compare_blocks(a, b, coverage=0.998, prior=prior)
     assert plain.half_width is not None
     assert found.half_width is not None
@@ -147,7 +154,7 @@ def test_a_ratio_is_known_better_with_a_prior() -> None:
 
 def test_a_test_and_its_interval_agree() -> None:
     random = np.random.default_rng(5)
-    prior = NoisePrior(variance=0.5, freedom=5.0, most=80.0, cells=10)
+    prior = NoisePrior(variance=0.5, freedom=5.0, most=80.0)
     for _ in range(60):
         values = dict(enumerate(random.normal(size=3) + 0.8))
         found = compare_blocks(powers(values), dict.fromkeys(values, 1.0), prior=prior)
@@ -157,6 +164,6 @@ def test_a_test_and_its_interval_agree() -> None:
 
 def test_many_blocks_need_no_prior() -> None:
     values = {block: exp(0.01 * (block % 7)) for block in range(12)}
-    prior = NoisePrior(variance=log(2), freedom=50.0, most=80.0, cells=10)
+    prior = NoisePrior(variance=log(2), freedom=50.0, most=80.0)
     ones = dict.fromkeys(values, 1.0)
     assert compare_blocks(values, ones, prior=prior) == compare_blocks(values, ones)

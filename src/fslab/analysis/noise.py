@@ -42,7 +42,6 @@ class CampaignNoise:
             variance=sum(prior.variance for prior in found),
             freedom=min(prior.freedom for prior in found),
             most=min(prior.most for prior in found),
-            cells=max(prior.cells for prior in found),
         )
 
     def of_pairs(self, group: Group, metric: str) -> Callable[[str, str], NoisePrior | None]:

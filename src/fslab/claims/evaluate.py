@@ -68,21 +68,24 @@ class Evaluator:
 
     def findings(self, parts: Sequence[Part], margin: float) -> tuple[PartFinding, ...]:
         """What the trials say of each part. One that is replicated leaves its share of the error to the others."""
-        found = [self.finding(part, margin) for part in parts]
+        found = [self.finding(part, margin, len(parts)) for part in parts]
         left = sum(
             finding.verdict not in {ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN} for finding in found
         )
         return tuple(
-            self._failing(part, finding, margin, left) if finding.verdict in FAILED else finding
+            self._failing(part, finding, margin, left, len(parts)) if finding.verdict in FAILED else finding
             for part, finding in zip(parts, found, strict=True)
         )
 
-    def finding(self, part: Part, margin: float) -> PartFinding:
-        """What the trials say of one part, were it the whole claim."""
+    def finding(self, part: Part, margin: float, among: int = 1) -> PartFinding:
+        """Return what the trials say of one part, as if it were the whole claim.
+
+        ``among``: how many parts the claim has, the least sure of which decides.
+        """
         why = self._absence(part)
         if why is not None:
             return _finding(part, None, ClaimVerdict.UNKNOWN, why)
-        estimate = self.estimate(part, 1 - self.error)
+        estimate = self.estimate(part, 1 - self.error, among)
         if estimate.interval is None:
             if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
                 return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
@@ -93,11 +96,11 @@ class Evaluator:
             return few.model_copy(update={"further": lacking, "blocks": found})
         return self._judged(part, estimate, margin)
 
-    def _failing(self, part: Part, finding: PartFinding, margin: float, left: int) -> PartFinding:
+    def _failing(self, part: Part, finding: PartFinding, margin: float, left: int, among: int) -> PartFinding:
         """The finding when it shares its error with all that are ``left``; open, if that is then too little."""
         if left <= 1:
             return finding
-        wide = self.estimate(part, 1 - self.error / left)
+        wide = self.estimate(part, 1 - self.error / left, among)
         strict = self._judged(part, wide, margin) if wide.interval else None
         if strict is not None and strict.verdict in FAILED:
             return strict
@@ -131,11 +134,11 @@ class Evaluator:
         shifted = from_edge(bounds, estimate)
         return expected_needed(shifted, precision=near, goal=Goal.DECIDED, looks=self.looks) or None
 
-    def estimate(self, part: Part, coverage: float) -> RatioEstimate:
+    def estimate(self, part: Part, coverage: float, among: int = 1) -> RatioEstimate:
         """What a part's quotient is known to be."""
         if isinstance(part, Spread):
             return self._spread(part, coverage)
-        return self._quotient(part.weights, coverage)
+        return self._quotient(part.weights, coverage, among)
 
     def _absence(self, part: Part) -> str | None:
         for figure in part.figures:
@@ -159,16 +162,16 @@ class Evaluator:
                 return f"{figure.metric.name} of {name} on {stack} is not above 0 in some trials: no ratio"
         return "some values are not above 0: no ratio"
 
-    def _quotient(self, weights: Weights, coverage: float) -> RatioEstimate:
-        key = (tuple((figure.key, weight) for figure, weight in weights), coverage)
+    def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> RatioEstimate:
+        key = (tuple((figure.key, weight) for figure, weight in weights), coverage, among)
         if key not in self.estimates:
-            self.estimates[key] = self._made(weights, coverage)
+            self.estimates[key] = self._made(weights, coverage, among)
         return self.estimates[key]
 
-    def _made(self, weights: Weights, coverage: float) -> RatioEstimate:
+    def _made(self, weights: Weights, coverage: float, among: int) -> RatioEstimate:
         values = [self.trials.values(figure) for figure, _ in weights]
         powers = [weight for _, weight in weights]
-        prior = self._prior(weights)
+        prior = self._prior(weights, among)
         if powers == [1.0, -1.0]:
             return self._compare(values[0], values[1], coverage, prior)
         problem = invalid_samples([one for each in values for one in each.values()], [1.0])
@@ -183,12 +186,16 @@ class Evaluator:
         unpaired = found.method is ComparisonMethod.RANK_SUM
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
 
-    def _prior(self, weights: Weights) -> NoisePrior | None:
-        """Return what other cells suggest for the noise; None for one figure alone, or for different metrics."""
+    def _prior(self, weights: Weights, among: int) -> NoisePrior | None:
+        """Return what other cells suggest for the noise; None for one figure alone, or for different metrics.
+
+        ``among``: of how many comparisons the largest variance decides.
+        """
         metrics = {figure.metric.name for figure, _ in weights}
         if len(weights) == 1 or len(metrics) > 1:
             return None
-        return self.trials.noise.prior(metrics.pop(), [(figure.cell, weight) for figure, weight in weights])
+        found = self.trials.noise.prior(metrics.pop(), [(figure.cell, weight) for figure, weight in weights])
+        return found and dataclasses.replace(found, among=max(found.among, among))
 
     def _compare(
         self,
@@ -210,8 +217,9 @@ class Evaluator:
         it would a largest ÷ smallest taken block by block.
         """  # fmt: skip
         sides = [list(combinations(each, 2)) for each in (part.ones, part.others)]
-        each = 1 - (1 - coverage) / sum(map(len, sides))
-        found = [[self._quotient(((x, 1.0), (y, -1.0)), each) for x, y in side] for side in sides]
+        count = sum(map(len, sides))
+        each = 1 - (1 - coverage) / count
+        found = [[self._quotient(((x, 1.0), (y, -1.0)), each, count) for x, y in side] for side in sides]
         estimates = [estimate for side in found for estimate in side]
         fewest = min(min(estimate.n_a, estimate.n_b) for estimate in estimates)
         lacking = next((one for one in estimates if one.interval is None), None)

@@ -118,11 +118,11 @@ def _questions(name: str, asked: Asked, answer: ClaimAnswer, evaluator: Evaluato
     over = answer.verdict is not ClaimVerdict.OPEN
     for part, finding in zip(asked.parts, answer.findings, strict=True):
         settled = over or finding.at_limit or finding.verdict is not ClaimVerdict.OPEN
-        yield _question(name, part, finding, evaluator, settled=settled)
+        yield _question(name, part, finding, evaluator, settled=settled, among=len(asked.parts))
 
 
 def _question(
-    name: str, part: Part, finding: PartFinding, evaluator: Evaluator, *, settled: bool
+    name: str, part: Part, finding: PartFinding, evaluator: Evaluator, *, settled: bool, among: int
 ) -> Question:
     return Question(
         workload=f"claim {name}" + (f" ({part.where})" if part.where else ""),
@@ -130,7 +130,7 @@ def _question(
         a=part.over,
         b=part.under,
         cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
-        estimate=evaluator.estimate(part, finding.coverage or 1 - evaluator.error),
+        estimate=evaluator.estimate(part, finding.coverage or 1 - evaluator.error, among),
         settled=settled,
         further=finding.further,
         claim=name,

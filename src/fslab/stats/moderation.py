@@ -30,15 +30,13 @@ _ROUNDS = 15
 def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tuple[Floats, Floats]:
     """Return variances and degrees of freedom, one of each per sample.
 
-    The prior counts less for a variance that is too large for its group, the less likely one of its cells shows such a
-    variance by chance. A small variance is never kept: a few trials that agree by chance do not show that a cell is
-    quiet.
+    A small variance is never kept: a few trials that agree by chance do not show that a cell is quiet.
     """
     if prior is None:
         return variances, np.full(len(variances), float(freedom))
     worth = min(prior.freedom, prior.most)
     by_chance = fdtrc(freedom, worth, variances / prior.variance)
-    worths = worth * np.minimum(1.0, prior.cells * by_chance)
+    worths = worth * np.minimum(1.0, prior.among * by_chance)
     joined = (worths * prior.variance + freedom * variances) / (worths + freedom)
     return joined, np.maximum(float(freedom), np.minimum(worths + freedom, prior.most))
 
@@ -70,7 +68,7 @@ def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None
     bias = float(digamma(freedom / 2)) - log(freedom / 2) if freedom < inf else 0.0
     return NoisePrior(
         variance=float(np.exp(np.mean(logarithms) + bias)), freedom=freedom,
-        most=float(sum(_freedom(cells) for cells, _ in rounds)), cells=sum(len(cells) for cells, _ in rounds),
+        most=float(sum(_freedom(cells) for cells, _ in rounds)),
     )  # fmt: skip
 
 

@@ -12,13 +12,14 @@ class NoisePrior:
     """The ``variance`` that other cells suggest for a difference of logarithms of one block.
 
     It counts as ``freedom`` degrees of freedom (may be infinite). With a comparison's own degrees of freedom, the sum
-    is at most ``most``: those of all cells of the group together. ``cells``: how many these are.
+    is at most ``most``: those of all cells of the group together. It counts in full for a variance that at least one in
+    ``among`` comparisons would exceed, and less for a larger one, whose cell may differ from the others.
     """
 
     variance: float
     freedom: float
     most: float
-    cells: int
+    among: int = 4
 
     def times(self, factor: float) -> "NoisePrior":
         """Return the prior of a difference whose variance is ``factor`` times as large."""

@@ -1,0 +1,137 @@
+"""What the noise of other cells is worth, and what it costs: intervals of few blocks, with it and without.
+
+Cells without any difference, whose noise has several shapes. Counts how often a comparison of two of them shows a
+difference at three levels, and how wide its interval is. Prints the table that stands in docs/methods.md; ``--write``
+puts it there. Fixed seeds; about a minute on one core.
+
+    python benches/noise_rule.py [--groups 400] [--write docs/methods.md]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benches.methods_page import main, table
+
+from fslab.stats.moderation import fit, moderated
+
+COMMAND = "python benches/noise_rule.py --write docs/methods.md"
+LEVELS = (0.05, 0.01, 0.002)
+PAIRS = 40  # of a group
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, int], Floats]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """A campaign's figure: ``workloads`` with so many ``cells`` each. ``odd``: count only pairs with the first cell."""
+
+    name: str
+    draw: Draw
+    cells: int = 20
+    workloads: int = 1
+    unlike: float = 0.0
+    odd: bool = False
+
+
+def normal(random: np.random.Generator, cells: int, blocks: int) -> Floats:
+    return random.normal(size=(cells, blocks))
+
+
+def heavy(random: np.random.Generator, cells: int, blocks: int) -> Floats:
+    return random.standard_t(3, size=(cells, blocks))
+
+
+def of_its_own(spread: float) -> Draw:
+    """The noise of each cell has another size."""
+
+    def draw(random: np.random.Generator, cells: int, blocks: int) -> Floats:
+        found: Floats = np.exp(spread * random.normal(size=(cells, 1))) * normal(random, cells, blocks)
+        return found
+
+    return draw
+
+
+def louder(count: Callable[[int], int], factor: float) -> Draw:
+    """The first cells are noisier."""
+
+    def draw(random: np.random.Generator, cells: int, blocks: int) -> Floats:
+        found = normal(random, cells, blocks)
+        found[: count(cells)] *= factor
+        return found
+
+    return draw
+
+
+CASES = (
+    Case(name="equal noise, 8 cells", draw=normal, cells=8),
+    Case(name="equal noise, 20 cells", draw=normal),
+    Case(name="equal noise, 8 workloads of 3 cells", draw=normal, cells=3, workloads=8),
+    Case(name="heavy-tailed (t₃)", draw=heavy),
+    Case(name="each cell its own noise (log. s.d. 0.6)", draw=of_its_own(0.6)),
+    Case(name="each cell its own noise (log. s.d. 1)", draw=of_its_own(1.0)),
+    Case(
+        name="each workload of 3 cells its own noise (log. s.d. 0.7)",
+        draw=normal,
+        cells=3,
+        workloads=8,
+        unlike=0.7,
+    ),
+    Case(name="half of the cells 4 times as noisy", draw=louder(lambda cells: cells // 2, 4)),
+    Case(name="one of 20 cells 5 times as noisy, all pairs", draw=louder(lambda _: 1, 5)),
+    Case(name="the same, its own pairs", draw=louder(lambda _: 1, 5), odd=True),
+)
+
+
+def row(case: Case, blocks: int, groups: int) -> list[str]:
+    """False differences in % at each level, plain / with other cells, and the ratio of the widths at each level."""
+    random = np.random.default_rng(7)
+    hits, widths, count = np.zeros((2, len(LEVELS))), np.zeros((2, len(LEVELS))), 0
+    for _ in range(groups):
+        sizes = np.exp(case.unlike * random.normal(size=case.workloads))
+        drawn = [size * case.draw(random, case.cells, blocks) for size in sizes]
+        prior = fit([[dict(enumerate(map(float, cell))) for cell in cells] for cells in drawn])
+        assert prior is not None
+        pairs = [pair for pair in combinations(range(case.cells), 2) if not case.odd or 0 in pair]
+        chosen = random.permutation(len(pairs))[:PAIRS]
+        samples = np.array([drawn[0][pairs[each][0]] - drawn[0][pairs[each][1]] for each in chosen])
+        own = samples.var(axis=1, ddof=1)
+        both = ((own, np.full(len(own), blocks - 1.0)), moderated(own, blocks - 1, prior.times(2)))
+        for way, (variances, freedom) in enumerate(both):
+            errors = np.sqrt(variances / blocks)
+            p_values = 2 * stdtr(freedom, -np.abs(samples.mean(axis=1)) / errors)
+            for number, level in enumerate(LEVELS):
+                hits[way, number] += (p_values < level).sum()
+                widths[way, number] += (-stdtrit(freedom, level / 2) * errors).sum()
+        count += len(chosen)
+    rates = 100 * hits / count
+    each = [f"{plain:.1f} / {other:.1f}" for plain, other in rates.T[:2]]
+    finest = f"{rates[0, 2]:.2f} / {rates[1, 2]:.2f}"
+    return [case.name, str(blocks), *each, finest, *(f"{ratio:.2f}" for ratio in widths[1] / widths[0])]
+
+
+def tables(groups: int) -> str:
+    head = [
+        "data", "blocks", *(f"false at {100 * level:g} %" for level in LEVELS),
+        *(f"width at {100 - 100 * level:g} %" for level in LEVELS),
+    ]  # fmt: skip
+    rows = [row(case, blocks, groups) for case in CASES for blocks in (3, 5)]
+    about = (
+        f"Cells without a difference, {groups} campaigns of each kind. *False*: comparisons that show a difference, "
+        "in %, without / with the noise of other cells. *Width*: of the interval, with it ÷ without."
+    )
+    return "\n\n".join([f"Made by `{COMMAND}`.", about, table(head, rows)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, "noise-rule", ("--groups", 400), tables))
