@@ -13,7 +13,7 @@ from math import log
 
 from fslab.cell import Cell
 from fslab.claims import figures
-from fslab.claims.evaluate import margin
+from fslab.claims.edges import margin
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
 from fslab.claims.parts import CellFigure, Part, Quotient
 from fslab.claims.schema import Published

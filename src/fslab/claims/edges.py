@@ -1,0 +1,37 @@
+"""Where an interval lies against the bounds of a part of a claim. Pure."""
+
+import dataclasses
+from math import inf, log
+
+from fslab.claims import verdict as verdicts
+from fslab.claims.model import ClaimVerdict
+from fslab.claims.parts import Bounds
+from fslab.stats.compare import RatioEstimate
+
+
+def margin(bounds: Bounds, low: float, high: float) -> float:
+    """How far inside the bounds a value lies, on logarithms; negative where it lies across or outside."""
+    below = log(low / bounds.low) if bounds.low > 0 else inf
+    above = log(bounds.high / high) if bounds.high < inf else inf
+    return min(below, above)
+
+
+def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
+    """The estimate as a multiple of the end of the bounds that it is nearest to."""
+    ratio, interval = estimate.ratio, estimate.interval
+    if ratio is None or interval is None:
+        return estimate
+    ends = [end for end in (bounds.low, bounds.high) if 0 < end < inf]
+    edge = min(ends, key=lambda end: abs(log(ratio / end)))
+    shifted = dataclasses.replace(interval, low=interval.low / edge, high=interval.high / edge)
+    return dataclasses.replace(estimate, ratio=ratio / edge, interval=shifted)
+
+
+def rests_on_independence(
+    bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict, margin: float
+) -> bool:
+    """Whether the interval that trials with an autocorrelation of 0.5 need would no longer say so."""
+    wide = estimate.were_trials_alike
+    if wide is None or verdict is ClaimVerdict.OPEN:
+        return False
+    return verdicts.of_interval(bounds, wide.low, wide.high, margin) is not verdict
