@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.disk_server import BINARY
 
-from fslab.storage.media import REGISTRY, _faults, _profiles
+from fslab.storage.media import REGISTRY, _disk, _faults, _profiles
 from fslab.system import proc
 
 VIRTUAL = REGISTRY.get("virtual")
@@ -57,10 +58,18 @@ def test_faults_that_are_mistakes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"profile": "hdd-7201"}, {"profile": "hdd-7200", "steady": True}, {"size": "1t"}]
+    "wrong",
+    [
+        {"profile": "hdd-7201"},
+        {"profile": "hdd-7200", "steady": True},
+        {"size": "1t"},
+        {"profile": "ssd-sata", "cache_size": "4m"},
+        {"profile": "hdd-7200", "cache": "none", "cache_size": "4m"},
+        {"profile": "hdd-7200", "cache_size": "5k"},
+    ],
 )
 def test_options_that_are_mistakes(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"profile|steady"):
+    with pytest.raises(ValueError, match=r"profile|steady|cache_size|multiple of 4k"):
         options(**wrong)
 
 
@@ -87,3 +96,13 @@ def test_the_memory_of_a_disk_is_scaled_and_its_size_is_not() -> None:
     (change,) = medium.scaled(written, 0.1, least_bytes=1 << 30).items()
     assert (change[0], change[1].value) == ("memory", "10g")
     assert medium.scaled(written, 0.001, least_bytes=1 << 30)["memory"].value == "1g"
+
+
+def test_a_write_cache_is_scaled_with_the_files_that_it_holds() -> None:
+    found = options(profile="hdd-7200", memory="100g", cache_size="32m")
+    assert [VIRTUAL.scaled(found, factor, least_bytes=1)["cache_size"].value for factor in (0.5, 0.01)] == [
+        "16m",
+        "2m",
+    ]
+    assert ("--cache-bytes", str(32 << 20)) in pairwise(_disk.argv(found, Path("disk-1")))
+    assert "--cache-bytes" not in _disk.argv(options(profile="hdd-7200"), Path("disk-1"))

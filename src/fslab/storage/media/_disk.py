@@ -26,6 +26,8 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
         words += ["--profile", options.profile, "--collection", str(options.collection)]
     if options.cache is not None:
         words += ["--cache", str(options.cache)]
+    if options.cache_size is not None:
+        words += ["--cache-bytes", str(parse_size(options.cache_size))]
     if options.steady:
         words.append("--steady")
     if options.log is not Logged.NO:

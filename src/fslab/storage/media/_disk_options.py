@@ -54,6 +54,10 @@ class VirtualOptions(media.MediumOptions):
         None,
         description="write cache: volatile, none, or protected (survives power cuts); default: the profile's",
     )
+    cache_size: SomeSize | None = Field(
+        None,
+        description="size of a hard disk's write cache; default: the profile's. A scaled study scales it, down to 2m",
+    )
     speed: float = Field(
         1.0, gt=0, le=1000, description="factor by which the model runs faster than real time"
     )
@@ -90,10 +94,10 @@ class VirtualOptions(media.MediumOptions):
             raise ValueError(f"unknown profile '{value}'; known: {', '.join(_profiles.NAMES)}")
         return value
 
-    @field_validator("size", "memory")
+    @field_validator("size", "memory", "cache_size")
     @classmethod
-    def _whole(cls, value: str) -> str:
-        if parse_size(value) % SECTOR_BYTES:
+    def _whole(cls, value: str | None) -> str | None:
+        if value is not None and parse_size(value) % SECTOR_BYTES:
             raise ValueError(f"'{value}' is not a multiple of 4k")
         return value
 
@@ -107,6 +111,8 @@ class VirtualOptions(media.MediumOptions):
     def _together(self) -> VirtualOptions:
         if self.steady and self.kind != "ssd":
             raise ValueError(f"'steady' needs the profile of an SSD; '{self.profile}' is not one")
+        if self.cache_size is not None and (self.kind != "hdd" or self.cache is Kept.NONE):
+            raise ValueError("'cache_size' needs a hard disk with a write cache")
         return self
 
     @property

@@ -14,6 +14,7 @@ from fslab.system import disk, loops
 from fslab.units import parse_size
 
 MIB = 1 << 20
+CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
 
 
 class Virtual(media.Medium[VirtualOptions]):
@@ -89,8 +90,14 @@ class Virtual(media.Medium[VirtualOptions]):
         return options.profile if options.profile in self.profiles else None
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Its memory; its size costs nothing."""
-        return {"memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)}
+        """Its memory, and its write cache, which must not hold a larger share of the files; its size costs nothing."""
+        found: scaling.Changes = {
+            "memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)
+        }
+        if options.cache_size is None:
+            return found
+        cache = scaling.size(options.cache_size, factor, least_bytes=CACHE_LEAST_BYTES, unit_bytes=MIB)
+        return {**found, "cache_size": cache}
 
     def speed(self, options: VirtualOptions) -> float:
         """The study's."""
