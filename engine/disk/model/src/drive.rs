@@ -1,29 +1,29 @@
-//! What every model is: it takes requests, and says when they are done and what is on the medium.
+//! The interface of all models. A model takes requests and reports when they complete and what is on the medium.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// What is asked of a drive.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// Data to the host.
+    /// Transfers data to the host.
     Read,
-    /// Data from the host.
+    /// Transfers data from the host.
     Write,
-    /// Everything written before it onto the medium.
+    /// Makes all earlier writes durable.
     Flush,
-    /// These sectors are no longer needed.
+    /// Declares that the data of these sectors is no longer needed.
     Discard,
 }
 
-/// One request. Numbers rise in the order of arrival.
+/// One request. Numbers increase in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The request's number.
+    /// Number of the request.
     pub id: u64,
-    /// What is asked.
+    /// Operation.
     pub op: Op,
     /// First sector; 0 for a flush.
     pub sector: u64,
@@ -32,68 +32,68 @@ pub struct Request {
 }
 
 impl Request {
-    /// The sector behind the last.
+    /// Return the sector after the last.
     pub fn end(&self) -> u64 {
         self.sector + self.sectors
     }
 }
 
-/// What happened in a drive.
+/// Event in a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A request is done, as the host sees it.
+    /// A request completed, as the host sees it.
     Done {
-        /// Its number.
+        /// Number of the request.
         id: u64,
-        /// When.
+        /// Time of completion.
         at: Nanos,
     },
-    /// What requests up to `id` wrote to these sectors is on the medium.
+    /// The data that requests up to `id` wrote to these sectors is on the medium.
     Persisted {
         /// First sector.
         sector: u64,
         /// Number of sectors.
         sectors: u64,
-        /// Later writes are not included.
+        /// The last request that is included. Later writes are not.
         id: u64,
     },
 }
 
-/// How written data is kept until it is on the medium.
+/// Kind of write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
-    /// In memory that a power cut empties.
+    /// Memory that loses its contents when power is cut.
     Volatile,
-    /// Not at all: a write is done when it is on the medium.
+    /// No cache: a write completes when it is on the medium.
     None,
-    /// In memory that a battery or capacitors save: a flush has nothing to do.
+    /// Memory that a battery or capacitors protect: a flush has nothing to do.
     Protected,
 }
 
 /// A drive in virtual time.
 pub trait Drive: Send {
-    /// Takes a request that arrives at `now`. These times never fall, but one can be somewhat before the last `advance`: a
-    /// server looks ahead by the time that its answers are under way.
+    /// Accept a request that arrives at `now`. These times never decrease, but one can be slightly earlier than the
+    /// last `advance`: a server looks ahead by the delay of its answers.
     fn submit(&mut self, now: Nanos, request: &Request);
 
-    /// Whether it has no command for zeros, so that they are written like all else.
+    /// Return whether the drive has no command for writing zeros, so that it writes them like other data.
     fn writes_zeros(&self) -> bool {
         false
     }
 
-    /// When something happens next if nothing more arrives.
+    /// Return the time of the next event if no further request arrives.
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Lets time pass until `now` and appends what happened, in order.
+    /// Advance time to `now` and append the events until then, in order.
     fn advance(&mut self, now: Nanos, events: &mut Vec<Event>);
 
-    /// Power goes: forgets every request and everything cached.
+    /// Cut power: drop all requests and all cached data.
     fn cut(&mut self);
 
-    /// The model's own counters.
+    /// Return the model's counters.
     fn report(&self) -> serde_json::Value;
 
-    /// Back to the state in which the drive was made.
+    /// Return to the state in which the drive was created.
     fn reset(&mut self);
 }

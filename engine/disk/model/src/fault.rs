@@ -1,5 +1,5 @@
-//! Faults by rule: which requests they meet, and what becomes of those. Decided by a random stream of their own, so that
-//! the same requests meet the same faults.
+//! Rules that inject faults: which requests they affect, and how. Faults use a separate random stream, so that the same
+//! requests get the same faults.
 
 use fslab_engine::random::Stream;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::drive::{Op, Request};
 use crate::{Nanos, SECTOR};
 
-/// What a fault does.
+/// Effect of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
@@ -15,41 +15,41 @@ pub enum Effect {
     Error,
     /// Reads fail until the sectors are written again.
     Latent,
-    /// One bit of the data flips, in the data that is stored (write) or for good where it lies (read).
+    /// One bit flips permanently: in the data being stored (write), or in the stored data (read).
     BitRot,
-    /// Only the first sectors of a write are stored; it reports success.
+    /// Only the first sectors of a write are stored. The write reports success.
     Shorn,
     /// The request takes `delay_ns` longer.
     Stuck,
-    /// A flush reports success at once and does nothing.
+    /// A flush reports success at once and makes nothing durable.
     IgnoreFlush,
 }
 
-/// One armed fault.
+/// An armed fault.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What it does.
+    /// Effect of the fault.
     pub effect: Effect,
-    /// With `stuck`: extra time, nanoseconds of the drive.
+    /// For `stuck`: additional time, in drive time.
     #[serde(default)]
     pub delay_ns: Nanos,
-    /// Which requests: None means those that the effect makes sense for.
+    /// Operation that is affected; `None`: every operation for which the effect is defined.
     #[serde(default)]
     pub op: Option<Op>,
     /// First byte of the range.
     #[serde(default)]
     pub start: u64,
-    /// The byte behind the range; None: the disk's end.
+    /// The byte after the range; `None`: the end of the disk.
     #[serde(default)]
     pub end: Option<u64>,
-    /// How likely a request in the range meets it.
+    /// Probability that a request in the range is affected.
     #[serde(default = "one")]
     pub probability: f64,
-    /// Disarmed after this many.
+    /// Number of strikes after which the fault ends; `None`: no limit.
     #[serde(default)]
     pub times: Option<u64>,
-    /// How often it struck.
+    /// Number of requests affected so far.
     #[serde(default, skip_deserializing)]
     pub struck: u64,
 }
@@ -58,18 +58,18 @@ fn one() -> f64 {
     1.0
 }
 
-/// What becomes of one request.
+/// How faults affect one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// It fails.
+    /// The request fails.
     pub error: bool,
-    /// It takes longer, nanoseconds.
+    /// Additional time, in drive time.
     pub delay: Nanos,
-    /// Only so many of its sectors are stored.
+    /// Number of its sectors that are stored; `None`: all.
     pub stored: Option<u64>,
-    /// This bit of its data flips.
+    /// Number of the bit of its data that flips.
     pub flip: Option<u64>,
-    /// It does nothing and succeeds.
+    /// The request succeeds without effect.
     pub ignored: bool,
 }
 
@@ -83,12 +83,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// None armed.
+    /// Create a set without armed faults.
     pub fn new(seed: u64) -> Self {
         Self { rules: Vec::new(), latent: Vec::new(), next: 1, random: Stream::new(seed, 0x0fau64) }
     }
 
-    /// Arms one and returns its number.
+    /// Arm a fault and return its number.
     pub fn arm(&mut self, rule: Rule) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -99,7 +99,7 @@ impl Faults {
         number
     }
 
-    /// Disarms one, or all.
+    /// Disarm one fault, or all.
     pub fn disarm(&mut self, number: Option<u64>) {
         match number {
             Some(number) => self.rules.retain(|(one, _)| *one != number),
@@ -110,17 +110,17 @@ impl Faults {
         }
     }
 
-    /// Whether any is armed.
+    /// Return whether any fault is armed.
     pub fn armed(&self) -> bool {
         !self.rules.is_empty()
     }
 
-    /// The armed ones with their numbers.
+    /// Return the armed faults with their numbers.
     pub fn rules(&self) -> &[(u64, Rule)] {
         &self.rules
     }
 
-    /// What becomes of a request.
+    /// Decide how a request is affected.
     pub fn decide(&mut self, request: &Request) -> Fate {
         let mut fate = Fate::default();
         for (_, rule) in &mut self.rules {
@@ -153,7 +153,7 @@ impl Faults {
         fate
     }
 
-    /// Written sectors are good again: the drive puts them elsewhere.
+    /// Clear the latent errors of written sectors: the drive remaps these sectors.
     fn heal(&mut self, sector: u64, end: u64) {
         let mut rest = Vec::with_capacity(self.latent.len());
         for (from, to) in self.latent.drain(..) {

@@ -1,54 +1,54 @@
-//! The log of requests: fixed records of 64 bytes, little-endian, behind a header of 64 bytes; and what they become in
-//! other tools' formats. `engine/disk/PROTOCOL.md` has the layout as a table.
+//! The log of requests, and its conversion to the formats of other tools. It consists of fixed records of 64 bytes,
+//! little-endian, after a header of 64 bytes. `engine/disk/PROTOCOL.md` has the layout as a table.
 
 use crate::Nanos;
 use crate::drive::Op;
 
-/// Bytes of a record, and of the header.
+/// Bytes of a record and of the header.
 pub const RECORD: usize = 64;
 
 /// The first eight bytes of a log.
 pub const MAGIC: [u8; 8] = *b"FSLABDSK";
 
-/// The layout's version.
+/// Version of the layout.
 pub const VERSION: u32 = 1;
 
-/// No data was kept of this request.
+/// Value of `Record::data` if no data was recorded.
 pub const NO_DATA: u64 = u64::MAX;
 
-/// The request failed.
+/// Flag: the request failed.
 pub const FAILED: u8 = 1;
-/// A fault met it.
+/// Flag: an injected fault affected the request.
 pub const FAULT: u8 = 2;
-/// A flush that was answered and made nothing durable.
+/// Flag: a flush that reported success but made nothing durable.
 pub const IGNORED: u8 = 4;
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Its number, in the order of arrival.
+    /// Number of the request, in the order of arrival.
     pub id: u64,
-    /// When it arrived, nanoseconds of the drive.
+    /// Time of arrival, in drive time.
     pub submitted: Nanos,
-    /// When it was done.
+    /// Time of completion, in drive time.
     pub completed: Nanos,
     /// First byte.
     pub offset: u64,
-    /// Where its data is in the data file, or `NO_DATA`.
+    /// Position of its data in the data file, or `NO_DATA`.
     pub data: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// How many flushes had arrived before it.
+    /// Number of flushes that arrived before it.
     pub epoch: u32,
-    /// Number of the phase.
+    /// Number of its phase.
     pub phase: u16,
-    /// What was asked.
+    /// Operation.
     pub op: Op,
-    /// `FAILED`, `FAULT`, `IGNORED`.
+    /// Bits `FAILED`, `FAULT`, `IGNORED`.
     pub flags: u8,
 }
 
-/// The header.
+/// Return the header of a log.
 pub fn header(disk_bytes: u64, seed: u64) -> [u8; RECORD] {
     let mut bytes = [0; RECORD];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -59,26 +59,27 @@ pub fn header(disk_bytes: u64, seed: u64) -> [u8; RECORD] {
     bytes
 }
 
-/// A disk has at most so many bytes.
+/// The largest size of a disk, in bytes.
 pub const LARGEST_DISK: u64 = 1 << 50;
 
-/// The disk's size if these bytes are the header of a log that this version reads.
+/// Return the size of the disk, or `None` if these bytes are not a log header of this version.
 fn read_header(bytes: &[u8]) -> Option<u64> {
     let ours = bytes.len() >= RECORD && bytes[..8] == MAGIC && bytes[8..12] == VERSION.to_le_bytes();
     ours.then(|| u64_at(bytes, 16)).filter(|size| *size <= LARGEST_DISK)
 }
 
-/// A log that may be used: what its requests changed lies on the disk, and their data in the data file.
+/// A validated log: all changes are within the disk, and all data is within the data file.
 #[derive(Debug)]
 pub struct Log {
-    /// Bytes of the disk.
+    /// Size of the disk in bytes.
     pub size: u64,
-    /// Its rows; None where one is a mark.
+    /// Its rows; `None` for a mark.
     pub rows: Vec<Option<Record>>,
 }
 
 impl Log {
-    /// Reads a log whose data file has so many bytes. What the last write of a killed server left of a row is no row.
+    /// Parse a log whose data file has `data_bytes` bytes. An incomplete last row, as a killed server leaves it, is
+    /// ignored.
     pub fn parse(bytes: &[u8], data_bytes: u64) -> Result<Self, String> {
         let size = read_header(bytes).ok_or("it has no header of this version")?;
         let rows = bytes[RECORD..].chunks_exact(RECORD).enumerate().map(|(number, bytes)| {
@@ -98,20 +99,21 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("bug: four bytes"))
 }
 
-/// The place of `op` in a record of a mark, which is no request.
+/// Value of the `op` byte of a mark, which is not a request.
 const MARK: u8 = 4;
 
-/// A point in the log that somebody outside named: where a phase of the work begins, or a promise was given.
+/// A named point in the log, set through the control socket: the start of a phase of the work, or the moment at which a
+/// program reported data as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Its place among the names.
+    /// Index of its name.
     pub number: u64,
-    /// When, nanoseconds of the drive.
+    /// Time, in drive time.
     pub at: Nanos,
 }
 
 impl Mark {
-    /// A record's bytes: `number` where a request has its first byte.
+    /// Return the bytes of its record. `number` takes the place of a request's first byte.
     pub fn to_bytes(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         for (chunk, number) in bytes.chunks_exact_mut(8).zip([0, self.at, self.at, self.number, NO_DATA]) {
@@ -121,7 +123,7 @@ impl Mark {
         bytes
     }
 
-    /// The mark of these 64 bytes; None if they are a request.
+    /// Parse 64 bytes; `None` if they are not a mark.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         (bytes[50] == MARK).then(|| Self { number: u64_at(bytes, 24), at: u64_at(bytes, 8) })
     }
@@ -130,20 +132,21 @@ impl Mark {
 const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Discard];
 
 impl Record {
-    /// Whether it changed the disk, and the log says how.
+    /// Return whether the request changed the disk and the log contains the change.
     pub fn changes(&self) -> bool {
         let known = self.op == Op::Discard || (self.op == Op::Write && self.data != NO_DATA);
         known && self.flags & FAILED == 0
     }
 
-    /// Whether what it changed is on a disk of this size, and its data in a data file of this size.
+    /// Return whether its change is within a disk of `size` bytes, and its data within a data file of `data_bytes`
+    /// bytes.
     fn fits(&self, size: u64, data_bytes: u64) -> bool {
         let within = |start: u64, end| start.checked_add(self.length.into()).is_some_and(|last| last <= end);
         !self.changes()
             || (within(self.offset, size) && (self.data == NO_DATA || within(self.data, data_bytes)))
     }
 
-    /// The record's bytes.
+    /// Return the bytes of the record.
     pub fn to_bytes(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         let numbers = [self.id, self.submitted, self.completed, self.offset, self.data];
@@ -158,7 +161,7 @@ impl Record {
         bytes
     }
 
-    /// The record of these 64 bytes; None if they are none.
+    /// Parse 64 bytes; `None` if they are not a request.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             id: u64_at(bytes, 0),
@@ -175,8 +178,8 @@ impl Record {
     }
 }
 
-/// The records in the order in which dm-log-writes notes them: as they were done, but a flush where it arrived, for it
-/// covers only what was done by then.
+/// Sort the records as dm-log-writes logs them: by completion, but a flush by arrival, because it covers only what
+/// completed before.
 pub fn by_durability(records: &mut [Record]) {
     records.sort_by_key(|record| match record.op {
         Op::Flush => (record.submitted, record.id),
@@ -184,7 +187,8 @@ pub fn by_durability(records: &mut [Record]) {
     });
 }
 
-/// A dm-log-writes entry: its sector of 512 bytes, to which the data follows (kernel: drivers/md/dm-log-writes.c).
+/// Return the sector of 512 bytes that starts a dm-log-writes entry; its data follows (kernel:
+/// drivers/md/dm-log-writes.c).
 pub fn log_writes_entry(record: &Record) -> [u8; 512] {
     const FLUSH: u64 = 1;
     const DISCARD: u64 = 4;
@@ -196,7 +200,7 @@ pub fn log_writes_entry(record: &Record) -> [u8; 512] {
     entry(record.offset / 512, u64::from(record.length) / 512, flags, data)
 }
 
-/// A mark with this name, as `dmsetup message mark` leaves one.
+/// Return a mark with this name, as `dmsetup message mark` creates it.
 pub fn log_writes_mark(name: &str) -> [u8; 512] {
     const MARK: u64 = 8;
     let name = &name.as_bytes()[..name.len().min(512 - 32)];
@@ -213,14 +217,14 @@ fn entry(sector: u64, sectors: u64, flags: u64, data: u64) -> [u8; 512] {
     bytes
 }
 
-/// The super block of a dm-log-writes log.
+/// Return the superblock of a dm-log-writes log.
 pub fn log_writes_super(entries: u64) -> [u8; 512] {
     let mut bytes = entry(0x006a_7366_7773_6872, 1, entries, 0);
     bytes[24..28].copy_from_slice(&512u32.to_le_bytes());
     bytes
 }
 
-/// Two lines as blkparse prints them: dispatched and completed.
+/// Return the two lines that blkparse prints for a request, dispatched and completed, each with its time.
 pub fn blkparse(record: &Record) -> [(Nanos, String); 2] {
     let kind = match record.op {
         Op::Read => "R",

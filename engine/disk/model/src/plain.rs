@@ -1,5 +1,5 @@
-//! A drive without mechanics: every request is done at once. Its cache, if it has one, is written back in the order of
-//! arrival when it is full.
+//! A drive without mechanics: every request completes at once. A volatile cache writes back its oldest data when it is
+//! full.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::drive::{Cache, Drive, Event, Op, Request};
 use crate::{Nanos, SECTOR};
 
-/// Answers at once.
+/// A drive that completes every request at once.
 #[derive(Debug)]
 pub struct Plain {
     cache: Cache,
@@ -20,7 +20,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// A drive with this kind of cache, of this size where it is volatile.
+    /// Create a drive with this kind of cache. `cache_bytes` is used only if the cache is volatile.
     pub fn new(cache: Cache, cache_bytes: u64) -> Self {
         Self {
             cache,

@@ -1,43 +1,44 @@
-//! What a drive would do under a steady load, without a clock: so many requests are always under way, as fio keeps them.
+//! Prediction of a drive's performance under a steady load, in drive time: a fixed number of requests is always in
+//! flight, as fio(1) keeps them.
 
 use fslab_engine::random::Stream;
 
 use crate::drive::{Drive, Event, Op, Request};
 use crate::{Nanos, SECTOR};
 
-/// A load that never changes.
+/// A constant load.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// What is asked.
+    /// Operation of each request.
     pub op: Op,
     /// Bytes of a request.
     pub block: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub depth: u64,
-    /// At random places, or one behind the other.
+    /// Whether positions are random instead of sequential.
     pub random: bool,
     /// First byte of the range.
     pub start: u64,
-    /// The byte behind it.
+    /// The byte after the range.
     pub end: u64,
-    /// How long, drive time. The first quarter is not counted: caches fill.
+    /// Duration in drive time. The first quarter is not counted, because caches fill during it.
     pub time: Nanos,
-    /// What the host takes from an answer to its next request.
+    /// Time from a completion to the host's next request.
     pub think: Nanos,
-    /// Of the places.
+    /// Seed of the random positions.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Times of the requests, sorted.
+    /// Response times of the requests, sorted.
     pub times: Vec<Nanos>,
 }
 
-/// Runs the load on a drive that is idle.
+/// Run the load on an idle drive.
 pub fn predict(drive: &mut dyn Drive, load: &Load) -> Prediction {
     let places = ((load.end - load.start) / load.block).max(1);
     let mut random = Stream::new(load.seed, 7);
@@ -78,7 +79,7 @@ pub fn predict(drive: &mut dyn Drive, load: &Load) -> Prediction {
 }
 
 impl Prediction {
-    /// The time that this share of the requests did not exceed; None if there were none.
+    /// Return the time that this percentage of the requests did not exceed; `None` if none completed.
     pub fn quantile(&self, percent: usize) -> Option<Nanos> {
         self.times.get(self.times.len().checked_sub(1)? * percent / 100).copied()
     }

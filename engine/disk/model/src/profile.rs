@@ -1,4 +1,4 @@
-//! All drives that are known, by name.
+//! All drive profiles, by name.
 
 use serde_json::{Value, json};
 
@@ -8,34 +8,34 @@ use crate::hdd::{self, Hdd};
 use crate::plain::Plain;
 use crate::ssd::{self, Collection, Ssd};
 
-/// What is asked of a drive beside its profile. None: as the profile has it.
+/// Parameters of a drive beside its profile. An option that is `None` takes the profile's value.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    /// Size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Write cache.
+    /// Kind of write cache.
     pub cache: Option<Cache>,
-    /// Its size; an SSD's is the profile's.
+    /// Bytes of the write cache. Ignored for an SSD, which always uses the profile's size.
     pub cache_bytes: Option<u64>,
-    /// Of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// How an SSD collects garbage.
+    /// Garbage collection of an SSD.
     pub collection: Collection,
-    /// Whether an SSD has been filled and written over.
+    /// Whether an SSD starts filled and overwritten at random.
     pub steady: bool,
 }
 
-/// A drive, and what a server must know of it.
+/// A drive, and its properties that a server needs.
 pub struct Built {
     /// The drive.
     pub drive: Box<dyn Drive>,
-    /// How it caches writes.
+    /// The kind of write cache in use.
     pub cache: Cache,
-    /// The least time of a request; None: at once.
+    /// The shortest possible time of a request; `None` if requests complete at once.
     pub fastest: Option<Nanos>,
 }
 
-/// Makes a drive; None if no profile has this name. Without a name: one that answers at once.
+/// Build a drive; `None` if no profile has this name. Without a name, build a drive that completes requests at once.
 pub fn build(name: Option<&str>, setup: &Setup) -> Option<Built> {
     let Some(name) = name else {
         let cache = setup.cache.unwrap_or(Cache::None);
@@ -54,13 +54,13 @@ pub fn build(name: Option<&str>, setup: &Setup) -> Option<Built> {
     Some(Built { drive, cache, fastest: Some(Ssd::fastest(profile)) })
 }
 
-/// Names of all profiles.
+/// Return the names of all profiles.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let hdds = hdd::PROFILES.iter().map(|profile| profile.name);
     hdds.chain(ssd::PROFILES.iter().map(|profile| profile.name))
 }
 
-/// All profiles with their figures.
+/// Return all profiles with their parameters, as JSON.
 pub fn list() -> Value {
     json!({"hdd": hdd::PROFILES, "ssd": ssd::PROFILES})
 }

@@ -1,8 +1,8 @@
-//! Crash states: what a disk may hold after a power cut at some point of its log.
+//! Crash states: what a disk may contain after a power cut at a given point of its log.
 //!
-//! A state starts from the disk as it was when the log began, and takes writes in the order in which they were done, so
-//! that nothing old is ever written over something newer. What the last completed flush covers is there. What was done
-//! after it is at risk: all of it may be there, none, or any part.
+//! A state starts from the contents at the start of the log and applies writes in the order of their completion, so
+//! that old data never replaces newer data. Writes that the last completed flush covers are always applied. Later
+//! writes are at risk: all, none, or any part of them may be on the disk.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,61 +14,63 @@ use crate::drive::Op;
 use crate::log::{FAILED, IGNORED, NO_DATA, Record};
 use crate::{Nanos, PAGE, SECTOR, index};
 
-/// What becomes of the writes at risk.
+/// How a state treats the writes at risk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Each is there.
+    /// All are applied.
     Kept,
-    /// None is there.
+    /// None is applied.
     Lost,
-    /// Each is there or not, by the toss of a coin.
+    /// Each is applied or not, at random. The value is the seed.
     Random(u64),
-    /// Each part of so many bytes is there or not, by the toss of a coin.
+    /// Each part of a write is applied or not, at random. The values are the seed and the bytes of a part.
     Torn(u64, u64),
-    /// Those of these rows of the log are not there.
+    /// All are applied except these rows of the log.
     Without(Vec<usize>),
 }
 
-/// Pages that are not zero.
+/// The pages that are not zero.
 pub type Pages = HashMap<u64, Box<[u8]>>;
 
-/// A state, as a change of the disk that all states share.
+/// A state, as a difference to `Crash::pages`, which all states share.
 pub struct State {
-    /// Rows of the log that were at risk.
+    /// Rows of the log that are at risk.
     pub at_risk: Vec<usize>,
-    /// Those of which anything is not there.
+    /// Rows at risk that are not, or not completely, applied.
     pub lost: Vec<usize>,
-    /// Pages that differ from those of `Crash::pages`.
+    /// Pages that differ from `Crash::pages`.
     pub changed: Pages,
 }
 
-/// A log, and the disk as far as it is durable.
+/// A log, and the durable contents of the disk.
 pub struct Crash {
     base: Pages,
     rows: Vec<Option<Record>>,
     data: Vec<u8>,
     pages: Pages,
-    /// Rows before this one, as far as they are covered by a flush, are in `pages`.
+    /// Durable rows before this one are in `pages`.
     applied: usize,
 }
 
 impl Crash {
-    /// The disk when the log began, the log's rows (`Log::parse`), and the data of its writes.
+    /// Prepare crash states from the contents at the start of the log, the rows (`Log::parse`), and the data of the
+    /// writes.
     pub fn new(base: Pages, rows: Vec<Option<Record>>, data: Vec<u8>) -> Self {
         Self { pages: base.clone(), base, rows, data, applied: 0 }
     }
 
-    /// How many rows the log has: a cut is before one of them, or behind the last.
+    /// Return the number of rows. A cut is before a row or after the last one.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// The disk as far as it was durable at the last state.
+    /// Return the durable contents of the disk at the last state.
     pub fn pages(&self) -> &Pages {
         &self.pages
     }
 
-    /// The state after a cut before row `cut`. A later cut is quicker than an earlier one.
+    /// Return the state after a cut before row `cut`. Ascending cuts are fast; a descending one starts again from the
+    /// base.
     pub fn state(&mut self, cut: usize, fate: &Fate) -> State {
         let covered = self.covered(cut);
         let durable = |row: &Record| row.completed <= covered;
@@ -86,7 +88,7 @@ impl Crash {
         state
     }
 
-    /// Until when the flushes that were done before row `cut` cover what was done.
+    /// Return the time up to which completed requests are durable, due to the flushes before row `cut`.
     fn covered(&self, cut: usize) -> Nanos {
         let flushes = self.rows[..cut]
             .iter()
@@ -95,7 +97,7 @@ impl Crash {
         flushes.map(|row| row.submitted).max().unwrap_or(0)
     }
 
-    /// Applies the durable rows before `to`.
+    /// Apply the durable rows before `to`.
     fn advance(&mut self, to: usize) {
         if to < self.applied {
             self.pages.clone_from(&self.base);
@@ -141,7 +143,7 @@ impl Crash {
         }
     }
 
-    /// The sectors that a request changes; without bytes where it makes them zero.
+    /// Yield the sectors that a request changes, with their bytes, or `None` for a discard.
     fn parts(&self, row: &Record, unit: u64) -> impl Iterator<Item = (Range<u64>, Option<&[u8]>)> {
         let (start, end, data) = (row.offset, row.offset + u64::from(row.length), row.data);
         let mut at = start;
@@ -157,7 +159,7 @@ impl Crash {
     }
 }
 
-/// Changes a part of one page. Zeros make no page where there was none: a discard may be as large as the disk.
+/// Change a part of one page. Zeros allocate no page, because a discard may be as large as the disk.
 fn put(
     pages: &mut Pages,
     range: Range<u64>,
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
     use crate::log::{Log, header};
 
-    /// A log in which page `n` is written with the byte `n + 1` by write `n`; a flush where None stands.
+    /// Build a log. `Some(page)` is a write; the n-th row fills its page with the byte n. `None` is a flush.
     fn log(rows: &[Option<u64>], flags: u8) -> (Vec<u8>, Vec<u8>) {
         let (mut log, mut data) = (header(1 << 20, 0).to_vec(), Vec::new());
         for (at, row) in (1..).zip(rows) {
@@ -216,7 +218,7 @@ mod tests {
         Crash::new(Pages::from([(9, vec![99; PAGE].into_boxed_slice())]), log.rows, data)
     }
 
-    /// The first byte of a page of a state.
+    /// Return the first byte of a page of a state.
     fn byte(crash: &Crash, state: &State, page: u64) -> u8 {
         state.changed.get(&page).or_else(|| crash.pages().get(&page)).map_or(0, |page| page[0])
     }

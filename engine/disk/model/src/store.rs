@@ -1,7 +1,7 @@
-//! What is on the disk: pages of 4 KiB, made when they are first written, shared among threads.
+//! The contents of the disk: pages of 4 KiB, allocated at their first write, shared among threads.
 //!
-//! Memory is what was written and little more: a page costs its 4 KiB, its place in a table of 16 (4 B), and that table's
-//! entry. Worst is one page in each table: 4 % more.
+//! Memory use is close to what was written: a page costs 4 KiB, 4 B in a table of 16 pages, and a share of that table's
+//! entry. The worst case is one page in each table: 4 % more.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,23 +9,23 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::{PAGE, index};
 
-/// Somewhere to keep the bytes of a disk.
+/// A store for the contents of a disk.
 pub trait Store: Send + Sync {
-    /// Fills `buffer` from `offset`; what was never written is zero.
+    /// Fill `buffer` with the contents from `offset`. Bytes never written are zero.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Full>;
-    /// Puts `data` at `offset`.
+    /// Write `data` at `offset`.
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full>;
-    /// Makes these bytes zero and gives their room back.
+    /// Set these bytes to zero and release their space.
     fn punch(&self, offset: u64, length: u64) -> Result<(), Full>;
-    /// Bytes that it occupies.
+    /// Return the space in use, in bytes.
     fn occupied(&self) -> u64;
-    /// Calls `page` with the offset and bytes of every page that was written, in no order.
+    /// Call `page` with the offset and bytes of every written page, in any order.
     fn each_page(&self, page: &mut dyn FnMut(u64, &[u8]));
-    /// Whether a page was ever written: a hole reads as zero.
+    /// Return whether `page` is a hole: it has no data and reads as zero.
     fn is_hole(&self, page: u64) -> bool;
 }
 
-/// There is no room for another page, or the backing file failed.
+/// No space for another page, or an error of the backing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
@@ -59,14 +59,14 @@ impl Shard {
         &mut self.chunks[(slot / CHUNK_PAGES) as usize][start..start + PAGE]
     }
 
-    /// A zeroed page for `page`, which has none.
+    /// Allocate a zeroed page for `page`, which must have none.
     fn make(&mut self, page: u64) -> u32 {
         let slot = if let Some(slot) = self.free.pop() {
             self.page_mut(slot).fill(0);
             slot
         } else {
             if self.used % CHUNK_PAGES == 0 {
-                // Large zeroed allocations are mapped and stay unoccupied until a page is touched.
+                // The kernel maps large zeroed allocations lazily: they take no memory until a page is touched.
                 self.chunks.push(vec![0; CHUNK_PAGES as usize * PAGE].into_boxed_slice());
             }
             self.used += 1;
@@ -90,7 +90,7 @@ impl Shard {
     }
 }
 
-/// Keeps a disk in memory, up to a limit.
+/// A store in memory, up to a limit.
 pub struct Memory {
     shards: Vec<RwLock<Shard>>,
     pages: AtomicU64,
@@ -98,7 +98,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A store that holds at most `limit` bytes.
+    /// Create a store that holds at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
@@ -128,7 +128,7 @@ impl Memory {
     }
 }
 
-/// The parts of a range by page: page, offset in it, range in the buffer.
+/// Split a range by page: page, offset in the page, range in the buffer.
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -180,7 +180,7 @@ impl Store for Memory {
                 if shard.drop_page(page) {
                     self.pages.fetch_sub(1, Ordering::Relaxed);
                 } else if !shard.spans.contains_key(&(page / SPAN)) {
-                    at = (page / SPAN + 1) * SPAN * PAGE as u64; // nothing in the whole table
+                    at = (page / SPAN + 1) * SPAN * PAGE as u64; // the whole table has no page
                     continue;
                 }
             } else if let Some(slot) = shard.slot(page) {

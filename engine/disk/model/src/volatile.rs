@@ -1,8 +1,9 @@
-//! Which written data a power cut would take back: what was there before each unflushed write.
+//! The data that a power cut can lose: the previous contents of each page with unflushed writes.
 //!
-//! The store always holds what the host reads. Here is kept what the medium still holds in its place. Data is cached by
-//! sector, as in a drive: a sector written twice before a flush is either on the medium as it was before both, or as it
-//! is now. A flush begins a layer; when it is done, the layers before it are on the medium.
+//! The store always contains what the host reads. This module keeps what the medium still contains instead. Data is
+//! cached by sector, as in a drive: after two writes to a sector without a flush, the medium has either the contents
+//! before both writes or the current ones. Each flush starts a new layer. When the flush completes, all layers before
+//! it are on the medium.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +14,7 @@ use crate::store::{Full, Store};
 use crate::{PAGE, PAGE_SECTORS, SECTOR, index};
 
 struct Saved {
-    /// None: the page was a hole.
+    /// `None` if the page was a hole.
     before: Option<Box<[u8]>>,
     sectors: u8,
     last: u64,
@@ -21,24 +22,24 @@ struct Saved {
 
 #[derive(Default)]
 struct Layer {
-    /// The flush that ended it.
+    /// The flush that closed this layer.
     flush: Option<u64>,
     pages: BTreeMap<u64, Saved>,
 }
 
-/// What becomes of unflushed data when power goes.
+/// How a power cut treats unflushed data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unflushed {
-    /// Each page by the toss of a coin: the device may have written any of them.
+    /// Each page is kept or lost at random, because the device may have written any of them.
     Random,
-    /// All of it is lost.
+    /// All unflushed data is lost.
     Lost,
-    /// All of it is kept.
+    /// All unflushed data is kept.
     Kept,
 }
 
-/// The data that is not on the medium.
+/// The data that is not yet on the medium.
 pub struct Volatile {
     layers: VecDeque<Layer>,
 }
@@ -49,7 +50,7 @@ impl Default for Volatile {
     }
 }
 
-/// The bits of the sectors of `page` that lie in `sector..end`.
+/// Return a bit mask of the sectors of `page` that are in `sector..end`.
 fn bits(page: u64, sector: u64, end: u64) -> u8 {
     let first = page * PAGE_SECTORS;
     (0..PAGE_SECTORS)
@@ -57,13 +58,13 @@ fn bits(page: u64, sector: u64, end: u64) -> u8 {
         .fold(0, |mask, bit| mask | 1 << bit)
 }
 
-/// The pages in which `sector..end` lies.
+/// Return the pages that contain `sector..end`.
 fn pages(sector: u64, end: u64) -> std::ops::Range<u64> {
     sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS)
 }
 
 impl Volatile {
-    /// Request `id` is about to change `sectors` from `sector` on: remembers what is there.
+    /// Save the present contents of `sectors` sectors from `sector`, before request `id` changes them.
     pub fn before_write(
         &mut self,
         store: &dyn Store,
@@ -91,22 +92,22 @@ impl Volatile {
         Ok(())
     }
 
-    /// A flush arrives: what is written from now on is not covered by it.
+    /// Start a new layer when a flush arrives: the flush does not cover later writes.
     pub fn flush_begins(&mut self, id: u64) {
         let layer = self.layers.back_mut().expect("bug: there always is a layer");
         layer.flush = Some(id);
         self.layers.push_back(Layer::default());
     }
 
-    /// The flush is done: the layers that it and earlier ones ended are on the medium.
+    /// Drop the layers that this flush and earlier ones closed: they are on the medium.
     pub fn flush_done(&mut self, id: u64) {
         while self.layers.front().is_some_and(|layer| layer.flush.is_some_and(|flush| flush <= id)) {
             self.layers.pop_front();
         }
     }
 
-    /// What requests up to `id` wrote to these sectors is on the medium. Where a later one wrote to the same page,
-    /// nothing changes: the medium may lag behind what the drive said.
+    /// Note that the data that requests up to `id` wrote to these sectors is on the medium. A page with a later write
+    /// is left unchanged: the medium may lag behind what the drive reported.
     pub fn persisted(&mut self, store: &dyn Store, sector: u64, sectors: u64, id: u64) -> Result<(), Full> {
         for page in pages(sector, sector + sectors) {
             let newer =
@@ -128,7 +129,7 @@ impl Volatile {
         Ok(())
     }
 
-    /// Bytes that a power cut may take back.
+    /// Return how many bytes a power cut can lose.
     pub fn bytes(&self) -> u64 {
         let sectors: u64 = self
             .layers
@@ -139,10 +140,11 @@ impl Volatile {
         sectors * SECTOR
     }
 
-    /// Power goes: takes back what is lost. `torn` decides by sector instead of by page. Returns the bytes taken back.
+    /// Cut power and restore the previous contents of lost data. `torn` decides for each sector instead of each page.
+    /// Returns the bytes lost.
     pub fn cut(&mut self, store: &dyn Store, fate: Unflushed, torn: bool, seed: u64) -> Result<u64, Full> {
         let mut random = Stream::new(seed, 0);
-        let mut decided = BTreeSet::new(); // sectors of which a newer layer was kept: what is older stays below it
+        let mut decided = BTreeSet::new(); // sectors of which a newer version was kept: older ones are not restored
         let mut lost = 0;
         while let Some(layer) = self.layers.pop_back() {
             for (page, saved) in layer.pages {

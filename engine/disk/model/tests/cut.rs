@@ -1,4 +1,4 @@
-//! What a power cut leaves: everything flushed, and of the rest, by sector, the state before or after.
+//! Tests of a power cut: flushed data remains. Every other sector has its contents before or after an unflushed write.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ enum Step {
         sector: u64,
         sectors: u64,
     },
-    /// A flush arrives and is done after so many more steps.
+    /// A flush arrives, and completes `after` steps later.
     Flush {
         after: usize,
     },
-    /// The drive wrote back everything up to now in this range.
+    /// The drive wrote back all data of this range so far.
     Back {
         sector: u64,
         sectors: u64,
@@ -34,7 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What each sector may hold after a cut: the number of the write, 0 before the first.
+/// The valid contents of each sector after a cut, as the id of a write; 0 before the first write.
 #[derive(Default)]
 struct Truth {
     history: BTreeMap<u64, Vec<u64>>,
@@ -46,7 +46,7 @@ impl Truth {
         self.history.entry(sector).or_default().push(id);
     }
 
-    /// Writes up to `id` are durable.
+    /// Note that the writes up to `id` are durable.
     fn flush(&mut self, id: u64) {
         for (sector, writes) in &self.history {
             if let Some(last) = writes.iter().filter(|write| **write <= id).max() {

@@ -1,4 +1,4 @@
-//! The hard disk against published figures for its class, and against itself.
+//! Tests of the hard disk: published rates of its class, reproducible times, and the completion of all requests.
 
 use fslab_disk_model::Nanos;
 use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
@@ -16,7 +16,7 @@ fn drive(name: &str, cache: Cache) -> Hdd {
     Hdd::new(profile(name), profile(name).capacity, cache, 64 << 20, 1)
 }
 
-/// Keeps `depth` requests under way, as fio does, for `seconds`; the times at which they were done.
+/// Keep `depth` requests in flight for `seconds`, as fio does. Returns the times of completion.
 fn keep(
     drive: &mut dyn Drive,
     depth: u64,
@@ -78,7 +78,7 @@ fn sequential_rates_are_the_data_sheets() {
             let mut drive = Hdd::new(profile("hdd-7200"), TB, Cache::Volatile, 64 << 20, 1);
             let seconds = 12;
             let done = keep(&mut drive, depth, seconds, |id| (op, start + id * sectors, sectors));
-            let late = done.iter().filter(|at| **at > 6 * SECOND).count(); // the cache has filled by then
+            let late = done.iter().filter(|at| **at > 6 * SECOND).count(); // the cache is full by then
             let measured = late as f64 * sectors as f64 * 512.0 / 6e6;
             assert!(
                 (measured / rate - 1.0).abs() < 0.06,

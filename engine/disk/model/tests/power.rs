@@ -1,4 +1,4 @@
-//! Power goes in the middle of work and comes back: every drive forgets what was under way and serves again.
+//! A power cut during work: no drive completes a request from before the cut, and each drive serves all later requests.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The translation layer against what must never happen, and against closed-form results; the SSD against data sheets.
+//! Tests of the translation layer (invariants, closed-form results) and of the SSD (data sheets).
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,10 @@ use proptest::prelude::*;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// Write amplification of greedy collection under uniform random writes (Xiang, Kurkoski: An improved analytic expression
-/// for write amplification in NAND flash, ICNC 2012; Desnoyers, SYSTOR 2012): A = α / (α + W(−α e^−α)), α = flash over
-/// disk. W by Newton's method, on the branch above −1.
+/// Return the write amplification of greedy collection under uniform random writes (Xiang, Kurkoski: An improved
+/// analytic expression for write amplification in NAND flash, ICNC 2012; Desnoyers, SYSTOR 2012):
+/// A = α / (α + W(−α e^−α)). α is the flash size over the disk size. W is computed by Newton's method, on the branch
+/// above −1.
 fn closed_form(alpha: f64) -> f64 {
     let target = -alpha * (-alpha).exp();
     let mut w = -0.5_f64;
@@ -32,7 +33,7 @@ fn the_closed_form_is_the_papers() {
 fn greedy_amplification_is_the_closed_form() {
     for tenths in [11, 12, 14] {
         let (blocks, block_pages) = (1200_u32, 128_u32);
-        // Open blocks and the reserve hold no data: the closed form has none.
+        // Open blocks and the reserve hold no data. The closed form does not include them.
         let usable = u64::from((blocks - 4) * block_pages);
         let pages = usable * 10 / tenths;
         let alpha = tenths as f64 / 10.0;
@@ -66,7 +67,7 @@ fn cost_benefit_wins_where_some_pages_are_hot() {
             ftl.write(page, 0);
         }
         for _ in 0..20 * pages {
-            let hot = random.below(10) != 0; // nine in ten writes to one page in ten
+            let hot = random.below(10) != 0; // nine of ten writes go to one page in ten
             ftl.write(if hot { random.below(pages / 10) } else { random.below(pages) }, 0);
         }
         ftl.amplification().expect("written")
@@ -78,7 +79,8 @@ fn cost_benefit_wins_where_some_pages_are_hot() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Data stands for itself: where a page lies is remembered when it is written, and collection must have moved it.
+    /// No data is stored. The test records which pages were written, and checks that the map has exactly these pages
+    /// after collection.
     #[test]
     fn no_page_is_lost_and_none_is_mapped_twice(
         seed in 0_u64..1000,
@@ -115,7 +117,7 @@ fn profile(name: &str) -> &'static Profile {
 
 const SIZE: u64 = 1 << 30;
 
-/// Requests a second, of `sectors` each, with `depth` under way.
+/// Return the requests per second, each of `sectors` sectors, with `depth` in flight.
 fn rate(drive: &mut Ssd, op: Op, depth: u64, sectors: u64, random: bool, seconds: u64) -> f64 {
     let (mut id, mut done, mut events) = (0, 0_u64, Vec::new());
     let mut stream = Stream::new(4, 4);
@@ -231,8 +233,8 @@ fn everything_is_answered_once() {
     }
 }
 
-/// The median time of random reads when the drive is always let run so far ahead of the clock, as a server does whose
-/// answers take so long to arrive.
+/// Return the median time of random reads if the drive is always advanced `ahead` ns ahead of the clock. A server does
+/// that to compensate for the delay of its answers.
 fn median_looking_ahead(ahead: Nanos) -> Nanos {
     let mut drive = Ssd::new(&PROFILES[0], 1 << 28, Cache::Volatile, Collection::Greedy, true, 1);
     let mut random = Stream::new(1, 7);

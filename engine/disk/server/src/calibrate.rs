@@ -1,4 +1,5 @@
-//! What the machine itself adds: how late a sleep ends, and how long a request is under way that no model delays.
+//! Measurement of the machine's own delays: how late a sleep ends, and the round trip of a request that no model
+//! delays.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +18,7 @@ fn quantile(sorted: &[u64], share: usize) -> u64 {
     sorted[(sorted.len() - 1) * share / 100]
 }
 
-/// Sleeps of 200 µs: how much longer they take.
+/// Measure how much longer than requested sleeps of 200 µs last.
 pub(crate) fn waiting() -> io::Result<Waiting> {
     const ASKED: u64 = 200_000;
     let wake = sys::event()?;
@@ -35,8 +36,8 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds that a request takes which no model delays. `low` (10th percentile) is what answers are sent earlier by: with
-/// the median, half of them would come before the model's time where the way is a large part of it.
+/// The round-trip time of a request that no model delays, in ns. Replies are sent earlier by `low` (10th percentile).
+/// With the median, half of them would arrive before the model's time if the round trip is a large part of it.
 #[derive(Clone, Copy)]
 pub(crate) struct RoundTrip {
     pub(crate) low: u64,
@@ -44,7 +45,7 @@ pub(crate) struct RoundTrip {
     high: u64,
 }
 
-/// Reads of 4 KiB through `path`. The first ones are left out: a processor that was idle takes twice as long.
+/// Measure reads of 4 KiB through `path`. The first 500 are discarded: they take twice as long on an idle processor.
 pub(crate) fn round_trip(device: &Device, path: &Path) -> io::Result<RoundTrip> {
     use std::os::unix::fs::OpenOptionsExt;
     const READS: usize = 1000;
@@ -66,7 +67,7 @@ pub(crate) fn round_trip(device: &Device, path: &Path) -> io::Result<RoundTrip> 
     Ok(RoundTrip { low: quantile(warm, 10), median: quantile(warm, 50), high: quantile(warm, 99) })
 }
 
-/// Whether a disk whose quickest request takes `fastest` can be served, and what was measured, if anything.
+/// Return whether a disk with the shortest request time `fastest` can be served, and what was measured, if anything.
 pub(crate) fn verdict(waiting: Waiting, trip: Option<RoundTrip>, fastest: Option<u64>, path: &Path) -> Value {
     let verdict = match (fastest, trip) {
         (None, _) => "unmodelled",

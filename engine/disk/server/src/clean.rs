@@ -1,5 +1,5 @@
-//! Undoes what a server left that was killed. Nothing here waits for the server: first of all the connection is aborted,
-//! after which every request on the disk fails at once instead of hanging.
+//! Clean-up after a server that was killed. It must not wait for the server. It aborts the connection first: from then
+//! on every request on the disk fails at once instead of hanging.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,14 +12,14 @@ use anyhow::Context;
 
 use crate::sys;
 
-/// A line of /proc/self/mountinfo: what is mounted where.
+/// A line of /proc/self/mountinfo: target, type and source of a mount.
 struct Mount {
     target: PathBuf,
     kind: String,
     source: String,
 }
 
-/// All mounts. Any of them may have a path that is not UTF-8, also one that is not ours.
+/// Return all mounts. Any path may contain bytes that are not UTF-8, including those of unrelated mounts.
 fn mounts() -> io::Result<Vec<Mount>> {
     let text = fs::read("/proc/self/mountinfo")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
@@ -32,7 +32,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     Some(Mount { target: unescape(words.get(4)?), kind: text(end + 1)?, source: text(end + 2)? })
 }
 
-/// Octal escapes, as the kernel writes blanks in paths.
+/// Decode octal escapes, which the kernel writes for blanks in paths.
 fn unescape(text: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -49,7 +49,7 @@ fn unescape(text: &[u8]) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
-/// Loop devices on the disk in this directory.
+/// Return the loop devices that use the file `disk`.
 fn loops(disk: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/sys/block")? {
@@ -70,7 +70,7 @@ fn detach(name: &str) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What ends by itself, or is cleaned by somebody else, may be gone before it is undone here.
+/// Ignore errors of objects that no longer exist: they end by themselves, or another process removes them first.
 fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     const GONE: [i32; 3] = [libc::EINVAL, libc::ENOENT, libc::ENXIO]; // not mounted, no directory, not attached
     result.or_else(|error| match error.raw_os_error() {
@@ -79,8 +79,8 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// Aborts the connection: the kernel does that before it looks whether the mount is in use. One in use stays, dead, so
-/// that the loop devices on its disk can still be told by their path.
+/// Abort the connection. The kernel does that before it checks whether the mount is in use. A mount in use stays,
+/// without a server. The loop devices on its disk can then still be found by their path.
 pub(crate) fn abort(directory: &Path) -> io::Result<()> {
     match unless_gone(sys::unmount(directory, libc::MNT_FORCE)) {
         Err(error) if error.raw_os_error() != Some(libc::EBUSY) => Err(error),
@@ -88,7 +88,7 @@ pub(crate) fn abort(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Aborts, unmounts what lies on the disk's loop devices, detaches those, and removes the directory.
+/// Abort the connection, unmount file systems on the disk's loop devices, detach these, and remove the directory.
 pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     let directory = std::path::absolute(directory)?;
     let held = loops(&directory.join("disk"))?;

@@ -1,10 +1,10 @@
-//! The drive's time, in real time: it runs `rate` times as fast as the machine's monotonic clock.
+//! Drive time. It runs `rate` times as fast as the machine's monotonic clock.
 
 use std::time::Instant;
 
 use fslab_disk_model::Nanos;
 
-/// A clock whose rate can change while it runs.
+/// A clock with a rate that can change while it runs.
 #[derive(Debug)]
 pub(crate) struct Clock {
     real: Instant,
@@ -14,40 +14,40 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Starts at 0.
+    /// Start a clock at 0.
     pub(crate) fn new(speed: f64) -> Self {
         Self { real: Instant::now(), drive: 0, speed, slow: 1.0 }
     }
 
-    /// Drive time per real time.
+    /// Return drive time per real time.
     pub(crate) fn rate(&self) -> f64 {
         self.speed / self.slow
     }
 
-    /// The drive's time now.
+    /// Return the current drive time.
     pub(crate) fn now(&self) -> Nanos {
         self.drive + self.scaled(u64::try_from(self.real.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Real nanoseconds as drive time.
+    /// Convert real nanoseconds to drive time.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // both are positive and below 2^53
     pub(crate) fn scaled(&self, real: u64) -> Nanos {
         (real as f64 * self.rate()) as Nanos
     }
 
-    /// Drive time as real nanoseconds.
+    /// Convert drive time to real nanoseconds.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // both are positive and below 2^53
     pub(crate) fn real(&self, drive: Nanos) -> u64 {
         (drive as f64 / self.rate()) as u64
     }
 
-    /// Goes on to a later time at once.
+    /// Skip to a later drive time.
     pub(crate) fn skip_to(&mut self, time: Nanos) {
         self.drive = self.now().max(time);
         self.real = Instant::now();
     }
 
-    /// From now on the drive takes `slow` times as long.
+    /// From now on, make the drive take `slow` times as long.
     pub(crate) fn set_slow(&mut self, slow: f64) {
         self.drive = self.now();
         self.real = Instant::now();

@@ -1,4 +1,5 @@
-//! The control socket: a JSON object a line in, one out. What each verb takes is in `engine/disk/PROTOCOL.md`.
+//! The control socket. Each request and each answer is a JSON object on one line. `engine/disk/PROTOCOL.md` describes
+//! them.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
@@ -21,7 +22,7 @@ use crate::recorder::Recorder;
 use crate::timed::Waiting;
 use crate::{calibrate, direct, lines, sys};
 
-/// Most askers at a time: one that says nothing more keeps no other waiting.
+/// Maximum number of connections. Each has a thread, so that an idle client does not block the others.
 const ASKERS: usize = 64;
 
 /// A request on the socket.
@@ -66,7 +67,7 @@ enum Verb {
     Shutdown,
 }
 
-/// What the verbs act on.
+/// The state on which requests act.
 pub(crate) struct Control {
     pub(crate) device: Arc<Device>,
     pub(crate) waiting: Waiting,
@@ -76,11 +77,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Answers all askers, for ever.
+    /// Accept and serve connections. Never returns.
     pub(crate) fn serve(self: &Arc<Self>, listener: &UnixListener) {
         for stream in listener.incoming() {
             let Ok(stream) = stream else {
-                thread::sleep(Duration::from_millis(100)); // no descriptor is free
+                thread::sleep(Duration::from_millis(100)); // no file descriptor is free
                 continue;
             };
             if Arc::strong_count(self) > ASKERS {
@@ -89,9 +90,9 @@ impl Control {
             }
             let control = Arc::clone(self);
             let begun = thread::Builder::new().spawn(move || {
-                let _ = control.converse(&stream); // an asker that hangs up has no more questions
+                let _ = control.converse(&stream); // an error means that the client hung up
             });
-            drop(begun); // an asker for whom there is no thread is hung up on
+            drop(begun); // without a thread, the connection is closed
         }
     }
 
@@ -105,7 +106,7 @@ impl Control {
             answer["ok"] = answer.get("error").is_none().into();
             let written = writeln!(writer, "{answer}");
             if ends {
-                sys::notify(&self.shutdown)?; // not before the answer: the process may be gone at once
+                sys::notify(&self.shutdown)?; // after the answer: the process may end at once
             }
             written?;
         }
@@ -177,7 +178,7 @@ impl Control {
             }
             Verb::Shutdown => json!({}),
         };
-        sys::notify(&device.wake)?; // the serving thread may have something to send, or another time to wait for
+        sys::notify(&device.wake)?; // the serving thread may have a reply to send or a new deadline
         Ok(answer)
     }
 
@@ -228,7 +229,7 @@ impl Control {
 
     fn snapshot(&self, path: &Path) -> anyhow::Result<u64> {
         let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
-        let core = self.device.core(); // with a model, no request changes anything meanwhile
+        let core = self.device.core(); // with a model, no request changes the contents meanwhile
         let (mut bytes, mut failed) = (0, file.set_len(self.device.size).err());
         self.device.store.each_page(&mut |offset, page| {
             bytes += page.len() as u64;

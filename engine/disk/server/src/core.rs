@@ -1,4 +1,4 @@
-//! What one thread at a time does with requests: from their arrival to their answer, and power cuts.
+//! Processing of requests, from arrival to reply, and power cuts. Only one thread at a time may use it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,7 +19,7 @@ use crate::gate::{Cut, Gate, Stop};
 use crate::recorder::Recorder;
 use crate::statistics::histogram;
 
-/// What one thread at a time may touch.
+/// The state that only one thread at a time may use.
 pub(crate) struct Core {
     pub(crate) drive: Box<dyn Drive>,
     pub(crate) clock: Clock,
@@ -28,12 +28,13 @@ pub(crate) struct Core {
     pub(crate) phases: Vec<String>,
     pub(crate) service: [Histogram<u64>; 4],
     pub(crate) late: Histogram<u64>,
-    /// What the way to the server and back takes, real nanoseconds.
+    /// Round-trip time between client and server, in real nanoseconds.
     pub(crate) round_trip: u64,
     pub(crate) fidelity: Value,
-    /// Whether the drive's time is real time; else it goes on to what comes next whenever nothing else is to do.
+    /// Whether drive time follows real time. If not, it skips to the next event whenever there is no request to
+    /// process.
     pub(crate) paced: bool,
-    /// Whether the serving thread goes before others.
+    /// Whether the serving thread has a real-time priority.
     pub(crate) realtime: bool,
     pub(crate) cut_report: Value,
     pub(crate) replies: Vec<Reply>,
@@ -42,7 +43,8 @@ pub(crate) struct Core {
     delayed: BinaryHeap<Reverse<(Nanos, u64)>>,
     events: Vec<Event>,
     time: Nanos,
-    /// When the last of the requests that were answered was done; answers are sent early.
+    /// The latest completion among the answered requests, in drive time. It can be in the future: replies are sent
+    /// early.
     answered: Nanos,
     next: u64,
     epoch: u32,
@@ -88,12 +90,13 @@ impl Core {
         }
     }
 
-    /// Takes a request in the drive's time.
+    /// Accept a request, in drive time.
     pub(crate) fn submit(&mut self, device: &Device, unique: u64, io: Io, data: &[u8]) {
-        self.time = self.time.max(self.clock.now()); // as it comes, however far the drive has looked ahead
+        self.time = self.time.max(self.clock.now()); // the arrival, even if the drive has looked further ahead
         let request = request(self.next, io);
         if request.op == Op::Flush {
-            // It covers all that was answered. Its asker has seen answers that were sent before the drive was done.
+            // A flush covers all answered requests. Replies are sent early, so the client can send a flush before the
+            // drive completes a request that it covers.
             self.time = self.time.max(self.answered);
         }
         self.next += 1;
@@ -134,7 +137,7 @@ impl Core {
         self.replies.push(Reply::Failed { unique, error: libc::EIO });
     }
 
-    /// Changes the contents, on arrival: what a power cut takes back is remembered.
+    /// Change the contents on arrival. The previous contents are saved for a power cut.
     fn apply(&mut self, device: &Device, pending: &mut Pending, data: &[u8]) {
         if pending.error.is_some() || pending.fate.ignored {
             return;
@@ -157,7 +160,7 @@ impl Core {
         };
     }
 
-    /// Lets time pass up to `now`; answers wait in `replies`.
+    /// Advance time to `now`. Replies are added to `replies`.
     pub(crate) fn advance(&mut self, device: &Device, now: Nanos) {
         if self.gate.cut_at.is_some_and(|at| at <= now) {
             self.cut(device);
@@ -167,7 +170,7 @@ impl Core {
         for event in events.drain(..) {
             match event {
                 Event::Persisted { sector, sectors, id } => {
-                    // A store that cannot be read keeps the older state: the medium lags behind.
+                    // If the store cannot be read, the older state is kept: the medium lags behind.
                     let _ = self.volatile.persisted(&*device.store, sector, sectors, id);
                 }
                 Event::Done { id, at } => match self.pending.get(&id).map_or(0, |pending| pending.fate.delay)
@@ -228,20 +231,20 @@ impl Core {
         recorder.note(&record);
     }
 
-    /// When something is due, drive time.
+    /// Return the drive time at which the next event is due.
     pub(crate) fn due(&self) -> Option<Nanos> {
         let delayed = self.delayed.peek().map(|Reverse((at, _))| *at);
         [self.drive.next_event(), delayed, self.gate.cut_at].into_iter().flatten().min()
     }
 
-    /// Goes on to what is due next, where time need not be real; false if it must be, or nothing is due.
+    /// Skip to the next event if time is not paced. Returns false if it is paced, or if no event is due.
     pub(crate) fn skip(&mut self) -> bool {
         let Some(at) = self.due().filter(|_| !self.paced) else { return false };
         self.clock.skip_to(at);
         true
     }
 
-    /// Arms a power cut, or cuts now.
+    /// Arm a power cut, or cut power at once.
     pub(crate) fn arm_cut(&mut self, device: &Device, cut: Cut) {
         let now = cut.after.now();
         self.gate.cut_at = cut.after.nanoseconds.map(|after| self.clock.now() + after);
@@ -252,7 +255,7 @@ impl Core {
         device.look_again(self);
     }
 
-    /// Power goes.
+    /// Execute the armed power cut.
     pub(crate) fn cut(&mut self, device: &Device) {
         let Some(cut) = self.gate.cut.take() else { return };
         self.gate.cut_at = None;
@@ -276,17 +279,17 @@ impl Core {
         }
     }
 
-    /// Bytes that a power cut may take back.
+    /// Return how many bytes a power cut can lose.
     pub(crate) fn exposed(&self) -> u64 {
         self.volatile.bytes()
     }
 
-    /// Whether requests are under way.
+    /// Return whether requests are in flight.
     pub(crate) fn busy(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Counts and logs anew from here on; the model's own counters go on.
+    /// Restart counters and log. The model's counters continue.
     pub(crate) fn clear(&mut self, device: &Device) -> io::Result<()> {
         self.late.clear();
         self.service.iter_mut().for_each(Histogram::clear);
@@ -294,7 +297,7 @@ impl Core {
         self.recorder.as_mut().map_or(Ok(()), Recorder::restart)
     }
 
-    /// Back to a new disk, but for its contents.
+    /// Reset everything except the contents to the state of a new disk.
     pub(crate) fn reset(&mut self, device: &Device) -> io::Result<()> {
         self.drive.reset();
         self.gate.faults.disarm(None);

@@ -1,4 +1,5 @@
-//! The disk that all threads share, and what a request is to it. Knows neither FUSE's bytes nor threads.
+//! The disk that all threads share, and the conversion of I/O requests for it. It must not parse FUSE messages or start
+//! threads.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,27 +15,27 @@ use crate::fuse::Io;
 use crate::guest::Guest;
 use crate::statistics::Counters;
 
-/// What all threads share.
+/// The state that all threads share.
 pub(crate) struct Device {
     pub(crate) size: u64,
     pub(crate) store: Box<dyn Store>,
     pub(crate) counters: Counters,
     core: Mutex<Core>,
-    /// Some request may not pass: ask the core.
+    /// Whether requests must pass the core's gate, because power, a cut or a fault may affect them.
     pub(crate) watchful: AtomicBool,
-    /// Answer at once, for calibration.
+    /// Whether reads are answered at once, for calibration.
     pub(crate) bypass: AtomicBool,
-    /// Wakes the serving thread.
+    /// Event that wakes the serving thread.
     pub(crate) wake: OwnedFd,
-    /// Whether one thread serves in the drive's time.
+    /// Whether one thread serves in drive time.
     pub(crate) timed: bool,
-    /// Nobody is served any more.
+    /// Whether serving has ended.
     pub(crate) ended: AtomicBool,
-    /// Another way to the disk, once it is offered.
+    /// The guest interface, once the disk is offered.
     pub(crate) guest: OnceLock<Arc<Guest>>,
 }
 
-/// An answer to send.
+/// A reply to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reply {
     Data { unique: u64, offset: u64, length: u32 },
@@ -44,7 +45,7 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// The number of the request.
+    /// Return the number of the request.
     pub(crate) fn unique(self) -> u64 {
         match self {
             Self::Data { unique, .. }
@@ -75,12 +76,12 @@ impl Device {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a change of the gate.
+    /// Update `watchful` after a change of the gate.
     pub(crate) fn look_again(&self, core: &Core) {
         self.watchful.store(!core.gate.idle(), Ordering::SeqCst);
     }
 
-    /// Stores the data of a write, as far as its fate lets it.
+    /// Store the data of a write as far as its faults allow. Returns an error number on failure.
     pub(crate) fn put(&self, offset: u64, fate: &Fate, data: &[u8]) -> Option<i32> {
         let stored = fate.stored.map_or(data.len(), |sectors| usize::try_from(sectors * SECTOR).unwrap_or(0));
         if self.store.write(offset, &data[..stored.min(data.len())]).is_err() {
@@ -90,7 +91,7 @@ impl Device {
         fate.flip.and_then(|bit| self.flip(offset / SECTOR * SECTOR, bit))
     }
 
-    /// Flips a bit for good.
+    /// Flip a stored bit permanently. Returns an error number on failure.
     pub(crate) fn flip(&self, offset: u64, bit: u64) -> Option<i32> {
         let mut byte = [0];
         let at = offset + bit / 8;
@@ -102,7 +103,8 @@ impl Device {
     }
 }
 
-/// First byte and number of bytes. A loop device asks for whole sectors; a guest on the file itself need not.
+/// Return the first byte and the length in bytes. A loop device sends whole sectors; a guest that uses the file
+/// directly may not.
 pub(crate) fn place(io: Io) -> (u64, u64) {
     match io {
         Io::Read { offset, length } | Io::Write { offset, length, .. } => (offset, u64::from(length)),
@@ -111,7 +113,7 @@ pub(crate) fn place(io: Io) -> (u64, u64) {
     }
 }
 
-/// A FUSE request as one of the drive's, of whole sectors.
+/// Convert an I/O request to a request to the drive, in whole sectors.
 pub(crate) fn request(id: u64, io: Io) -> Request {
     let op = match io {
         Io::Read { .. } => Op::Read,

@@ -1,4 +1,4 @@
-//! Serves without a model, as quickly as the machine can: several threads, each with its own descriptor.
+//! Serving without a model, as fast as the machine can: several threads, each with its own descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use crate::device::{Device, place, request};
 use crate::fuse::{self, Got, Io};
 use crate::gate::Stop;
 
-/// Answers until the connection ends.
+/// Serve until the connection ends.
 pub(crate) fn serve(device: &Arc<Device>, fd: &OwnedFd) -> io::Result<()> {
     let (mut buffer, mut data) = (fuse::buffer(), fuse::buffer());
     let fd = fd.as_fd();
@@ -64,7 +64,7 @@ fn answer(
     }
 }
 
-/// Power, cut and faults, where there may be any.
+/// Apply power, cut and faults if any of them may affect the request. Returns an error number if the request fails.
 fn pass(device: &Device, request: &Request) -> Result<Fate, i32> {
     if !device.watchful.load(Ordering::Acquire) {
         return Ok(Fate::default());
@@ -84,7 +84,7 @@ fn pass(device: &Device, request: &Request) -> Result<Fate, i32> {
     }
 }
 
-/// No operation of a drive that serves at once takes time of its own.
+/// Return the error message for a `stuck` fault: without deadlines, requests cannot be delayed.
 pub(crate) fn refuses_delay(op: Option<Op>) -> String {
     let which = op.map_or("requests", |op| crate::statistics::NAMES[op as usize]);
     format!("cannot delay {which} without a model: start the server with --timed")

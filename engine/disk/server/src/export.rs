@@ -1,4 +1,4 @@
-//! The log in other tools' formats.
+//! Conversion of the log to the formats of other tools.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -28,7 +28,7 @@ fn phases(path: &Path) -> Vec<String> {
     serde_json::from_value(value["phases"].clone()).unwrap_or_default()
 }
 
-/// Writes the log at `path` to `output` in another format.
+/// Write the log at `path` to `output` in another format.
 pub(crate) fn export(path: &Path, format: Format, output: &Path) -> anyhow::Result<()> {
     let data =
         match format {
@@ -61,7 +61,7 @@ fn blkparse(records: &[Record], out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was written, in the order in which it became durable at the earliest; marks where phases begin.
+/// Write the changes and flushes in the order of their earliest durability, with a mark at the start of each phase.
 fn log_writes(
     names: &[String],
     mut records: Vec<Record>,

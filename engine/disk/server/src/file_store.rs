@@ -1,4 +1,4 @@
-//! Keeps a disk in a sparse file.
+//! A store in a sparse file.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,11 @@ use fslab_disk_model::store::{Full, Store};
 
 use crate::sys;
 
-/// A sparse file of the disk's size. What it occupies is bounded by the file system it lies on.
+/// A sparse file of the disk's size. Its space is limited only by the file system that contains it.
 pub(crate) struct FileStore(File);
 
 impl FileStore {
-    /// Makes the file, which must not exist.
+    /// Create the file, which must not exist.
     pub(crate) fn create(path: &Path, size: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         file.set_len(size)?;

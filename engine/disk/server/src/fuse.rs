@@ -1,7 +1,8 @@
-//! The kernel's FUSE protocol, as much as one file needs (include/uapi/linux/fuse.h, 7.31 and later), without libfuse.
+//! The part of the kernel's FUSE protocol that one file needs (include/uapi/linux/fuse.h, 7.31 and later), without
+//! libfuse.
 //!
-//! The file is opened with direct I/O and parallel direct writes, so that each request of a loop device arrives here
-//! as it is, up to 1 MiB, and many at once.
+//! The file is opened with direct I/O and parallel direct writes. Therefore each request of a loop device arrives
+//! unchanged, up to 1 MiB, and many are in flight at once.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,15 +18,15 @@ const ROOT: u64 = 1;
 const FILE: u64 = 2;
 const FOREVER: u64 = 3600 * 24;
 
-/// A buffer that takes any request.
+/// Return a buffer that is large enough for any request.
 pub(crate) fn buffer() -> Vec<u8> {
     vec![0; MAX_WRITE as usize + 4096]
 }
 
-/// A connection with the kernel, and a mount that shows it.
+/// A connection to the kernel, with a mount.
 pub(crate) struct Connection(OwnedFd);
 
-/// An I/O request; its data is in the buffer from `data` on.
+/// An I/O request. The data of a write starts at `data` in the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Io {
     Read {
@@ -42,43 +43,43 @@ pub(crate) enum Io {
         offset: u64,
         length: u64,
     },
-    /// Zeros, without their data.
+    /// Write zeros. The request contains no data.
     Zero {
         offset: u64,
         length: u64,
     },
 }
 
-/// What a request was.
+/// The result of receiving a request.
 pub(crate) enum Got {
-    /// I/O, to be answered by its number.
+    /// An I/O request and its number. It must be answered.
     Io(u64, Io),
-    /// Something else; answered already.
+    /// Another request, which is already answered.
     Other,
-    /// Nothing waits (with a nonblocking descriptor).
+    /// No request is waiting (nonblocking descriptor only).
     Nothing,
     /// The connection has ended.
     Ended,
 }
 
 impl Connection {
-    /// Mounts on an empty directory and shakes hands.
+    /// Mount on an empty directory and answer INIT.
     pub(crate) fn mount(directory: &Path, size: u64) -> io::Result<Self> {
         let fd = sys::open(Path::new("/dev/fuse"), libc::O_RDWR)?;
         sys::mount_fuse(fd.as_fd(), directory)?;
         let connection = Self(fd);
         let mut buffer = buffer();
-        // The first request is INIT; it is answered like any other.
+        // The first request is INIT. It is answered like any other.
         receive(connection.0.as_fd(), &mut buffer, size)?;
         Ok(connection)
     }
 
-    /// The first descriptor.
+    /// Return the first descriptor.
     pub(crate) fn first(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Another descriptor, with a queue of its own: what is read from it is answered on it.
+    /// Return another descriptor, with its own queue. Its requests must be answered through it.
     pub(crate) fn another(&self) -> io::Result<OwnedFd> {
         sys::clone_fuse(self.0.as_fd())
     }
@@ -122,7 +123,7 @@ fn half(bytes: &[u8], at: usize) -> u32 {
     u32_at(bytes, at).unwrap_or(0)
 }
 
-/// Answers a request: an error number, or data.
+/// Answer a request with data or an error number.
 pub(crate) fn reply(fd: BorrowedFd<'_>, unique: u64, result: Result<&[u8], i32>) -> io::Result<()> {
     let (error, data) = match result {
         Ok(data) => (0, data),
@@ -134,18 +135,18 @@ pub(crate) fn reply(fd: BorrowedFd<'_>, unique: u64, result: Result<&[u8], i32>)
     header[4..8].copy_from_slice(&error.to_le_bytes());
     header[8..].copy_from_slice(&unique.to_le_bytes());
     match sys::write_two(fd, &header, data) {
-        // The asker is gone (interrupted, or the connection was aborted): nobody misses the answer.
+        // The request no longer exists (interrupted, or the connection was aborted): no reply is needed.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => Ok(()),
         other => other,
     }
 }
 
-/// Answers a write of so many bytes.
+/// Answer a write of `length` bytes.
 pub(crate) fn reply_written(fd: BorrowedFd<'_>, unique: u64, length: u32) -> io::Result<()> {
     reply(fd, unique, Ok(&Out::new().u32(length).u32(0).0))
 }
 
-/// Takes the next request. What is not I/O is answered here.
+/// Receive the next request. Requests other than I/O are answered here.
 pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], size: u64) -> io::Result<Got> {
     let length = match sys::read(fd, buffer) {
         Ok(length) => length,
@@ -198,7 +199,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], size: u64) -> io::R
     Ok(Got::Other)
 }
 
-/// The answer to what is not I/O; None where the kernel wants none.
+/// Return the answer to a request other than I/O; `None` if the kernel expects none.
 fn answer(operation: u32, node: u64, body: &[u8], size: u64) -> Option<Result<Out, i32>> {
     Some(match operation {
         2 | 36 | 42 => return None, // FORGET, INTERRUPT, BATCH_FORGET
@@ -227,14 +228,14 @@ fn answer(operation: u32, node: u64, body: &[u8], size: u64) -> Option<Result<Ou
     })
 }
 
-/// The only entry of the directory.
+/// Return the only entry of the directory.
 fn entry() -> Out {
     let mut out = Out::new().u64(FILE).u64(1).u32(4).u32(8);
     out.0.extend(b"disk\0\0\0\0");
     out
 }
 
-/// INIT: what both sides can do.
+/// Return the answer to INIT: the features that both sides support.
 fn greeting(offered: u32) -> Out {
     const ASYNC_READ: u32 = 1;
     const BIG_WRITES: u32 = 1 << 5;

@@ -1,37 +1,37 @@
-//! What decides about a request before the drive sees it: power, an armed power cut, faults.
+//! Checks of a request before the drive gets it: power, an armed power cut, faults.
 
 use fslab_disk_model::drive::{Op, Request};
 use fslab_disk_model::fault::{Fate, Faults};
 use fslab_disk_model::volatile::Unflushed;
 use serde::Deserialize;
 
-/// A power cut that was asked for.
+/// A requested power cut.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cut {
-    /// What becomes of data that no flush covers.
+    /// What happens to data that no flush covers.
     #[serde(default = "random")]
     pub(crate) unflushed: Unflushed,
-    /// Decide by sector instead of by page.
+    /// Decide for each sector instead of each page.
     #[serde(default)]
     pub(crate) torn: bool,
-    /// Of the random choices.
+    /// Seed of the random decisions.
     #[serde(default)]
     pub(crate) seed: u64,
-    /// When; now if nothing is said.
+    /// Limits that delay the cut. Without any, power is cut at once.
     #[serde(default)]
     pub(crate) after: After,
 }
 
-/// The first of these that comes.
+/// Limits. The first one that is reached triggers the cut.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
-    /// That many writes have been let through; the next one meets the cut.
+    /// Number of writes that pass. The next write triggers the cut.
     pub(crate) writes: Option<u64>,
-    /// That many requests of any kind.
+    /// Number of requests of any kind that pass. The next request triggers the cut.
     pub(crate) requests: Option<u64>,
-    /// So much time of the drive, nanoseconds.
+    /// Drive time until the cut, in nanoseconds.
     pub(crate) nanoseconds: Option<u64>,
 }
 
@@ -45,21 +45,21 @@ fn random() -> Unflushed {
     Unflushed::Random
 }
 
-/// Why a request goes no further.
+/// Why a request does not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// There is no power.
+    /// Power is off.
     Off,
-    /// The armed cut comes before this request.
+    /// The armed cut happens before this request.
     CutNow,
 }
 
-/// Power, cut and faults.
+/// The state of power, cut and faults.
 pub(crate) struct Gate {
     pub(crate) powered: bool,
     pub(crate) cut: Option<Cut>,
     pub(crate) faults: Faults,
-    /// When the armed cut comes, drive time.
+    /// When the armed cut happens, in drive time.
     pub(crate) cut_at: Option<u64>,
 }
 
@@ -68,12 +68,12 @@ impl Gate {
         Self { powered: true, cut: None, faults: Faults::new(seed), cut_at: None }
     }
 
-    /// Whether requests may skip it.
+    /// Return whether requests may bypass the gate.
     pub(crate) fn idle(&self) -> bool {
         self.powered && self.cut.is_none() && !self.faults.armed()
     }
 
-    /// Lets a request pass, or not.
+    /// Decide whether a request passes, and how faults affect it.
     pub(crate) fn pass(&mut self, now: u64, request: &Request) -> Result<Fate, Stop> {
         if !self.powered {
             return Err(Stop::Off);

@@ -1,7 +1,7 @@
-//! A guest's way to the disk: a virtio block device over a vhost-user socket, as User-Mode Linux and QEMU connect to it.
+//! Access of guests to the disk: a virtio block device over a vhost-user socket, for User-Mode Linux and QEMU.
 //!
-//! Requests come as the guest's kernel made them, many at once, and a FLUSH is one. One thread speaks with the guest; the
-//! thread that serves in the drive's time takes the requests and answers them.
+//! Requests arrive as the guest's kernel sends them, many at once, including FLUSH. One thread handles the messages of
+//! the guest. The thread that serves in drive time takes the guest's requests and answers them.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -24,22 +24,22 @@ use crate::virtio::{self, Asked, QUEUE_SIZE, Status};
 
 type Chain = DescriptorChain<Arc<GuestMemoryMmap>>;
 
-/// Numbers of a guest's requests have this bit; those of the FUSE connection have not.
+/// This bit is set in the numbers of guest requests. It is never set in those of the FUSE connection.
 const MARK: u64 = 1 << 63;
 
-/// Whether the request with this number is a guest's.
+/// Return whether the request with this number is from a guest.
 pub(crate) fn asked(unique: u64) -> bool {
     unique & MARK != 0
 }
 
-/// One guest at a time.
+/// The guest interface. It serves one guest at a time.
 pub(crate) struct Guest {
     pub(crate) socket: PathBuf,
     serial: String,
     connected: Mutex<Connected>,
 }
 
-/// What the guest has set up.
+/// The settings of the connected guest.
 struct Connected {
     memory: Option<Memory>,
     queue: Queue,
@@ -47,23 +47,23 @@ struct Connected {
     call: Option<OwnedFd>,
     back: Option<OwnedFd>,
     enabled: bool,
-    /// What is not answered yet. Numbers are never used again: late answers find nothing.
+    /// Unanswered requests. Numbers are never reused, so a late answer finds no request.
     waiting: HashMap<u64, Chain>,
     next: u64,
 }
 
-/// The guest's memory, and where the other end has it: address there, bytes, address of the guest.
+/// The guest's memory. `places` has the address in the front-end, the bytes and the guest address of each region.
 struct Memory {
     mapped: Arc<GuestMemoryMmap>,
     places: Vec<(u64, u64, u64)>,
 }
 
 impl Guest {
-    /// Offers the disk on a new socket; guests are served one after another until the process ends.
+    /// Offer the disk on a new socket. Guests are served one after another until the process ends.
     pub(crate) fn offer(device: &Arc<Device>, socket: &Path, serial: &str) -> io::Result<()> {
         let connected = Mutex::new(Connected::new(MARK)?);
         let guest = Arc::new(Self { socket: socket.to_owned(), serial: serial.to_owned(), connected });
-        let listener = UnixListener::bind(socket)?; // first: a path that is taken belongs to somebody else
+        let listener = UnixListener::bind(socket)?; // first: an existing path belongs to another process
         if device.guest.set(Arc::clone(&guest)).is_err() {
             let _ = fs::remove_file(socket);
             return Err(io::Error::other("the disk is offered already"));
@@ -72,7 +72,7 @@ impl Guest {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else {
-                    thread::sleep(Duration::from_millis(100)); // no descriptor is free
+                    thread::sleep(Duration::from_millis(100)); // no file descriptor is free
                     continue;
                 };
                 if let Err(error) = guest.converse(&device, &stream) {
@@ -84,19 +84,19 @@ impl Guest {
         Ok(())
     }
 
-    /// What can be read when the guest has asked for something; None while no guest is there.
+    /// Return the descriptor that becomes readable when the guest sends requests; `None` if no guest is connected.
     pub(crate) fn kick(&self) -> Option<Arc<OwnedFd>> {
         let connected = self.connected();
         connected.kick.clone().filter(|_| connected.enabled)
     }
 
-    /// Takes what the guest has asked for; false if that is nothing.
+    /// Take the requests that the guest has sent. Returns false if there are none.
     pub(crate) fn take(&self, device: &Device) -> bool {
         let mut found = Vec::new();
         let mut connected = self.connected();
         let Some(kick) = connected.kick.clone().filter(|_| connected.enabled) else { return false };
         if sys::read(kick.as_fd(), &mut [0; 8]).is_err() {
-            return false; // nothing new
+            return false; // no new request
         }
         while let Some((chain, asked)) = connected.pop(device.size) {
             match asked {
@@ -114,7 +114,7 @@ impl Guest {
         true
     }
 
-    /// Sends an answer; drops it if the guest has disconnected.
+    /// Send a reply. It is dropped if the guest has disconnected.
     pub(crate) fn send(&self, device: &Device, reply: Reply, buffer: &mut [u8]) {
         let (status, data) = match reply {
             Reply::Data { offset, length, .. } => {
@@ -137,18 +137,18 @@ impl Guest {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The guest is gone.
+    /// Drop the state of a guest that has disconnected.
     fn forget(&self, device: &Device) -> io::Result<()> {
         let mut connected = self.connected();
         *connected = Connected::new(connected.next)?;
         sys::notify(&device.wake)
     }
 
-    /// Does what the other end wants until it hangs up.
+    /// Handle the messages of the front-end until it disconnects.
     fn converse(&self, device: &Device, stream: &UnixStream) -> io::Result<()> {
         while let Some(received) = vhost_user::receive(stream)? {
             self.answer(device, received, stream)?;
-            sys::notify(&device.wake)?; // the serving thread waits for this guest's kick from now on, or no more
+            sys::notify(&device.wake)?; // the serving thread must start or stop waiting for this guest's kick
         }
         Ok(())
     }
@@ -195,10 +195,10 @@ impl Connected {
         })
     }
 
-    /// What the guest wants of its only queue and its memory.
+    /// Apply a setting of the only queue or of the memory.
     fn set(&mut self, message: Message) -> io::Result<()> {
         match message {
-            // Without the protocol's own features a queue is enabled from the start.
+            // Without the protocol features, a queue is enabled from the start.
             Message::SetFeatures(features) => self.enabled = features & PROTOCOL_FEATURES == 0,
             Message::SetMemTable(regions) => self.memory = Some(Memory::map(regions)?),
             Message::SetVringNum(0, size) => {
@@ -230,7 +230,7 @@ impl Connected {
         let parts = |address: Option<u64>| {
             let address =
                 address.ok_or_else(|| io::Error::other("the queue is outside the guest's memory"))?;
-            #[allow(clippy::cast_possible_truncation)] // its two halves
+            #[allow(clippy::cast_possible_truncation)] // splits it into its two halves
             Ok::<_, io::Error>((Some(address as u32), Some((address >> 32) as u32)))
         };
         let (low, high) = parts(descriptors)?;
@@ -251,7 +251,7 @@ impl Connected {
         self.waiting.clear();
     }
 
-    /// The next chain, and what it asks for.
+    /// Return the next chain and its request.
     fn pop(&mut self, size: u64) -> Option<(Chain, io::Result<Asked>)> {
         let memory = Arc::clone(&self.memory.as_ref()?.mapped);
         let chain = self.queue.pop_descriptor_chain(memory)?;
@@ -289,7 +289,7 @@ impl Memory {
         Ok(Self { mapped: Arc::new(mapped.map_err(io::Error::other)?), places })
     }
 
-    /// What is at an address of the other end, as the guest addresses it.
+    /// Convert an address in the front-end to a guest address; `None` if no region contains it.
     fn guest_address(&self, user: u64) -> Option<u64> {
         let found = |&(start, bytes, guest): &(u64, u64, u64)| {
             user.checked_sub(start).filter(|offset| *offset < bytes).map(|offset| guest + offset)

@@ -1,7 +1,7 @@
-//! `fslab-disk`: serves a modelled disk as one file, on which a loop device makes it a block device.
+//! `fslab-disk` serves a modelled disk as one file. A loop device makes the file a block device.
 //!
-//! What the models do is in `fslab-disk-model`; here are the kernel's side (FUSE without libfuse), time, threads and the
-//! control socket. `engine/disk/PROTOCOL.md` says what programs may rely on.
+//! The models are in `fslab-disk-model`. This crate contains the kernel interface (FUSE without libfuse), time, threads
+//! and the control socket. `engine/disk/PROTOCOL.md` specifies the interface for other programs.
 
 mod calibrate;
 mod clean;
@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Runs the command; the binary is nothing else.
+/// Run the command. The binary only calls this function.
 pub fn main() -> ExitCode {
     match options::Arguments::parse().run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,11 +1,11 @@
-//! Lines that somebody else writes: of any bytes, but of no length that takes the memory.
+//! Lines from untrusted input. They may contain any bytes. Their length is limited to bound memory use.
 
 use std::io::{self, BufRead, Read};
 
-/// Longest line. A request names rows of a log, or a path.
+/// Maximum length of a line in bytes. A request contains rows of a log, or a path.
 const LONGEST: u64 = 16 << 20;
 
-/// Each line, without its end; an error, and then nothing, for one that is too long.
+/// Iterate over the lines, without their ends. A line that is too long gives an error and ends the iteration.
 pub(crate) fn bounded(reader: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     up_to(LONGEST, reader)
 }

@@ -1,4 +1,4 @@
-//! What was typed.
+//! Command-line options.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ enum Command {
     },
 }
 
-/// How the disk is, and how it is served. Sizes are in bytes.
+/// The disk, and how it is served. Sizes are in bytes.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct Serve {
@@ -121,7 +121,7 @@ pub(crate) struct Serve {
     pub(crate) strict: bool,
 }
 
-/// The write cache as it is typed.
+/// The write cache, as a command-line value.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum CacheKind {
     /// Lost in a power cut
@@ -132,7 +132,7 @@ pub(crate) enum CacheKind {
     Protected,
 }
 
-/// Garbage collection as it is typed.
+/// The garbage collection, as a command-line value.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum CollectionKind {
     /// The block with the fewest valid pages
@@ -161,7 +161,7 @@ impl From<CacheKind> for Cache {
 }
 
 impl Arguments {
-    /// Does what was asked.
+    /// Run the command.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         match &self.command {
             Command::Serve(options) => serve::serve(options),

@@ -1,4 +1,4 @@
-//! What a model does under a steady load, in virtual time: seconds of the drive in a moment of ours.
+//! `fslab-disk predict` runs a model under a steady load in virtual time, which is much faster than real time.
 
 use std::io::Write;
 
@@ -52,7 +52,7 @@ pub(crate) struct Predict {
     seed: u64,
 }
 
-/// What a load asks.
+/// Operation of a load.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Direction {
     /// Data from the disk
@@ -61,7 +61,7 @@ enum Direction {
     Write,
 }
 
-/// Prints the prediction.
+/// Print the prediction.
 pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
     let end = options.end.unwrap_or(options.size);
     if options.size > LARGEST_DISK {

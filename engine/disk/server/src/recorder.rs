@@ -1,4 +1,4 @@
-//! Writes the log: records to one file, the data of writes to another where that was asked for.
+//! Writes the log: records to one file and, if requested, the data of writes to another.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -16,12 +16,12 @@ pub(crate) struct Recorder {
     marks: Vec<String>,
     size: u64,
     seed: u64,
-    /// Why a row or its data is missing: what is read from such a log would be wrong.
+    /// Why a row or its data is missing. An evaluation of such a log would be wrong.
     lost: Option<io::Error>,
 }
 
 impl Recorder {
-    /// Makes `path`, and `path.data` for the data of writes.
+    /// Create `path`, and `path.data` if the data of writes is logged.
     pub(crate) fn create(path: &Path, with_data: bool, size: u64, seed: u64) -> io::Result<Self> {
         let mut records = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
         records.write_all(&header(size, seed))?;
@@ -34,7 +34,7 @@ impl Recorder {
         Ok(Self { path: path.to_owned(), records, data, marks: Vec::new(), size, seed, lost: None })
     }
 
-    /// Empties it.
+    /// Empty the log.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
         self.marks.clear();
         self.lost = None;
@@ -45,7 +45,7 @@ impl Recorder {
         empty(file)
     }
 
-    /// Whether all is in it.
+    /// Return whether the log is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.lost.is_none()
     }
@@ -56,7 +56,7 @@ impl Recorder {
         })
     }
 
-    /// Keeps the data of a write; tells where.
+    /// Append the data of a write. Returns its position in the data file, or `NO_DATA`.
     pub(crate) fn keep(&mut self, data: &[u8]) -> u64 {
         if !self.is_whole() {
             return NO_DATA;
@@ -74,14 +74,14 @@ impl Recorder {
         Ok(*end - data.len() as u64)
     }
 
-    /// Notes a request that is done.
+    /// Append the record of a completed request.
     pub(crate) fn note(&mut self, record: &Record) {
         if self.is_whole() {
             self.lost = self.records.write_all(&record.to_bytes()).err();
         }
     }
 
-    /// Notes a mark behind all requests that are done; tells its number.
+    /// Append a mark after all completed requests. Returns its number.
     pub(crate) fn mark(&mut self, name: String, at: Nanos) -> io::Result<usize> {
         self.whole()?;
         let number = self.marks.len();
@@ -90,7 +90,7 @@ impl Recorder {
         Ok(number)
     }
 
-    /// Everything noted so far is in the files, and the names of phases and marks are beside them.
+    /// Write the log so far to its files, and the names of phases and marks to `path.json`.
     pub(crate) fn sync(&mut self, phases: &[String]) -> io::Result<()> {
         self.whole()?;
         self.records.flush()?;
@@ -109,9 +109,9 @@ fn empty(writer: &mut BufWriter<File>) -> io::Result<()> {
     file.rewind()
 }
 
-/// `log` and `data` make `log.data`.
+/// Appends a suffix: `log` and `data` give `log.data`.
 pub(crate) trait Suffix {
-    /// The path with `.extension` behind it.
+    /// Return the path with `.extension` appended.
     fn with_suffix(&self, extension: &str) -> PathBuf;
 }
 

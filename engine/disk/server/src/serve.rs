@@ -1,4 +1,4 @@
-//! A server's life: settle, mount, measure, tell that it is ready, serve, undo.
+//! The life cycle of a server: prepare the process, mount, measure, report readiness, serve, clean up.
 
 use std::fs::DirBuilder;
 use std::io::Write;
@@ -28,11 +28,11 @@ use crate::recorder::Recorder;
 use crate::timed::{self, Waiting};
 use crate::{calibrate, clean, direct, life, sys};
 
-/// Serves until the end.
+/// Serve until the end.
 pub(crate) fn serve(options: &Serve) -> anyhow::Result<()> {
     check(options)?;
     let signals = life::settle(options.die_with_parent).context("cannot prepare the process")?;
-    let (device, fastest) = device(options)?; // a model that takes more memory than there is leaves nothing behind
+    let (device, fastest) = device(options)?; // first: if memory is short, nothing is left behind
     let made = make_directory(&options.directory)?;
     let outcome = mounted(options, &signals, device, fastest);
     if made {
@@ -59,7 +59,7 @@ fn make_directory(directory: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// The disk, and the least real time of a request if there is a model, nanoseconds.
+/// Create the disk. Returns also the shortest time of a request in real nanoseconds, if there is a model.
 fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
     let built = build(options)?;
     let store: Box<dyn Store> = match &options.file {
@@ -146,7 +146,7 @@ fn mounted(
     }
 }
 
-/// Starts the serving threads. When one ends, so does the server.
+/// Start the serving threads. The server ends when one of them ends.
 fn start(
     device: &Arc<Device>,
     connection: Option<Connection>,
@@ -176,7 +176,7 @@ fn start(
     Ok(started)
 }
 
-/// Measures, opens the control socket, and says on standard output that the disk can be used.
+/// Measure the round trip, open the control socket, and report on standard output that the disk is ready.
 fn ready(
     options: &Serve,
     device: &Arc<Device>,

@@ -1,4 +1,4 @@
-//! `fslab-disk states`: makes crash states of a log as image files, as it is asked on standard input.
+//! `fslab-disk states` creates crash states of a log as image files, on request from standard input.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use crate::lines;
 use crate::recorder::Suffix;
 
-/// Which state is wanted, and where.
+/// A request: the state to create, and where to write it.
 #[derive(Debug, Deserialize)]
 struct Wanted {
     cut: usize,
     fate: Name,
     #[serde(default)]
     seed: u64,
-    /// What the disk writes whole, in bytes.
+    /// Bytes that the disk writes atomically.
     #[serde(default = "sector")]
     unit: u64,
     #[serde(default)]
@@ -57,7 +57,7 @@ impl Wanted {
     }
 }
 
-/// Answers one line for each on standard input, until its end.
+/// Answer each line of standard input with one line, until its end.
 pub(crate) fn states(log: &Path, base: &Path) -> anyhow::Result<()> {
     let data = read(&log.with_suffix("data"))?;
     let Log { size, rows } = open(log, data.len() as u64)?;
@@ -103,7 +103,7 @@ fn write(file: &File, size: u64, crash: &Crash, state: &State) -> io::Result<()>
     Ok(())
 }
 
-/// The log at this path.
+/// Read the log at this path.
 pub(crate) fn open(path: &Path, data_bytes: u64) -> anyhow::Result<Log> {
     Log::parse(&read(path)?, data_bytes)
         .map_err(|what| anyhow!("cannot use {} as a log of fslab-disk: {what}", path.display()))
@@ -115,7 +115,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The pages of an image that are not zero.
+/// Return the pages of an image that are not zero.
 fn pages(image: &Path, size: u64) -> anyhow::Result<Pages> {
     let mut file = input::open(image)?;
     if file.metadata()?.len() > size {

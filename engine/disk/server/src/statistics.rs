@@ -1,4 +1,4 @@
-//! What is counted. Counters are atomic, for the threads that serve without the core's lock.
+//! Counters and latencies. The counters are atomic, because some threads serve requests without the core's lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,14 +18,14 @@ pub(crate) struct Counter {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     operations: [Counter; 4],
-    /// Writes that the memory limit refused.
+    /// Writes that failed because of the memory limit.
     pub(crate) no_space: AtomicU64,
 }
 
 pub(crate) const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
 
 impl Counters {
-    /// Counts one answered request.
+    /// Count an answered request.
     pub(crate) fn count(&self, op: Op, bytes: u64, failed: bool) {
         let counter = &self.operations[op as usize];
         counter.requests.fetch_add(1, Ordering::Relaxed);
@@ -36,7 +36,7 @@ impl Counters {
         }
     }
 
-    /// Everything to 0.
+    /// Set all counters to 0.
     pub(crate) fn reset(&self) {
         self.no_space.store(0, Ordering::Relaxed);
         for counter in &self.operations {
@@ -46,7 +46,7 @@ impl Counters {
         }
     }
 
-    /// As JSON, with latencies where they are known.
+    /// Return the counters as JSON, with latencies if they are measured.
     pub(crate) fn report(&self, latency: Option<&[Histogram<u64>; 4]>) -> Value {
         let one = |(index, name): (usize, &&str)| {
             let counter = &self.operations[index];
@@ -62,12 +62,12 @@ impl Counters {
     }
 }
 
-/// A histogram of nanoseconds up to an hour, within 0.1 %.
+/// Return a histogram of nanoseconds up to an hour, with a resolution of 0.1 %.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_max(3_600_000_000_000, 3).expect("bug: these bounds are valid")
 }
 
-/// Mean, percentiles and maximum; null where nothing was counted.
+/// Return the mean, percentiles and maximum; null if nothing was counted.
 pub(crate) fn summary(histogram: &Histogram<u64>) -> Value {
     if histogram.is_empty() {
         return Value::Null;

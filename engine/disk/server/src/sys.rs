@@ -1,4 +1,4 @@
-//! System calls that the standard library has no name for. Each one's unsafety ends here.
+//! Safe wrappers for system calls that the standard library does not provide.
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -14,16 +14,16 @@ fn c_string(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
 
-/// Opens a path with these flags.
+/// Open a path with these flags.
 pub(crate) fn open(path: &Path, flags: c_int) -> io::Result<OwnedFd> {
     let path = c_string(path)?;
     // SAFETY: the path is a valid C string for the duration of the call.
     let fd = checked(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Mounts a FUSE file system whose server reads this descriptor.
+/// Mount a FUSE file system that is served through this descriptor.
 pub(crate) fn mount_fuse(device: BorrowedFd<'_>, target: &Path) -> io::Result<()> {
     let options = format!(
         "fd={},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions",
@@ -39,7 +39,7 @@ pub(crate) fn mount_fuse(device: BorrowedFd<'_>, target: &Path) -> io::Result<()
     Ok(())
 }
 
-/// Unmounts; with `MNT_FORCE` the kernel first aborts a FUSE connection.
+/// Unmount a file system. With `MNT_FORCE` the kernel first aborts a FUSE connection.
 pub(crate) fn unmount(target: &Path, flags: c_int) -> io::Result<()> {
     let target = c_string(target)?;
     // SAFETY: the path is a valid C string for the duration of the call.
@@ -47,7 +47,7 @@ pub(crate) fn unmount(target: &Path, flags: c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// Another descriptor of the same FUSE connection, with a queue of its own.
+/// Return another descriptor of the same FUSE connection, with its own queue.
 pub(crate) fn clone_fuse(device: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     const FUSE_DEV_IOC_CLONE: libc::Ioctl = 0x8004_e500;
     let fd = open(Path::new("/dev/fuse"), libc::O_RDWR)?;
@@ -57,14 +57,14 @@ pub(crate) fn clone_fuse(device: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Reads into a buffer.
+/// Read into a buffer.
 pub(crate) fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the buffer is valid for its whole length.
     let count = unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Writes two parts with one call.
+/// Write two parts in one call.
 pub(crate) fn write_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<()> {
     let part =
         |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -75,14 +75,14 @@ pub(crate) fn write_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::
     usize::try_from(count).map_err(|_| io::Error::last_os_error()).map(|_| ())
 }
 
-/// Makes reads return at once.
+/// Make reads return at once if there is no data.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: sets a flag of a descriptor that is open.
     checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
     Ok(())
 }
 
-/// Waits until one of the descriptors can be read or the time is over; None waits for ever. Tells which can be read.
+/// Wait until a descriptor is readable or the time has passed; `None` waits without limit. Returns which are readable.
 pub(crate) fn wait<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     nanoseconds: Option<u64>,
@@ -101,15 +101,15 @@ pub(crate) fn wait<const N: usize>(
     }
 }
 
-/// A counter that can be waited for.
+/// Create an event counter, which becomes readable (eventfd(2)).
 pub(crate) fn event() -> io::Result<OwnedFd> {
-    // SAFETY: makes a new descriptor.
+    // SAFETY: creates a new descriptor.
     let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Adds one to such a counter.
+/// Add one to an event counter.
 pub(crate) fn notify(event: &OwnedFd) -> io::Result<()> {
     let one = 1u64.to_ne_bytes();
     // SAFETY: the eight bytes are valid for the duration of the call.
@@ -117,10 +117,10 @@ pub(crate) fn notify(event: &OwnedFd) -> io::Result<()> {
     if count < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A descriptor that can be read when one of these signals has come; they are blocked in this thread and in those that
-/// it starts from now on.
+/// Return a descriptor that becomes readable when one of these signals arrives. The signals are blocked in this thread
+/// and in threads that it starts later.
 pub(crate) fn signals(numbers: &[c_int]) -> io::Result<OwnedFd> {
-    // SAFETY: the set is zeroed, which is valid, and then filled by the functions made for it.
+    // SAFETY: a zeroed set is valid. The functions for signal sets then fill it.
     let fd = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -130,18 +130,18 @@ pub(crate) fn signals(numbers: &[c_int]) -> io::Result<OwnedFd> {
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         checked(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC))?
     };
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `prctl` with one argument.
+/// Call `prctl` with one argument.
 pub(crate) fn prctl(option: c_int, argument: libc::c_ulong) -> io::Result<()> {
     // SAFETY: the options used here take plain numbers.
     checked(unsafe { libc::prctl(option, argument, 0, 0, 0) })?;
     Ok(())
 }
 
-/// Reads at an offset with direct I/O, into an aligned buffer of 4 KiB that is thrown away.
+/// Read 4 KiB at an offset with direct I/O into an aligned buffer. The data is discarded.
 pub(crate) fn read_page(fd: BorrowedFd<'_>, offset: i64) -> io::Result<()> {
     #[repr(align(4096))]
     struct Page([u8; 4096]);
@@ -151,26 +151,26 @@ pub(crate) fn read_page(fd: BorrowedFd<'_>, offset: i64) -> io::Result<()> {
     if count < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes a hole.
+/// Punch a hole.
 pub(crate) fn punch(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
     let (offset, length) =
         (i64::try_from(offset).map_err(io::Error::other)?, i64::try_from(length).map_err(io::Error::other)?);
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: takes plain numbers.
+    // SAFETY: all arguments are plain numbers.
     checked(unsafe { libc::fallocate(fd.as_raw_fd(), mode, offset, length) })?;
     Ok(())
 }
 
-/// Where data begins at or behind `offset`; None if only a hole follows.
+/// Return where data begins at or after `offset`; `None` if only a hole follows.
 pub(crate) fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Option<u64> {
     let offset = i64::try_from(offset).ok()?;
-    // SAFETY: takes plain numbers.
+    // SAFETY: all arguments are plain numbers.
     let data = unsafe { libc::lseek(fd.as_raw_fd(), offset, libc::SEEK_DATA) };
     u64::try_from(data).ok()
 }
 
-/// Lets this thread go before all that are not in real time: it sleeps until its deadlines and then has little to do.
-/// False where that is not allowed.
+/// Give this thread real-time priority over all normal threads. It sleeps until its deadlines and then has little to
+/// do. Returns false if this is not permitted.
 pub(crate) fn realtime() -> bool {
     let parameter = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter is valid for the duration of the call; 0 is this thread.

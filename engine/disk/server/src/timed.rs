@@ -1,4 +1,4 @@
-//! Serves in the drive's time: one thread takes requests, lets the model's time pass, and answers by absolute deadlines.
+//! Serving in drive time. One thread takes requests, advances the model, and sends replies at absolute deadlines.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,19 +10,19 @@ use crate::device::{Device, Reply};
 use crate::fuse::{self, Connection, Got, Io};
 use crate::{guest, sys, virtio};
 
-/// How often a spinning thread looks for requests, real nanoseconds.
+/// How often a spinning thread checks for requests, in real nanoseconds.
 const LOOK_EVERY: u64 = 1_000;
 
-/// How the thread waits, real nanoseconds.
+/// How the thread waits. Times are in real nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
-    /// How much later than asked a sleep ends, usually.
+    /// How much later than requested a sleep usually ends.
     pub(crate) overshoot: u64,
-    /// Shorter waits are spun.
+    /// Waits shorter than this spin instead of sleeping.
     pub(crate) spin: u64,
 }
 
-/// Answers until the connection ends, or the disk's end if there is none.
+/// Serve until the connection ends, or without a connection, until the disk ends.
 pub(crate) fn serve(
     device: &Arc<Device>,
     connection: Option<&Connection>,
@@ -66,10 +66,11 @@ fn take(device: &Device, unique: u64, io: Io, buffer: &[u8]) {
     core.submit(device, unique, io, data);
 }
 
-/// Lets the model's time come to now, sends what is answered, and tells how long nothing happens: real nanoseconds.
+/// Advance the model to the present and send the replies. Returns the real nanoseconds until the next event.
 fn pass_time(device: &Device, fd: Option<BorrowedFd<'_>>, data: &mut [u8]) -> io::Result<Option<u64>> {
     let mut core = device.core();
-    // An answer takes half a round trip to its asker, and the next request the other half: both are taken off here.
+    // A reply takes half a round trip to the client, and the next request takes the other half. Both are subtracted
+    // here.
     let ahead = core.clock.scaled(core.round_trip);
     let now = core.clock.now();
     core.advance(device, now + ahead);
@@ -101,7 +102,7 @@ fn send(device: &Device, fd: BorrowedFd<'_>, reply: Reply, data: &mut [u8]) -> i
     }
 }
 
-/// Keeps the CPU for so long, without asking the kernel for anything: those who bring requests need its locks.
+/// Spin for this time without system calls: the clients that send requests need the kernel's locks.
 fn spin(nanoseconds: u64) {
     let (start, time) = (Instant::now(), Duration::from_nanos(nanoseconds));
     while start.elapsed() < time {

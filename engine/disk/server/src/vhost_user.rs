@@ -1,8 +1,9 @@
-//! The vhost-user protocol, as much as a block device with one queue needs: messages over a Unix socket, with descriptors.
+//! The part of the vhost-user protocol that a block device with one queue needs: messages with descriptors over a Unix
+//! socket.
 //!
-//! QEMU, docs/interop/vhost-user.rst; drivers: `arch/um/drivers/virtio_uml.c`, QEMU's `vhost-user.c`.
-//! User-Mode Linux sends its memory table with the room for two regions, whatever their number: the crate `vhost`
-//! refuses that. Knows no virtio device: what messages mean is `guest`'s matter.
+//! Sources: QEMU, docs/interop/vhost-user.rst; drivers: `arch/um/drivers/virtio_uml.c`, QEMU's `vhost-user.c`.
+//! User-Mode Linux sends its memory table with space for two regions, whatever their number. The crate `vhost` rejects
+//! that. This module must not depend on the virtio device: `guest` interprets the messages.
 
 use std::io::{self, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -22,13 +23,13 @@ const REGION: usize = 32;
 const CONFIG_HEADER: usize = 12;
 const NO_FD: u64 = 1 << 8;
 
-/// The feature of this protocol among those of the device.
+/// The device feature bit that enables the features of this protocol.
 pub(crate) const PROTOCOL_FEATURES: u64 = 1 << 30;
-/// Protocol features: `REPLY_ACK`, `BACKEND_REQ`, `CONFIG`. Without the second, User-Mode Linux has no interrupt for a
-/// queue.
+/// Protocol features: `REPLY_ACK`, `BACKEND_REQ`, `CONFIG`. Without `BACKEND_REQ`, User-Mode Linux has no interrupt for
+/// a queue.
 pub(crate) const UNDERSTOOD: u64 = 1 << 3 | 1 << 5 | 1 << 9;
 
-/// A part of the guest's memory: where the guest has it, where the other end has it, and where it lies in a file.
+/// A region of the guest's memory: guest address, size, address in the front-end, and offset in a file.
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) guest: u64,
@@ -38,14 +39,14 @@ pub(crate) struct Region {
     pub(crate) file: OwnedFd,
 }
 
-/// What the other end wants. Queues have numbers.
+/// A message of the front-end. A message about a queue has the queue's number first.
 #[derive(Debug)]
 pub(crate) enum Message {
     GetFeatures,
     SetFeatures(u64),
     SetMemTable(Vec<Region>),
     SetVringNum(u32, u32),
-    /// Where the other end has the queue's descriptors, used and available rings.
+    /// Addresses in the front-end of the queue's descriptors, used ring and available ring.
     SetVringAddr(u32, [u64; 3]),
     SetVringBase(u32, u32),
     GetVringBase(u32),
@@ -54,15 +55,15 @@ pub(crate) enum Message {
     SetVringEnable(u32, bool),
     GetProtocolFeatures,
     GetQueueNum,
-    /// A socket for requests of ours. There are none; it stays open as long as the guest is there.
+    /// A socket for requests to the front-end. It is not used, but stays open while the guest is connected.
     SetBackendReqFd(Option<OwnedFd>),
     /// First byte and number of bytes.
     GetConfig(usize, usize),
-    /// Something that changes nothing here.
+    /// A message without effect in this program.
     Nothing,
 }
 
-/// A message, and what its answer has to repeat.
+/// A message, with the data that its answer must repeat.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) message: Message,
@@ -71,7 +72,7 @@ pub(crate) struct Received {
     payload: Vec<u8>,
 }
 
-/// The next message; None where the other end has hung up.
+/// Receive the next message; `None` if the front-end has disconnected.
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<Received>> {
     let mut header = [0; HEADER];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
@@ -103,24 +104,24 @@ pub(crate) fn receive(stream: &UnixStream) -> io::Result<Option<Received>> {
 }
 
 impl Received {
-    /// Answers with a number.
+    /// Answer with a number.
     pub(crate) fn answer_number(&self, stream: &UnixStream, value: u64) -> io::Result<()> {
         self.answer(stream, &value.to_le_bytes())
     }
 
-    /// Answers with the place of a queue.
+    /// Answer with the position of a queue.
     pub(crate) fn answer_base(&self, stream: &UnixStream, queue: u32, base: u32) -> io::Result<()> {
         self.answer(stream, &[queue.to_le_bytes(), base.to_le_bytes()].concat())
     }
 
-    /// Answers with a part of the configuration.
+    /// Answer with a part of the configuration.
     pub(crate) fn answer_configuration(&self, stream: &UnixStream, part: &[u8]) -> io::Result<()> {
         let mut payload = self.payload.clone();
         payload[CONFIG_HEADER..CONFIG_HEADER + part.len()].copy_from_slice(part);
         self.answer(stream, &payload)
     }
 
-    /// Says whether it was done, if that was asked for.
+    /// Report success or failure, if the message requested it.
     pub(crate) fn acknowledge(&self, stream: &UnixStream, done: bool) -> io::Result<()> {
         if self.acknowledge { self.answer_number(stream, (!done).into()) } else { Ok(()) }
     }
@@ -164,7 +165,7 @@ fn parsed(request: u32, payload: &[u8], mut files: Vec<OwnedFd>) -> Option<Messa
             let [offset, size] = [u32_at(payload, 0)?, u32_at(payload, 4)?].map(|value| value as usize);
             (payload.len() == CONFIG_HEADER + size).then_some(Message::GetConfig(offset, size))?
         }
-        // Owner, protocol features, logging, the queue's error descriptor, writing the configuration.
+        // Owner, protocol features, logging, error descriptor of the queue, writes to the configuration.
         3 | 4 | 6 | 7 | 14 | 16 | 25 => Message::Nothing,
         _ => return None,
     })

@@ -1,5 +1,5 @@
-//! The virtio block device (Virtual I/O Device 1.2, section 5.2): its features, its configuration, and what a chain of
-//! descriptors asks for. Knows no socket and no drive.
+//! The virtio block device (Virtual I/O Device 1.2, section 5.2): its features, its configuration, and the requests in
+//! descriptor chains. It must not depend on sockets or drives.
 
 use std::io::{self, Read, Write};
 use std::ops::Deref;
@@ -11,9 +11,9 @@ use vm_memory::GuestMemoryMmap;
 use crate::fuse::Io;
 use crate::little_endian::{u32_at, u64_at};
 
-/// Descriptors of the queue: the most that User-Mode Linux uses.
+/// Descriptors of the queue: the maximum that User-Mode Linux uses.
 pub(crate) const QUEUE_SIZE: u16 = 256;
-/// A larger request is refused: Linux sends at most 1,280 KiB.
+/// Largest request in bytes. A larger one is rejected. Linux sends at most 1,280 KiB.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 const HEADER: usize = 16;
 const RANGE: usize = 16;
@@ -29,7 +29,7 @@ const WRITE_ZEROES: u64 = 1 << 14;
 const RING_INDIRECT_DESC: u64 = 1 << 28;
 const VERSION_1: u64 = 1 << 32;
 
-/// How a request ended.
+/// Status of a completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Status {
@@ -38,29 +38,31 @@ pub(crate) enum Status {
     Unsupported = 2,
 }
 
-/// What a chain asks for.
+/// The request in a descriptor chain.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// I/O, with the data of a write.
     Io(Io, Vec<u8>),
-    /// The serial number.
+    /// A request for the serial number.
     Id,
-    /// Something that is answered so.
+    /// A request without I/O, and the status to return.
     Answer(Status),
 }
 
-/// What the device can do. A hard disk has no discard; writing zeros without their data only saves memory.
+/// Return the feature bits of the device. A hard disk has no discard. For it, `WRITE_ZEROES` saves only memory, not
+/// time.
 pub(crate) fn features(discards: bool) -> u64 {
     let always = VERSION_1 | RING_INDIRECT_DESC | SEG_MAX | BLK_SIZE | TOPOLOGY | FLUSH | WRITE_ZEROES;
     if discards { always | DISCARD } else { always }
 }
 
-/// `struct virtio_blk_config` of a disk of so many bytes, with sectors of 512 bytes in physical blocks of 4 KiB.
+/// Return `struct virtio_blk_config` of a disk of `bytes` bytes, with sectors of 512 bytes and physical blocks of 4
+/// KiB.
 pub(crate) fn configuration(bytes: u64) -> [u8; 60] {
     let mut out = [0; 60];
     let mut put = |at: usize, value: &[u8]| out[at..at + value.len()].copy_from_slice(value);
     put(0, &(bytes / SECTOR).to_le_bytes());
-    put(12, &u32::from(QUEUE_SIZE - 2).to_le_bytes()); // segments: the header and the status take two descriptors
+    put(12, &u32::from(QUEUE_SIZE - 2).to_le_bytes()); // segments: the header and the status use two descriptors
     put(20, &512u32.to_le_bytes());
     put(24, &[3]); // a physical block is 2^3 sectors
     put(34, &1u16.to_le_bytes());
@@ -73,7 +75,8 @@ pub(crate) fn configuration(bytes: u64) -> [u8; 60] {
     out
 }
 
-/// What a chain asks of a disk of `size` bytes. An error: it is no request, and cannot be answered.
+/// Parse the request in a chain, for a disk of `size` bytes. After an error the chain cannot be answered: it is not a
+/// valid request.
 pub(crate) fn asked<M>(chain: DescriptorChain<M>, memory: &GuestMemoryMmap, size: u64) -> io::Result<Asked>
 where
     M: Deref<Target = GuestMemoryMmap> + Clone,
@@ -119,7 +122,7 @@ where
     Ok(Asked::Io(io, Vec::new()))
 }
 
-/// Writes an answer to a chain: data, and a status into its last byte; the bytes that were written.
+/// Write an answer to a chain: the data, and the status in its last byte. Returns the bytes written.
 pub(crate) fn answer<M>(
     chain: DescriptorChain<M>,
     memory: &GuestMemoryMmap,
@@ -138,7 +141,7 @@ where
     u32::try_from(data.len().min(room) + 1).map_err(io::Error::other)
 }
 
-/// A serial number as the device gives it: 20 bytes, the rest 0.
+/// Return a serial number in the device's format: 20 bytes, padded with 0.
 pub(crate) fn identity(serial: &str) -> [u8; ID_BYTES] {
     let mut out = [0; ID_BYTES];
     let length = serial.len().min(ID_BYTES);

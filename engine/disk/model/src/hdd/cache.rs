@@ -1,8 +1,8 @@
-//! The drive's memory: written data that waits for the head, in the order of its place; and what was read ahead.
+//! The drive's memory: written data that is not yet on the medium, sorted by position, and data that was read.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Written data that is not on the medium: disjoint runs of sectors, each with the newest request in it.
+/// Written data that is not on the medium: disjoint runs of sectors, each with its newest request.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Dirty {
     runs: BTreeMap<u64, (u64, u64)>,
@@ -18,7 +18,7 @@ impl Dirty {
         self.runs.len()
     }
 
-    /// Whether all of `sector..end` is in it.
+    /// Return whether it contains all of `sector..end`.
     pub(crate) fn covers(&self, sector: u64, end: u64) -> bool {
         let mut at = sector;
         for (start, (stop, _)) in self
@@ -38,14 +38,14 @@ impl Dirty {
         at >= end
     }
 
-    /// Adds a write; what it overwrites goes.
+    /// Add a write. It replaces the data that it overlaps.
     pub(crate) fn insert(&mut self, sector: u64, end: u64, id: u64) {
         self.remove(sector, end);
         self.runs.insert(sector, (end, id));
         self.sectors += end - sector;
     }
 
-    /// Removes a range.
+    /// Remove a range.
     pub(crate) fn remove(&mut self, sector: u64, end: u64) {
         let met: Vec<_> = self
             .runs
@@ -66,12 +66,13 @@ impl Dirty {
         }
     }
 
-    /// The runs at or behind `from`, wrapping to the start: the elevator's order.
+    /// Return the starts of the runs from `from` on, then those before it: the elevator's order.
     pub(crate) fn ahead(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
         self.runs.range(from..).chain(self.runs.range(..from)).map(|(start, _)| *start)
     }
 
-    /// The contiguous data from `start` on, at most `most` sectors: its end and its newest request.
+    /// Return the end and the newest request of the contiguous data from `start` on. Runs are added up to `most`
+    /// sectors; the first run is returned whole, even if it is longer.
     pub(crate) fn run(&self, start: u64, most: u64) -> (u64, u64) {
         let (mut end, mut newest) = (start, 0);
         for (begin, (stop, id)) in self.runs.range(start..) {
@@ -85,7 +86,7 @@ impl Dirty {
     }
 }
 
-/// Sectors that were read, in segments of which the oldest goes first.
+/// Ranges of sectors that were read. The oldest range is dropped first.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     held: VecDeque<(u64, u64)>,
@@ -101,7 +102,8 @@ impl Segments {
         self.held.iter().any(|(start, stop)| *start <= sector && end <= *stop)
     }
 
-    /// Keeps what was read, where it goes on from what a segment holds; `size`: a segment's sectors.
+    /// Add a range that was read. It extends a range that it continues. Each range keeps at most its last `size`
+    /// sectors.
     pub(crate) fn add(&mut self, sector: u64, end: u64, size: u64) {
         if let Some(at) = self.held.iter().position(|(start, stop)| *start <= sector && sector <= *stop) {
             let (start, stop) = self.held.remove(at).expect("bug: it was found");
@@ -115,7 +117,7 @@ impl Segments {
         }
     }
 
-    /// Written sectors are no longer what was read.
+    /// Drop the ranges that overlap these sectors, because the sectors were written.
     pub(crate) fn forget(&mut self, sector: u64, end: u64) {
         self.held.retain(|(start, stop)| *stop <= sector || end <= *start);
     }

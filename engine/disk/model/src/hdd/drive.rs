@@ -1,7 +1,8 @@
-//! The drive: what the head does next, and when a request is done.
+//! The hard disk: what the head does next, and when a request completes.
 //!
-//! One thing at a time: serve the command whose sector comes under the head first, write back from the cache in the
-//! elevator's order, or read ahead. A flush lets nothing pass that came after it, as FLUSH CACHE of SATA does.
+//! The head does one thing at a time: it serves the command whose sector it reaches first, writes back from the cache
+//! in the elevator's order, or reads ahead. Requests that arrive after a flush wait until the flush completes, as with
+//! FLUSH CACHE of SATA.
 
 mod clockwork;
 mod reading;
@@ -17,13 +18,13 @@ use crate::hdd::geometry::Geometry;
 use crate::hdd::profiles::Profile;
 use crate::{Nanos, SECTOR};
 
-/// A drive that waited a second is worth a way of so many times its age.
+/// Weight of a command's age against its positioning time: a wait of one second counts as 10 ms of positioning.
 const AGEING: f64 = 0.01;
-/// Sectors written back with one movement at most.
+/// Maximum number of sectors written back in one movement.
 const LONGEST_WRITE: u64 = 4096;
-/// How many runs ahead of the head the elevator chooses among.
+/// Number of runs ahead of the head among which the elevator chooses.
 const WINDOW: usize = 16;
-/// Runs of sectors that the cache keeps track of at most.
+/// Maximum number of runs of sectors in the write cache.
 const MOST_RUNS: usize = 1024;
 const SEGMENTS: usize = 16;
 
@@ -33,14 +34,14 @@ struct Command {
     arrived: Nanos,
 }
 
-/// What the head is doing.
+/// Current action of the head.
 #[derive(Debug, Clone, Copy)]
 enum Doing {
     Command(Command),
     WriteBack { sector: u64, end: u64, id: u64 },
 }
 
-/// The head reads on from `sector` since `since`.
+/// The head has been reading ahead from `sector` since `since`.
 #[derive(Debug, Clone, Copy)]
 struct ReadAhead {
     since: Nanos,
@@ -81,7 +82,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// A drive of this profile with `bytes`; the seed says where the platter stands at 0.
+    /// Create a drive of this profile with `bytes` bytes. The seed determines the rotational position at time 0.
     pub fn new(profile: &Profile, bytes: u64, cache: Cache, cache_bytes: u64, seed: u64) -> Self {
         let sectors = bytes / SECTOR;
         Self {
@@ -108,7 +109,7 @@ impl Hdd {
         }
     }
 
-    /// The quickest that it answers: a read of 4 KiB from its memory.
+    /// Return the shortest possible time of a request: a read of 4 KiB from the cache.
     pub fn fastest(profile: &Profile) -> Nanos {
         Self::scaled(profile.command_us, 1e3) + Self::scaled(4096.0 / profile.bus_mb_s, 1e3)
     }
@@ -122,14 +123,14 @@ impl Hdd {
         Self::scaled(self.profile.command_us, 1e3)
     }
 
-    /// Done through the interface, which carries one thing at a time.
+    /// Complete a request with a transfer through the interface, which carries one transfer at a time.
     fn finish_by_bus(&mut self, id: u64, ready: Nanos, sectors: u64) {
         let time = Self::scaled((sectors * SECTOR) as f64 / self.profile.bus_mb_s, 1e3);
         self.bus_free = self.bus_free.max(ready) + time;
         self.done.push(Reverse((self.bus_free, id)));
     }
 
-    /// Lets in what waits, as far as the queue, the cache and a flush allow, not before `from`.
+    /// Start waiting requests as far as the queue, the cache and a flush allow, none before `from`.
     fn admit(&mut self, from: Nanos) {
         while let Some(command) = self.waiting.front().copied() {
             let full = self.queue.len() >= self.profile.queue || self.flush.is_some();
@@ -140,7 +141,7 @@ impl Hdd {
         }
     }
 
-    /// Takes a command; false if there is no room for it yet.
+    /// Accept a command. Returns false if there is no room for it yet.
     fn take(&mut self, command: Command, from: Nanos) -> bool {
         let request = command.request;
         let ready = from + self.command_time();
@@ -180,17 +181,17 @@ impl Hdd {
         self.persisted.push(Event::Persisted { sector, sectors, id });
     }
 
-    /// What the head does next, if it is free.
+    /// Choose the next action of the head if it is free.
     fn choose(&mut self) {
         if self.doing.is_none() {
-            self.end_flush(); // what waited for it may set the head going
+            self.end_flush(); // requests that waited for the flush may start an action
         }
         if self.doing.is_some() {
             return;
         }
         let crowded =
             self.dirty.sectors() * 4 > self.cache_sectors * 3 || self.dirty.runs() * 4 > MOST_RUNS * 3;
-        // A crowded cache takes turns with the queue: whichever went last waits.
+        // If the cache is nearly full, write-back and queued commands take turns.
         let turn = crowded && self.counts.media_writes <= self.counts.media_reads;
         if !self.queue.is_empty() && !turn {
             self.start_command();
@@ -199,7 +200,7 @@ impl Hdd {
         }
     }
 
-    /// A flush is done when nothing is left of what came before it.
+    /// Complete the flush if no request that arrived before it remains.
     fn end_flush(&mut self) {
         let drained = self.cache == Cache::Protected || self.dirty.sectors() == 0;
         let Some(flush) = self.flush.filter(|_| drained && self.queue.is_empty()) else { return };
@@ -242,7 +243,7 @@ impl Hdd {
         self.counts.seek_distance += place.cylinder.abs_diff(self.at.0);
         let start = self.arrival(sector, write, from);
         let misaligned = write && (sector % 8 != 0 || sectors % 8 != 0);
-        // Sectors of 4 KiB that are written in part are read first, and written when they come by again.
+        // A write to part of a 4 KiB sector reads the sector first and writes it one revolution later.
         let again = if misaligned { self.geometry.revolution() } else { 0 };
         self.geometry.transfer(start + again, sector, sectors, write)
     }
@@ -260,7 +261,7 @@ impl Hdd {
         self.doing = Some((Doing::WriteBack { sector, end, id }, when, at));
     }
 
-    /// The head has done what it was at.
+    /// Finish the head's action.
     fn end(&mut self, doing: Doing, when: Nanos, at: (u64, u64)) {
         self.now = when;
         self.doing = None;
@@ -274,7 +275,7 @@ impl Hdd {
                 } else {
                     self.at = if self.ahead.is_some() { self.at } else { at };
                     self.segments.add(request.sector, request.end(), self.segment);
-                    // All but the last sectors have crossed the interface while the rest was read.
+                    // All but the last sectors crossed the interface during the read.
                     self.finish_by_bus(request.id, when, request.sectors.min(8));
                     self.read_ahead(request.end(), when);
                 }

@@ -1,5 +1,6 @@
-//! Where sectors lie: zones of tracks that hold fewer sectors from the outside in; heads change before cylinders do; each
-//! track begins a little later in the revolution than the one before it, so that the head arrives in time.
+//! Positions of sectors. Zones of tracks hold fewer sectors from the outside in. Successive tracks use all heads of a
+//! cylinder before the next cylinder. Each track starts slightly later in the revolution than the previous one, so that
+//! the head arrives in time.
 
 use crate::hdd::profiles::Profile;
 use crate::hdd::seek::Curve;
@@ -12,19 +13,19 @@ struct Zone {
     per_track: u64,
 }
 
-/// A place on the disk.
+/// Position of a sector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Place {
     pub(crate) cylinder: u64,
     pub(crate) head: u64,
-    /// Sectors from here to the track's end, this one included.
+    /// Sectors from here to the end of the track, including this one.
     left: u64,
     per_track: u64,
-    /// Where in the revolution it begins, 0 to 1.
+    /// Angle at which the sector begins, as a share of a revolution.
     angle: f64,
 }
 
-/// The mechanics of one drive.
+/// The mechanics of a drive.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
@@ -47,8 +48,8 @@ fn whole(value: f64) -> u64 {
 }
 
 impl Geometry {
-    /// A drive of this profile with at least `sectors`. Small disks lie on the outer tracks of the whole drive, as a
-    /// partition would; `phase` is where the platter stands at 0.
+    /// Create a drive of this profile with at least `sectors` sectors. A small disk uses the outer tracks of the whole
+    /// drive, as a partition would. `phase` is the rotational position at time 0, as a share of a revolution.
     pub(crate) fn new(profile: &Profile, sectors: u64, phase: f64) -> Self {
         let revolution = 60e9 / profile.rpm;
         let head_switch = profile.head_switch_ms * 1e6;
@@ -88,7 +89,7 @@ impl Geometry {
         }
     }
 
-    /// Where a sector lies.
+    /// Return the position of a sector.
     pub(crate) fn place(&self, sector: u64) -> Place {
         let index = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let zone = self.zones[index];
@@ -106,7 +107,7 @@ impl Geometry {
         }
     }
 
-    /// The time to move from one track to another, without rotation.
+    /// Return the time in ns to move from one track to another, without rotation.
     fn movement(&self, from: (u64, u64), to: &Place, write: bool) -> f64 {
         let distance = from.0.abs_diff(to.cylinder);
         if distance > 0 {
@@ -119,8 +120,8 @@ impl Geometry {
         }
     }
 
-    /// When the head is over a place that it leaves for at `now`. `margin`: so much earlier it must be there, where it
-    /// had to move, to be sure of it.
+    /// Return the time at which the head is over `to` if it leaves `from` at `now`. A seek that arrives less than
+    /// `margin` ns before its sector waits for another revolution.
     pub(crate) fn arrival(
         &self,
         now: Nanos,
@@ -144,7 +145,8 @@ impl Geometry {
         whole((there + wait).round()).max(now)
     }
 
-    /// When so many sectors have passed under the head that is over the first of them at `now`; and where the head is.
+    /// Return the time at which `sectors` sectors have passed under the head, and the head's track then. At `now` the
+    /// head is over the first of them.
     pub(crate) fn transfer(&self, now: Nanos, sector: u64, sectors: u64, write: bool) -> (Nanos, (u64, u64)) {
         let (mut now, mut sector, mut left) = (now, sector, sectors);
         loop {
@@ -161,14 +163,14 @@ impl Geometry {
         }
     }
 
-    /// The first sector of a track.
+    /// Return the first sector of a track.
     pub(crate) fn first_sector(&self, track: (u64, u64)) -> u64 {
         let index = self.zones.partition_point(|zone| zone.first_cylinder <= track.0) - 1;
         let zone = self.zones[index];
         zone.first_sector + ((track.0 - zone.first_cylinder) * self.heads + track.1) * zone.per_track
     }
 
-    /// Time of one revolution.
+    /// Return the time of one revolution.
     pub(crate) fn revolution(&self) -> Nanos {
         whole(self.revolution)
     }

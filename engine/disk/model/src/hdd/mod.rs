@@ -1,4 +1,4 @@
-//! Hard disks: where sectors lie, how long the head takes to them, and what the drive's queue and cache make of that.
+//! Hard disks: layout of sectors, seek times, and the drive's queue and cache.
 
 mod cache;
 mod drive;

@@ -1,49 +1,49 @@
-//! The drives that are known, each figure with where it is from.
+//! Profiles of hard disks. Each profile names the sources of its values.
 
 use serde::Serialize;
 
 use crate::drive::Cache;
 
-/// The figures of a hard disk.
+/// The parameters of a hard disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Profile {
-    /// What `--profile` takes.
+    /// Name, as given to `--profile`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub about: &'static str,
-    /// Bytes.
+    /// Capacity in bytes.
     pub capacity: u64,
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub rpm: f64,
     /// Recording surfaces.
     pub heads: u64,
     /// Sustained rate on the outermost tracks, 10⁶ B/s.
     pub outer_mb_s: f64,
-    /// On the innermost.
+    /// Sustained rate on the innermost tracks, 10⁶ B/s.
     pub inner_mb_s: f64,
-    /// Seek to the next track, ms.
+    /// Time of a seek to the next track, ms.
     pub track_ms: f64,
-    /// Average read seek.
+    /// Average time of a read seek, ms.
     pub average_ms: f64,
-    /// Full stroke.
+    /// Time of a full-stroke seek, ms.
     pub full_ms: f64,
-    /// How much longer a seek for writing takes: the head must settle better.
+    /// Additional time of a write seek, ms: the head must settle more precisely.
     pub write_extra_ms: f64,
-    /// To another head of the same cylinder.
+    /// Time to switch to another head of the same cylinder, ms.
     pub head_switch_ms: f64,
-    /// The controller's time for a command.
+    /// The controller's time per command, µs.
     pub command_us: f64,
-    /// Of the interface, 10⁶ B/s.
+    /// Transfer rate of the interface, 10⁶ B/s.
     pub bus_mb_s: f64,
-    /// Commands that the drive queues.
+    /// Queue depth of the drive.
     pub queue: usize,
-    /// A seek chosen from the queue must arrive so much before its sector, or the drive lets a revolution pass.
+    /// Minimum time, in ms, from the end of a seek to its sector. A seek that ends later waits for another revolution.
     pub margin_ms: f64,
-    /// Bytes of memory.
+    /// Bytes of the drive's memory.
     pub buffer: u64,
-    /// Whether writes are cached, as delivered.
+    /// Kind of write cache as delivered.
     pub cache: Cache,
-    /// Where the figures are from; what is not named there is usual for the class.
+    /// Sources. Values that are not named there are typical of the class.
     pub sources: &'static str,
 }
 
@@ -74,7 +74,7 @@ const HDD_7200: Profile = Profile {
               read, 9.5 ms write. Usual for the class: track to track, full stroke, head switch, command time, margin",
 };
 
-/// 5400 rpm, for storage attached to a network.
+/// 5400 rpm, for network-attached storage.
 const HDD_5400: Profile = Profile {
     name: "hdd-5400",
     about: "5400 rpm SATA NAS, 4 TB, 65-150 MB/s, 11.5 ms",
@@ -140,5 +140,5 @@ const HDD_15K: Profile = Profile {
     ..HDD_7200
 };
 
-/// All of them.
+/// All profiles of hard disks.
 pub const PROFILES: &[Profile] = &[HDD_7200, HDD_5400, HDD_10K, HDD_15K];

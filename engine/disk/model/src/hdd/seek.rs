@@ -1,10 +1,10 @@
-//! How long the head takes to move: a square root of the distance while it accelerates, a straight line beyond (Ruemmler,
-//! Wilkes: An introduction to disk drive modeling, IEEE Computer 27(3), 1994).
+//! Seek times. The time grows with the square root of the distance while the head accelerates, and linearly beyond
+//! (Ruemmler, Wilkes: An introduction to disk drive modeling, IEEE Computer 27(3), 1994).
 //!
-//! Three figures of a data sheet fix the curve: one track, the average over all pairs of tracks, and the full stroke. Both
-//! parts meet with equal value and slope.
+//! Three values of a data sheet determine the curve: the seek to the next track, the average over all pairs of tracks,
+//! and the full stroke. Both parts meet with equal value and slope.
 
-/// A seek curve over the distance as a share of the full stroke.
+/// A seek curve. Distances are shares of the full stroke.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Curve {
     settle: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Of these times, in any one unit. An average that no such curve has gives the nearest one.
+    /// Fit a curve to these times, all in the same unit. If no curve has this average, the result is the nearest one.
     pub(crate) fn fit(track: f64, average: f64, full: f64) -> Self {
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
@@ -26,12 +26,12 @@ impl Curve {
 
     fn with_knee(track: f64, full: f64, knee: f64) -> Self {
         let knee: f64 = knee.max(1e-6);
-        // value: settle + root √knee; slope there: root / (2 √knee); at 1: value + slope (1 − knee) = full.
+        // At the knee: value = settle + root √knee, slope = root / (2 √knee). At 1: value + slope (1 − knee) = full.
         let root = (full - track) / (knee.sqrt() / 2.0 + 1.0 / (2.0 * knee.sqrt()));
         Self { settle: track, root, knee, slope: root / (2.0 * knee.sqrt()) }
     }
 
-    /// The time for this share of the full stroke, which is above 0.
+    /// Return the time of a seek over this share of the full stroke, which must be above 0.
     pub(crate) fn time(&self, share: f64) -> f64 {
         if share <= self.knee {
             self.settle + self.root * share.sqrt()
@@ -40,7 +40,7 @@ impl Curve {
         }
     }
 
-    /// The mean over two places at random: distances have the density 2 (1 − x).
+    /// Return the mean time between two random positions. Distances have the density 2 (1 − x).
     fn mean(&self) -> f64 {
         const STEPS: u32 = 2000;
         let step = 1.0 / f64::from(STEPS);

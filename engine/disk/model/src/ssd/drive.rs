@@ -1,4 +1,4 @@
-//! The drive: its controller, its memory for writes, and what goes on in the flash behind them.
+//! The SSD: its controller, its write buffer, and the flash behind them.
 
 mod clockwork;
 mod commands;
@@ -24,12 +24,12 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Time for so many bytes at a rate of 10⁶ B/s.
+/// Return the time to transfer `bytes` bytes at a rate of 10⁶ B/s.
 fn transfer(bytes: u64, mb_s: f64) -> Nanos {
     nanos(bytes as f64 / mb_s)
 }
 
-/// Garbage collection that a die has still to pay for, spread over the writes for which it made room.
+/// Garbage collection time that is not yet charged to a die. It is spread over the writes for which pages were freed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Debt {
     pages: u64,
@@ -81,7 +81,7 @@ fn shape(profile: &Profile, bytes: u64) -> Shape {
     let dies = u64::from(profile.dies);
     let raw = whole(pages as f64 * (1.0 + profile.spare)).div_ceil(dies);
     let unit = profile.flash_page / PAGE as u64 * u64::from(profile.planes);
-    // 256 blocks a die, however small the disk: collection works on shares, not on sizes.
+    // 256 blocks per die for any disk size: garbage collection depends on shares, not on sizes
     let block = raw.div_ceil(256).next_multiple_of(unit);
     let blocks = raw.div_ceil(block).max(pages.div_ceil(dies).div_ceil(block) + 6);
     let number = |value: u64| u32::try_from(value).expect("bug: a disk is not that large");
@@ -89,7 +89,8 @@ fn shape(profile: &Profile, bytes: u64) -> Shape {
 }
 
 impl Ssd {
-    /// A drive of this profile with `bytes`; `steady`: filled, then written twice over at random.
+    /// Create a drive of this profile with `bytes` bytes. If `steady`, it is filled, then overwritten at random with
+    /// twice its size.
     pub fn new(
         profile: &Profile,
         bytes: u64,
@@ -139,7 +140,7 @@ impl Ssd {
         }
     }
 
-    /// The quickest that it answers: a write into its memory, or a read that finds nothing to read.
+    /// Return the shortest possible time of a request: a write to the buffer, or a read of a page without data.
     pub fn fastest(profile: &Profile) -> Nanos {
         let read = nanos(profile.read_command_us) + transfer(4096, profile.bus_read_mb_s);
         let write = nanos(profile.write_command_us) + transfer(4096, profile.bus_write_mb_s);
@@ -165,12 +166,12 @@ impl Ssd {
         self.flash.least(self.last_die, |die| self.ftl.has_room(die))
     }
 
-    /// Pages that are programmed together.
+    /// Return how many pages are programmed together.
     fn unit(&self) -> usize {
         usize::try_from(self.profile.flash_page).unwrap_or(0) / PAGE * self.profile.planes as usize
     }
 
-    /// Lets in what waits, not before `from`.
+    /// Start waiting requests while the drive accepts them, none before `from`.
     fn admit(&mut self, from: Nanos) {
         while let Some((request, arrived)) = self.waiting.front().copied() {
             if self.active >= self.profile.queue
@@ -184,7 +185,7 @@ impl Ssd {
         }
     }
 
-    /// The controller starts a command: when.
+    /// Start a command in the controller. Returns its start time.
     fn start(&mut self, write: bool, arrived: Nanos) -> Nanos {
         let gap = if write { self.profile.write_gap_us } else { self.profile.read_gap_us };
         let free = &mut self.free[usize::from(write)];
@@ -201,7 +202,7 @@ impl Ssd {
         self.ready.push(Event::Persisted { sector, sectors, id });
     }
 
-    /// Idle dies move what is in the SLC cache to where it stays.
+    /// Account for idle time until `now`: idle dies move data from the SLC cache to its final location.
     fn fold(&mut self, now: Nanos) {
         if self.active == 0 && self.used == 0 && now > self.idle_since {
             let time = (self.profile.program_us + self.profile.read_us) * 1e3;

@@ -1,10 +1,10 @@
-//! The dies and their channels: what each is busy with, and until when. Reads go before programs that wait.
+//! The dies and their channels: what occupies each, and until when. Reads have priority over waiting programs.
 
 use std::collections::VecDeque;
 
 use crate::Nanos;
 
-/// Pages written together, and how long that takes.
+/// Pages that are programmed together, and the time for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) pages: Vec<(u64, u64)>,
@@ -31,7 +31,8 @@ impl Flash {
         Self { dies: vec![Die::default(); dies as usize], channels: vec![0; channels as usize] }
     }
 
-    /// The die with the least to do among those that `may` take more; of equal ones the next after the last.
+    /// Return the die with the fewest programs among those that satisfy `may`. Of equal dies, it is the first one after
+    /// `after`.
     pub(crate) fn least(&self, after: u32, may: impl Fn(u32) -> bool) -> u32 {
         let count = u32::try_from(self.dies.len()).expect("bug: a drive has few dies");
         let busy = |number: &u32| {
@@ -42,7 +43,8 @@ impl Flash {
         numbers.min_by_key(busy).expect("bug: some die has room, for flash exceeds the disk")
     }
 
-    /// Reads a page; tells when its data is through the channel. A program that runs is suspended after `suspend`.
+    /// Read a page. Returns the time at which its data has passed the channel. A running program is suspended after the
+    /// time `suspend`.
     pub(crate) fn read(
         &mut self,
         die: u32,
@@ -56,7 +58,7 @@ impl Flash {
         let start = match &mut die.running {
             Some((_, end)) if *end > now && now + suspend < *end => {
                 let start = die.free.max(now + suspend);
-                *end += sense; // it goes on afterwards
+                *end += sense; // the program resumes after the read
                 start
             }
             Some((_, end)) => die.free.max(now).max(*end),
@@ -72,7 +74,7 @@ impl Flash {
         self.dies[die as usize].waiting.push_back(program);
     }
 
-    /// Starts what can start and appends what ended by `now`.
+    /// Start the programs that can start, and append those that ended by `now`.
     pub(crate) fn advance(&mut self, now: Nanos, ended: &mut Vec<(Nanos, Program)>) {
         for die in &mut self.dies {
             loop {
@@ -95,7 +97,7 @@ impl Flash {
         ended.sort_by_key(|(end, _)| *end);
     }
 
-    /// When a program ends or starts next.
+    /// Return the time of the next start or end of a program.
     pub(crate) fn next(&self) -> Option<Nanos> {
         let one = |die: &Die| match &die.running {
             Some((_, end)) => Some(*end),

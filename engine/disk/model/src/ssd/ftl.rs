@@ -1,24 +1,24 @@
-//! The translation layer: which page of flash holds which page of the disk; and garbage collection, which copies what is
-//! still valid out of a block so that it can be erased.
+//! The flash translation layer. It maps pages of the disk to pages of the flash. Garbage collection copies the valid
+//! pages out of a block so that the block can be erased.
 //!
-//! Pages here are the 4 KiB that are mapped. Host data and copies go to blocks of their own, in each die.
+//! A page is the mapping unit of 4 KiB. In each die, host data and copies go to separate blocks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::index;
 
-/// Which block is collected.
+/// Policy that selects the block to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collection {
-    /// The one with the fewest valid pages.
+    /// The block with the fewest valid pages.
     Greedy,
-    /// The one with the most free space times age for its copying (Rosenblum, Ousterhout: the design and implementation
-    /// of a log-structured file system, SOSP 1991).
+    /// The block with the highest ratio of free space × age to the cost of copying (Rosenblum, Ousterhout: the design
+    /// and implementation of a log-structured file system, SOSP 1991).
     CostBenefit,
 }
 
-/// How large everything is.
+/// Dimensions of the flash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Pages that the host sees.
@@ -33,7 +33,7 @@ pub struct Shape {
 
 const NONE: u32 = u32::MAX;
 const CHUNK: usize = 1024;
-/// A die collects when it has no more than so many free blocks.
+/// A die collects garbage when it has at most this many free blocks.
 const RESERVE: usize = 2;
 
 #[derive(Debug, Clone, Default)]
@@ -52,14 +52,14 @@ struct Die {
     valid: u64,
 }
 
-/// What a write cost beside itself.
+/// Additional work that a write caused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Pages copied by collection.
+    /// Pages copied by garbage collection.
     pub copies: u32,
     /// Blocks erased.
     pub erases: u32,
-    /// Pages that this collection made free: over so many writes its cost can be spread.
+    /// Pages that garbage collection freed. Its cost can be spread over as many writes.
     pub freed: u32,
 }
 
@@ -72,13 +72,13 @@ pub struct Ftl {
     blocks: Vec<Block>,
     dies: Vec<Die>,
     clock: u64,
-    /// Pages written by the host, and pages programmed in all.
+    /// Pages written by the host, and all pages programmed.
     host: u64,
     programmed: u64,
 }
 
 impl Ftl {
-    /// Empty flash.
+    /// Create empty flash.
     pub fn new(shape: Shape, collection: Collection) -> Self {
         let die = |number: u32| Die {
             free: (number * shape.blocks..(number + 1) * shape.blocks).rev().collect(),
@@ -96,18 +96,18 @@ impl Ftl {
         }
     }
 
-    /// Pages of a block.
+    /// Return the pages of a block.
     pub fn block_pages(&self) -> u32 {
         self.shape.block_pages
     }
 
-    /// Where a page is: its number in the flash.
+    /// Return the number of the flash page that contains `page`.
     pub fn lookup(&self, page: u64) -> Option<u32> {
         let place = self.map[index(page) / CHUNK].as_ref()?[index(page) % CHUNK];
         (place != NONE).then_some(place)
     }
 
-    /// The die in which a place is.
+    /// Return the die of a flash page.
     pub fn die(&self, place: u32) -> u32 {
         place / self.shape.block_pages / self.shape.blocks
     }
@@ -117,7 +117,7 @@ impl Ftl {
         chunk.get_or_insert_with(|| vec![NONE; CHUNK].into())[index(page) % CHUNK] = place;
     }
 
-    /// These pages are no longer needed.
+    /// Mark these pages as no longer needed.
     pub fn trim(&mut self, pages: std::ops::Range<u64>) {
         let mut page = pages.start;
         while page < pages.end {
@@ -141,13 +141,14 @@ impl Ftl {
         self.dies[die].valid -= 1;
     }
 
-    /// Whether a die can take more: what overwriting leaves elsewhere must not fill one up.
+    /// Return whether a die can take more pages. Overwriting moves pages between dies; without this limit it could fill
+    /// a die.
     pub fn has_room(&self, die: u32) -> bool {
         let usable = u64::from(self.shape.blocks).saturating_sub(RESERVE as u64 + 3);
         self.dies[die as usize].valid < usable * u64::from(self.shape.block_pages)
     }
 
-    /// Writes a page in this die.
+    /// Write a page to this die.
     pub fn write(&mut self, page: u64, die: u32) -> Cost {
         self.clock += 1;
         self.host += 1;
@@ -163,7 +164,7 @@ impl Ftl {
         cost
     }
 
-    /// The open block, if it has room.
+    /// Return the open block if it has room.
     fn open(&self, die: u32, copy: bool) -> Option<u32> {
         let die = &self.dies[die as usize];
         let block = if copy { die.copies } else { die.host }?;
@@ -186,7 +187,7 @@ impl Ftl {
         self.set(page, number * self.shape.block_pages + slot);
     }
 
-    /// Collects one block of a die; false if none would give anything.
+    /// Collect one block of a die. Returns false if no block would free a page.
     fn collect(&mut self, die: u32, cost: &mut Cost) -> bool {
         let Some(victim) = self.victim(die) else { return false };
         let holds = std::mem::take(&mut self.blocks[victim as usize].holds);
@@ -202,7 +203,7 @@ impl Ftl {
         cost.freed = cost.freed.wrapping_add(self.shape.block_pages);
         cost.erases += 1;
         self.blocks[victim as usize].erases += 1;
-        self.dies[die as usize].free.insert(0, victim); // the longest free is used first: wear is levelled
+        self.dies[die as usize].free.insert(0, victim); // wear levelling: blocks free for longest are used first
         true
     }
 
@@ -229,30 +230,30 @@ impl Ftl {
         }
     }
 
-    /// Pages programmed for each page that the host wrote; None before the first.
+    /// Return the pages programmed per page that the host wrote; `None` before the first write.
     pub fn amplification(&self) -> Option<f64> {
         (self.host > 0).then(|| self.programmed as f64 / self.host as f64)
     }
 
-    /// Pages programmed so far: by the host, in all.
+    /// Return the pages written by the host, and all pages programmed.
     pub fn counts(&self) -> (u64, u64) {
         (self.host, self.programmed)
     }
 
-    /// Counts from here on, as after preconditioning.
+    /// Reset all counts, as after preconditioning.
     pub fn forget_counts(&mut self) {
         (self.host, self.programmed) = (0, 0);
         self.blocks.iter_mut().for_each(|block| block.erases = 0);
     }
 
-    /// Erases of a block: on average, and the most.
+    /// Return the erases of a block: average and maximum.
     pub fn wear(&self) -> (f64, u32) {
         let erases = self.blocks.iter().map(|block| block.erases);
         let total: u64 = erases.clone().map(u64::from).sum();
         (total as f64 / self.blocks.len() as f64, erases.max().unwrap_or(0))
     }
 
-    /// Fails where the map and the blocks disagree.
+    /// Check that the map and the blocks agree. Returns the first disagreement as an error.
     pub fn check(&self) -> Result<(), String> {
         let mut found = 0_u64;
         for (number, block) in (0..).zip(&self.blocks) {

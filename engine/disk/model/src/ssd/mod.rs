@@ -1,4 +1,5 @@
-//! SSDs: flash behind a translation layer that never writes in place, dies that work at once, and memory in front.
+//! SSDs: flash behind a translation layer that never overwrites in place, dies that work in parallel, and a write
+//! buffer.
 
 mod drive;
 mod flash;

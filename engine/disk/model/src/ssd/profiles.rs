@@ -1,24 +1,24 @@
-//! The SSDs that are known. What a data sheet says of the whole drive fixes what it does not say of its parts: the
-//! controller's time, programs of a die, spare flash.
+//! Profiles of SSDs. Parameters that data sheets do not give (controller times, program times, spare flash) are derived
+//! from the published performance of the whole drive.
 
 use serde::Serialize;
 
 use crate::drive::Cache;
 
-/// The figures of an SSD.
+/// The parameters of an SSD.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Profile {
-    /// What `--profile` takes.
+    /// Name, as given to `--profile`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub about: &'static str,
-    /// Bytes of the drive that the figures are from.
+    /// Bytes of the drive that the values are from.
     pub capacity: u64,
-    /// Spare flash, as a share of what the host sees.
+    /// Spare flash, as a share of the capacity that the host sees.
     pub spare: f64,
     /// Channels between controller and flash.
     pub channels: u32,
-    /// Dies, over all channels.
+    /// Dies on all channels together.
     pub dies: u32,
     /// Planes of a die that are programmed together.
     pub planes: u32,
@@ -26,47 +26,47 @@ pub struct Profile {
     pub flash_page: u64,
     /// Bytes of an erase block of one plane.
     pub block: u64,
-    /// Time to sense a page, µs.
+    /// Time to sense a page, in µs. All other times are in µs too.
     pub read_us: f64,
     /// Time to program a page of all planes.
     pub program_us: f64,
-    /// The same in the SLC cache.
+    /// Time to program a page of all planes in the SLC cache.
     pub slc_program_us: f64,
     /// Time to erase a block.
     pub erase_us: f64,
-    /// A read stops a running program after this time.
+    /// Delay until a read suspends a running program.
     pub suspend_us: f64,
-    /// Of a channel, 10⁶ B/s.
+    /// Transfer rate of a channel, 10⁶ B/s.
     pub channel_mb_s: f64,
-    /// Controller and interface, of a read: latency, and the least time between two.
+    /// Latency of a read in the controller and the interface.
     pub read_command_us: f64,
-    /// Least time between two reads.
+    /// Shortest time between two reads.
     pub read_gap_us: f64,
-    /// Of a write: latency.
+    /// Latency of a write in the controller and the interface.
     pub write_command_us: f64,
-    /// Least time between two writes.
+    /// Shortest time between two writes.
     pub write_gap_us: f64,
-    /// Of the interface to the host, reading, 10⁶ B/s.
+    /// Transfer rate of the host interface for reads, 10⁶ B/s.
     pub bus_read_mb_s: f64,
-    /// Writing.
+    /// Transfer rate of the host interface for writes, 10⁶ B/s.
     pub bus_write_mb_s: f64,
-    /// Bytes of memory for writes.
+    /// Bytes of the write buffer.
     pub buffer: u64,
-    /// Share of the capacity that is written as SLC first.
+    /// Size of the SLC cache, as a share of the capacity.
     pub slc: f64,
-    /// Commands that the drive queues.
+    /// Queue depth of the drive.
     pub queue: usize,
-    /// What becomes of the buffer when power goes.
+    /// Kind of write cache: what a power cut does to the buffer.
     pub cache: Cache,
-    /// Bytes that may be written in its life, as rated.
+    /// Rated lifetime writes, in bytes.
     pub endurance: u64,
-    /// Where the figures are from; what is not named there is usual for the class, or follows from what is.
+    /// Sources. Values that are not named there are typical of the class or derived from the others.
     pub sources: &'static str,
 }
 
 const TB: u64 = 1_000_000_000_000;
 
-/// SATA, consumer.
+/// Consumer SATA SSD.
 const SATA: Profile = Profile {
     name: "ssd-sata",
     about: "SATA consumer TLC, 1 TB, 560/530 MB/s, reads 13k at depth 1, 98k at 32",
@@ -98,7 +98,7 @@ const SATA: Profile = Profile {
               600 TB written; 42 GB SLC. Parts follow from these; flash times usual for 3D TLC",
 };
 
-/// `NVMe`, consumer.
+/// Consumer `NVMe` SSD.
 const NVME: Profile = Profile {
     name: "ssd-nvme",
     about: "NVMe consumer TLC, 1 TB, 3.5/3.3 GB/s (1.7 behind the SLC cache), reads 19k at depth 1",
@@ -120,7 +120,7 @@ const NVME: Profile = Profile {
     ..SATA
 };
 
-/// `NVMe`, data centre, with power-loss protection.
+/// Data-centre `NVMe` SSD with power-loss protection.
 const NVME_DC: Profile = Profile {
     name: "ssd-nvme-dc",
     about: "NVMe data-centre TLC with power-loss protection, 1 TB, 3.2/0.6 GB/s, 85/20 µs",
@@ -146,7 +146,7 @@ const NVME_DC: Profile = Profile {
     ..SATA
 };
 
-/// An SD card.
+/// SD card.
 const SD: Profile = Profile {
     name: "sd-a1",
     about: "SD card of class A1: 1500/500 IOPS, 10 MB/s written",
@@ -177,5 +177,5 @@ const SD: Profile = Profile {
     ..SATA
 };
 
-/// All of them.
+/// All profiles of SSDs.
 pub const PROFILES: &[Profile] = &[SATA, NVME, NVME_DC, SD];

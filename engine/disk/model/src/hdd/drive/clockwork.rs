@@ -1,4 +1,4 @@
-//! The drive as the server sees it, and the order in which its times come.
+//! The `Drive` interface of a hard disk, and the order of its events in time.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! Reads: from memory, from under the head as it comes by, or by a command of their own; and reading ahead.
+//! Reads: from the cache, from sectors that reading ahead is about to pass, or by a queued command; and reading ahead.
 
 use crate::Nanos;
 use crate::hdd::drive::{Command, Doing, Hdd, ReadAhead};
@@ -11,7 +11,7 @@ impl Hdd {
             self.counts.cache_hits += 1;
             self.finish_by_bus(request.id, ready, request.sectors);
         } else if let Some(when) = self.comes_by(sector, end) {
-            // The head is on its way over it: wait until it has passed.
+            // Reading ahead is about to pass these sectors: wait until it has.
             self.counts.cache_hits += 1;
             let start = self.ahead.map_or(sector, |ahead| ahead.sector);
             self.segments.add(start, end, self.segment);
@@ -25,7 +25,7 @@ impl Hdd {
         self.last_read_end = end;
     }
 
-    /// When reading ahead will have read up to `end`, if it comes by `sector` soon.
+    /// Return the time at which reading ahead has read up to `end`; `None` if it does not reach `sector` soon.
     pub(super) fn comes_by(&self, sector: u64, end: u64) -> Option<Nanos> {
         let ahead = self.ahead.filter(|_| self.doing.is_none())?;
         let reached = self.reached(ahead);
@@ -35,7 +35,7 @@ impl Hdd {
         })
     }
 
-    /// How far reading ahead has come.
+    /// Return the sector that reading ahead has reached.
     pub(super) fn reached(&self, ahead: ReadAhead) -> u64 {
         let (mut low, mut high) = (0, ahead.limit - ahead.sector);
         while low < high {
@@ -55,7 +55,7 @@ impl Hdd {
         }
     }
 
-    /// Nothing else to do: the head stays on the track and reads on.
+    /// Start reading ahead if no command is queued: the head stays on the track and reads on.
     pub(super) fn read_ahead(&mut self, sector: u64, since: Nanos) {
         if self.ahead.is_some_and(|ahead| sector < ahead.limit) || !self.queue.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The drive as the server sees it, and the order in which its times come.
+//! The `Drive` interface of an SSD, and the order of its events in time.
 
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ impl Drive for Ssd {
 
     fn cut(&mut self) {
         let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
-        std::mem::swap(&mut fresh.ftl, &mut self.ftl); // what is in the flash stays
+        std::mem::swap(&mut fresh.ftl, &mut self.ftl); // the contents of the flash remain
         let (steady, now, folded, slc) = (self.steady, self.now, self.folded, self.slc);
         *self = Self { steady, now, folded, slc, idle_since: now, free: [now; 2], bus: [now; 2], ..fresh };
     }

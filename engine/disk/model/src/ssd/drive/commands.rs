@@ -1,4 +1,4 @@
-//! What a command sets going: reads of the flash, writes into memory, programs when enough is gathered.
+//! Execution of commands: reads of the flash, writes to the buffer, programs when enough pages are gathered.
 
 use crate::drive::{Cache, Op, Request};
 use crate::ssd::drive::{Ssd, nanos, transfer};
@@ -78,7 +78,7 @@ impl Ssd {
         true
     }
 
-    /// Sends what is gathered to a die.
+    /// Send the gathered pages to a die, which can program them from `ready` on.
     pub(super) fn dispatch(&mut self, ready: Nanos) {
         if self.open.is_empty() {
             return;
