@@ -175,7 +175,7 @@ def test_the_last_runs_without_their_studies(fleet: FleetStore, tmp_path: Path) 
     fleet.announce(machine())
     fleet.schedule(schedule(message="no <machine>"))
     page = render.fleet(fleet_page.page(fleet))
-    assert "1 of 1 machines are online, 0 of them run a study. 1 schedule could not be started." in page
+    assert "Machines online: 1 of 1; running a study: 0. 1 schedule could not be started." in page
     assert "no &lt;machine&gt;" in page
     assert f'<a href="/campaign/{campaign().id}">lab1</a>' in page
 

@@ -41,5 +41,5 @@ def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
 
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="no such directory can be made"):
+    with pytest.raises(UsageError, match="cannot create the directory"):
         files.write([], tmp_path / "file" / "figures")

@@ -1,4 +1,4 @@
-"""What a campaign found, for people: ``build`` says what there is to say, ``terminal`` how it looks.
+"""Reports of a campaign's results, for people: ``build`` decides the contents, ``terminal`` the layout.
 
-Imports neither; a report never measures, and changes nothing in the store.
+Imports neither of them. A report never measures, and must not change the store.
 """

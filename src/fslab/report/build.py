@@ -1,6 +1,6 @@
-"""Makes a report of a campaign and its trials. Pure: reads neither the store nor the machine, prints nothing.
+"""Builds a report from a campaign and its trials. Pure: reads neither the store nor the machine, prints nothing.
 
-Usable trials are compared; those with warnings are noted; invalid and failed ones are counted and noted.
+Usable trials are compared. Trials with warnings get a note. Invalid and failed trials are counted and get a note.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from fslab.units import Unit
 from fslab.validity.campaign import Series, judge
 
 COVERAGE = 0.95
-MEDIAN_COVERAGE = 0.9  # of a median's interval: what the range of five trials can give (93.75 %)
+MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
 
 
 def build(
@@ -38,11 +38,11 @@ def build(
     known: MetricsOf = headline_metrics,
     together: Sequence[Group] | None = None,
 ) -> Report:
-    """The report: a row for each headline metric of each workload, in the order of the plan.
+    """Return the report: a row for each headline metric of each workload, in the order of the plan.
 
-    ``trials`` may be in any order and incomplete. ``coverage`` is wanted of every ratio's interval. Each stack
-    is compared with the best of its row, or with the ``baseline``: a stack's name, label or file system.
-    ``together``: the trials in groups, where the caller has them already.
+    ``trials`` may be incomplete and in any order. ``coverage``: required coverage of every ratio's interval. Each stack
+    is compared with the best of its row, or with ``baseline``: the name, label, id or file system of a stack.
+    ``together``: the trials in groups, if the caller already has them.
     """
     stacks = _stacks(campaign.cells, trials)
     together = [*groups(campaign.cells, trials)] if together is None else together
@@ -77,7 +77,7 @@ def build(
 
 
 def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[StackColumn, ...]:
-    """The columns. On a medium that is not formatted the file system is the one that trials found there."""
+    """Return the columns. On a medium that fslab does not format, the file system is the one that trials found."""
     found = {
         trial.cell.stack_id: name
         for trial in trials
@@ -99,7 +99,7 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
 
 
 def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
-    """Every field of the table, for the rules that judge all trials together."""
+    """Yield the values of each metric of each cell, for the rules that judge all trials together."""
     for group in together:
         for number, metric in enumerate(metrics_of(group, known)):
             for stack in group.trials:
@@ -112,7 +112,7 @@ def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Means:
-    """With what rows are made: the columns, the notes, and how to compare."""
+    """The inputs for building rows: the columns, the notes, and how to compare."""
 
     stacks: tuple[StackColumn, ...]
     book: NoteBook
@@ -122,7 +122,7 @@ class _Means:
     baseline: str | None
 
     def row(self, group: Group, metric: Metric) -> Row:
-        """One metric of one workload."""
+        """Return the row of one metric of one workload."""
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
         pairs = row_pairs(
@@ -184,7 +184,7 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
 
 
 def _baseline(wanted: str | None, stacks: Sequence[StackColumn]) -> str | None:
-    """The id of the stack that a person means; UsageError when it is none or several."""
+    """Return the id of the stack that the user names. UsageError if no stack matches, or several."""
     if wanted is None:
         return None
     exact = [stack.id for stack in stacks if wanted in {stack.name, stack.label, stack.id}]
@@ -212,13 +212,13 @@ def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
 
 
 def _impossible(trials: Sequence[TrialRecord]) -> int:
-    """How many cells could not be tried at all."""
+    """Return the number of cells that this machine does not support: all their trials are unsupported."""
     tried = {trial.cell.id for trial in trials if not is_impossible(trial)}
     return len({trial.cell.id for trial in trials} - tried)
 
 
 def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
-    """The guests that trials ran in, each kind once, in the order in which they came up."""
+    """Return the guests in which trials ran, each kind once, in the order of their first trial."""
     found = {}
     for trial in trials:
         facts, machine = trial.provenance.machine, trial.cell.stack.machine.type
@@ -232,7 +232,7 @@ def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
 
 
 def _media(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """``ram (size=1g)``, each once."""
+    """Return each medium once, such as ``ram (size=1g)``."""
     media = {cell.stack.medium.name: cell.stack.medium for cell in cells}.values()
     described = (
         f"{medium.type} ({', '.join(f'{name}={value}' for name, value in medium.options.items())})"

@@ -37,7 +37,10 @@ def show(found: CampaignComparison, console: Console) -> None:
 
 
 def parts(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
-    """From top to bottom: the two sides, what differs between them, the table, the means, what it means."""
+    """Yield the parts from top to bottom.
+
+    The two sides, their differences, the tables, the means, remarks, cells of one side only, and the legend.
+    """
     for letter, side in (("A", found.a), ("B", found.b)):
         yield wrapped(f"{letter}  {_side(side)}", width, style="bold")
     yield from _differences(found.differences, width)
@@ -55,7 +58,7 @@ def parts(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
 
 
 def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
-    """For each workload and metric a heading and its stacks; all in the same columns."""
+    """Yield a heading and a table of stacks for each workload and metric. All tables have the same column widths."""
     cached = len({line.cache for line in found.lines}) > 1
     by_heading: dict[str, list[ComparisonLine]] = {}
     for line in found.lines:
@@ -63,7 +66,7 @@ def _tables(found: CampaignComparison, width: int) -> Iterator[RenderableType]:
     header = ("", "A", "B", f"B ÷ A ({found.coverage * 100:g} % CI)", "B is")
     rows = {name: [_fields(line, spread=True) for line in lines] for name, lines in by_heading.items()}
     widths = _widths([header, *(row for each in rows.values() for row in each)])
-    if sum(widths) + 2 * len(widths) > width:  # first the spreads go, then the verdicts are folded
+    if sum(widths) + 2 * len(widths) > width:  # omit the spreads; if that is not enough, verdicts fold
         rows = {name: [_fields(line, spread=False) for line in lines] for name, lines in by_heading.items()}
         widths = _widths([header, *(row for each in rows.values() for row in each)])
     yield _table([header], widths, style="dim")
@@ -84,7 +87,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 def _table(
     rows: Sequence[Sequence[str]], widths: Sequence[int], *, style: str = "", styles: Sequence[str] = ()
 ) -> Table:
-    """Rows in columns of given widths; the last one folds where the terminal is too narrow."""
+    """Return a table with columns of the given widths. The last column folds if the terminal is too narrow."""
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0), style=style)
     for number, wide in enumerate(widths):
         last = number == len(widths) - 1
@@ -96,7 +99,7 @@ def _table(
 
 
 def _style(line: ComparisonLine) -> str:
-    """Colour only for what holds among all lines, and for what is missing."""
+    """Return the style of a verdict: a colour only if significant after Holm correction, or if a value is missing."""
     shown = line.holds_together or line.outcome is LineOutcome.MISSING
     return STYLE.get(line.outcome, "") if shown else "dim"
 
@@ -109,7 +112,7 @@ def wrapped(text: str, width: int, *, style: str = "") -> Text:
 
 
 def difference_lines(differences: Iterable[FactChange]) -> list[str]:
-    """``kernel: 6.1.0-25 → 6.1.0-26``."""
+    """Return a line for each fact, such as ``kernel: 6.1.0-25 → 6.1.0-26``."""
     return [f"{each.fact}: {words(each.a)} → {words(each.b)}" for each in differences]
 
 
@@ -129,7 +132,7 @@ def _differences(all_of_them: Iterable[FactChange], width: int) -> Iterator[Text
     unknown = [each.fact for each in all_of_them if each.decisive and not (each.a and each.b)]
     decisive = [each for each in known if each.decisive]
     for title, chosen, style in (
-        ("NOT ALLOWED TO DIFFER", [each for each in decisive if not each.allowed], "red"),
+        ("differs, but must be equal", [each for each in decisive if not each.allowed], "red"),
         ("differs", [each for each in decisive if each.allowed], "yellow"),
         ("also differs", [each for each in known if not each.decisive], "dim"),
     ):
@@ -172,7 +175,7 @@ def _mean(mean: RatioMean) -> str:
 
 
 def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
-    """What may surprise: ratios far from the quotients of the medians, differences that need independent trials."""
+    """Yield remarks: ratios far from the quotient of the medians, differences that require independent trials."""
     far = [each for each in lines if each.outcome in DIFFERS and is_far(each.ratio, each.of_medians)]
     if far:
         how = (

@@ -1,4 +1,4 @@
-"""What stands in one field of a table: value, spread, mark and note numbers, readable without colour. Pure."""
+"""Formats one field of a table: value, spread, mark and note numbers. Readable without colour. Pure."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from fslab.units import Direction, Unit, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
 STYLE = {Mark.BEST: "bold green", Mark.MAYBE_BEST: "green", Mark.NONE: ""}
-# What is counted is said once, in the label; each value then has "/s".
+# The label names the counted unit once; each value then has only "/s".
 COUNTED = frozenset({Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def two_lines(row: Row, summary: Summary) -> Text:
-    """Mark and value above, spread and notes below."""
+    """Return mark and value on the first line, spread and note numbers on the second."""
     if not summary.planned:
         return Text("")
     first = Text(f"{SIGN[summary.mark]} {_value(row, summary)}", style=STYLE[summary.mark])
@@ -25,7 +25,7 @@ def two_lines(row: Row, summary: Summary) -> Text:
 
 
 def one_line(row: Row, summary: Summary) -> Text:
-    """The same side by side, padded so that the values of a column stand under each other."""
+    """Return mark, value, spread and note numbers on one line, padded so that the values of a column align."""
     width = 2 + max(len(_value(row, other)) for other in row.summaries)
     value = f"{SIGN[summary.mark]} {_value(row, summary)}".rjust(width)
     spread = _spread(row, summary).rjust(max(len(_spread(row, other)) for other in row.summaries))
@@ -34,7 +34,7 @@ def one_line(row: Row, summary: Summary) -> Text:
 
 
 def three_fields(row: Row, summary: Summary) -> tuple[Text, Text, Text]:
-    """Mark and value, spread, note numbers: each for a column of its own."""
+    """Return mark and value, spread, and note numbers, for three columns."""
     if not summary.planned:
         return Text(""), Text(""), Text("")
     return (
@@ -45,7 +45,7 @@ def three_fields(row: Row, summary: Summary) -> tuple[Text, Text, Text]:
 
 
 def metric_label(row: Row) -> str:
-    """``write iops``, ``create rate, files/s``, ``fsync mean ↓`` where lower is better."""
+    """Return a label such as ``write iops``, ``create rate, files/s``, or ``fsync mean ↓`` if lower is better."""
     name = row.metric.replace("_", " ")
     if row.unit in COUNTED:
         name += f", {row.unit.value}"
@@ -53,18 +53,18 @@ def metric_label(row: Row) -> str:
 
 
 def metric_in_words(row: Row) -> str:
-    """``write iops``, ``fsync mean, lower is better``."""
+    """Return a name such as ``write iops`` or ``fsync mean, lower is better``."""
     name = row.metric.replace("_", " ")
     return f"{name}, lower is better" if row.better is Direction.LOWER else name
 
 
 def superscripts(numbers: Sequence[int]) -> str:
-    """Note numbers as they stand in a table: ``¹ ¹²``."""
+    """Return note numbers as superscripts: ``¹ ¹²``."""
     return " ".join(str(number).translate(_SUPERSCRIPT) for number in numbers)
 
 
 def usual_count(row: Row) -> int:
-    """How many values most fields of the row have at best; a field with fewer says so."""
+    """Return the largest number of values in a field of the row. Fields with fewer values show their number."""
     return max(len(summary.values) for summary in row.summaries)
 
 

@@ -1,4 +1,4 @@
-"""What changed on the machines of a fleet, in words: for the terminal and the page. Computes nothing."""
+"""Describes what changed on the machines of a fleet, for the terminal and the page. Computes nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ from fslab.report.campaign_comparison_terminal import difference_lines
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownChange:
-    """A change of level on a machine: ``figure`` says of what, ``words`` how much, ``facts`` what changed with it."""
+    """A change of level on a machine.
+
+    ``figure``: the metric that changed. ``words``: by how much. ``facts``: facts that changed at the same time.
+    """
 
     machine: str
     figure: str
@@ -20,7 +23,7 @@ class ShownChange:
 
 
 def changes(histories: Sequence[History]) -> list[ShownChange]:
-    """Those of all machines, the newest first."""
+    """Return the changes of all machines, newest first."""
     return sorted(_changes(histories), key=lambda each: (each.since, each.machine, each.figure), reverse=True)
 
 
@@ -37,7 +40,10 @@ def _changes(histories: Sequence[History]) -> Iterator[ShownChange]:
 
 
 def summary(histories: Sequence[History]) -> str:
-    """``12 changes of level on 3 of 4 machines``, and how many campaigns a change needs where machines have fewer."""
+    """Return a summary such as ``12 changes of level on 3 of 4 machines``.
+
+    If machines have too few campaigns to detect a change, it also gives their number and the number that is needed.
+    """
     found = changes(histories)
     with_some = len({each.machine for each in found})
     few = sum(len(each.campaigns) < each.enough for each in histories)

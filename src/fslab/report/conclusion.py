@@ -1,7 +1,7 @@
-"""What a report comes to, in words: one sentence for all metrics, and what to know first. Pure.
+"""The conclusion of a report in words: one sentence for all metrics, and the most important warnings. Pure.
 
-Stacks count by their file system where there are several, so that mount variants do not compete with it. Who is best
-in a metric is decided in ``analysis.standings``.
+If a report has several file systems, each stack counts as its file system, so that mount variants do not compete with
+each other. ``analysis.standings`` decides which stack is best in a metric; this module must not.
 """
 
 from collections import Counter
@@ -24,20 +24,20 @@ _SPEEDS = frozenset(
         Unit.SECONDS,
     }
 )  # fmt: skip
-# What keeps trials from being compared weighs more than what speaks against those that are.
+# Order of the warnings. Invalid and failed trials come first, because they are not compared.
 _STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
 _WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
 
 
 class ConclusionWarning(Frozen):
-    """A warning that matters to the conclusion, and what to do about it."""
+    """A warning that affects the conclusion. ``hint``: what to do about it."""
 
     what: str
     hint: str | None = None
 
 
 class Conclusion(Frozen):
-    """``more``: how many notes are not among the ``warnings``."""
+    """The conclusion of a report. ``more``: number of notes that are not among the ``warnings``."""
 
     sentence: str
     standings: tuple[Standing, ...]
@@ -46,7 +46,7 @@ class Conclusion(Frozen):
 
 
 def conclude(report: Report) -> Conclusion:
-    """The conclusion of a report whose rows compare each stack with the best."""
+    """Return the conclusion. The rows of the report must compare each stack with the best, not with a baseline."""
     kinds = kinds_of(report.stacks)
     standings = tuple(
         _standing(row, report, kinds) for row in report.rows if any(s.values for s in row.summaries)
@@ -63,7 +63,10 @@ def conclude(report: Report) -> Conclusion:
 
 
 def kinds_of(stacks: Sequence[StackColumn]) -> dict[str, str]:
-    """What each stack (by id) counts as: its file system, or itself where that is the same for all."""
+    """Return stack id → what the stack counts as.
+
+    This is its file system, or its label if all stacks have the same file system.
+    """
     several = len({stack.filesystem for stack in stacks}) > 1
     return {stack.id: (stack.filesystem if several else None) or stack.label for stack in stacks}
 
@@ -82,7 +85,7 @@ def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
 
 
 def _sentence(report: Report, standings: Sequence[Standing]) -> str:
-    """``btrfs is slower in 21 of 32 metrics; ext4 and xfs are indistinguishable in 30``."""
+    """Return a sentence such as ``btrfs is slower in 21 of 32 metrics; ext4 and xfs are indistinguishable in 30``."""
     if not standings:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
     judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
@@ -97,7 +100,7 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         each.certainty is StandingCertainty.BEST and each.kinds == judged[0].kinds for each in judged
     )
     parts = [*_winners(judged), *(() if won_all else _losers(judged, report)), *_ties(judged)]
-    # What holds most often comes first; the total is said once.
+    # The statement about the most metrics comes first. Only the first statement gives the total.
     first, *others = (text for _, text in sorted(parts, key=lambda part: -part[0]))
     sentence = "; ".join((first, *(text.replace(f" of {len(judged)} metrics", "") for text in others)))
     return f"{sentence[0].upper() if sentence.startswith('no clear') else sentence[0]}{sentence[1:]}."
@@ -115,7 +118,7 @@ def _of_one(only: Standing) -> str:
 
 
 def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
-    """In how many metrics it is so, and the words for it."""
+    """Yield a number of metrics and a text: the kind that is best most often, with the next two."""
     won = Counter(each.kinds[0] for each in known if each.certainty is StandingCertainty.BEST).most_common(3)
     if won:
         first = f"{won[0][0]} is best in {_share(won[0][1], known)}"
@@ -123,7 +126,7 @@ def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
 
 
 def _losers(known: Sequence[Standing], report: Report) -> Iterator[tuple[int, str]]:
-    """Who is behind most often, where it is not the rest of two."""
+    """Yield a number of metrics and a text: the kind that is worse most often. Yield nothing for only two kinds."""
     slower = Counter(kind for each in known for kind in each.worse)
     word = "slower" if all(each.unit in _SPEEDS for each in known) else "worse"
     if slower and len(set(kinds_of(report.stacks).values())) > 2:
@@ -167,7 +170,7 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
         was = ", ".join(map(str, report.extended_from))
         found.append(
             ConclusionWarning(
-                what=f"trials were added (planned: {was} each): 95 % CIs hold only for a number fixed beforehand",
+                what=f"trials were added (planned: {was} each): 95 % CIs are valid only for a number fixed beforehand",
                 hint="--precision accounts for interim analyses",
             )
         )
@@ -175,7 +178,7 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
 
 
 def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
-    """Stacks with the best rate that broke promises: the conclusion names none of them without saying so."""
+    """Yield a warning for each stack with the best rate that broke promises. The conclusion requires this warning."""
     for stack, leads, cuts, broken in unsafe_leaders(report):
         promises = f"broke {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
         yield ConclusionWarning(
@@ -193,7 +196,7 @@ def _independence(report: Report) -> list[ConclusionWarning]:
 
 
 def _uncorrected(report: Report) -> list[ConclusionWarning]:
-    """How many differences from the best may be chance among all comparisons of their row."""
+    """Return a warning with the number of differences from the best that Holm correction over the row rejects."""
     differing = [
         item for row in report.rows for item in row.comparisons if item.verdict is ComparisonVerdict.DIFFERS
     ]
@@ -205,13 +208,13 @@ def _uncorrected(report: Report) -> list[ConclusionWarning]:
 
 
 def _weightiest(report: Report) -> list[Note]:
-    """Notes that speak against the figures, the weightiest first; what is merely good to know is left out."""
+    """Return the notes that affect the results, the most severe first. Notes of mere information are omitted."""
     found = [note for note in report.notes if note.severity in _WEIGHTS]
     return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
 
 
 def _important(note: Note, stored: int) -> ConclusionWarning:
-    """``too short (3 of 75 trials)``; of trials that count for nothing first how many: ``3 of 75 trials failed: …``."""
+    """Return a note as a warning: ``too short (3 of 75 trials)``, or for failures ``3 of 75 trials failed: …``."""
     kind = note.kind.replace(":", ", ").replace("_", " ")
     text = note.summary or f"{kind}: {' '.join(note.message.split())}"
     where = _where(note)

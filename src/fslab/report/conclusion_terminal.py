@@ -1,4 +1,4 @@
-"""Shows the conclusion of a report on one screen: the sentence, a line per metric, warnings, and where the rest is."""
+"""Shows the conclusion of a report on one screen: sentence, metrics, warnings, and the commands that show more."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, format_size, format_value
 
 NARROWEST, WIDEST = 20, 110
-TABLE_FROM = 72  # columns; narrower, each metric is a sentence
-MANY = 12  # metrics; more are put together by who is best
+TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
+MANY = 12  # metrics; if there are more, those with the same best kinds share a line
 NAMED = 4
 SIGN = {
     StandingCertainty.BEST: "★",
@@ -74,7 +74,7 @@ def _table(standings: Sequence[Standing]) -> Table:
 
 
 def _beside(one: Standing) -> str:
-    """In a table, what a difference of those that tie would have to be, where the last column tells who is behind."""
+    """Return the detectable difference of a tie (``(> 5 %)``) if the last column shows what is worse; else nothing."""
     if one.certainty is not StandingCertainty.TIE or one.detectable is None or not behind(one):
         return ""
     return f" (> {share_text(one.detectable)})"
@@ -89,7 +89,7 @@ def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
 
 
 def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
-    """A line for each way to stand: who is best, in how many metrics, and in which by how much."""
+    """Yield a line for each set of best kinds: how certain that is, in how many metrics, and the largest factors."""
     groups: dict[tuple[StandingCertainty, frozenset[str]], list[Standing]] = {}
     for each in standings:
         compared = () if each.better is Direction.NEITHER else each.kinds
@@ -131,7 +131,7 @@ def _name(one: Standing, among: Sequence[Standing]) -> str:
 
 
 def _label(one: Standing, among: Sequence[Standing]) -> str:
-    """The workload for its headline; below it other metrics by name."""
+    """Return the workload for its first metric, and the indented name of the metric for its other metrics."""
     first = next(other for other in among if other.workload == one.workload)
     return one.workload if one is first else f"  {one.metric.replace('_', ' ')}"
 
@@ -158,7 +158,7 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
 
 
 def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
-    """What there is besides, each with its command."""
+    """Yield the numbers of trials, the environment, and the commands that show more."""
     counts = report.counts
     flawed = [
         f"{number} {word}"
@@ -178,7 +178,7 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     notes = f" · --notes: all warnings{more}" if report.notes else ""
     yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: mechanisms"
     undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
-    fixed = report.counts.planned_most <= report.counts.planned  # else it has repeated until it was sure
+    fixed = report.counts.planned_most <= report.counts.planned  # else the stopping rule chose the number
     if undecided and fixed and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
         yield f"to decide the inconclusive ones: fslab run --resume {report.campaign} --trials {needed}"

@@ -1,4 +1,4 @@
-"""What a conclusion says of one metric in words, alike on a terminal and on a page. Pure."""
+"""The words for one metric of a conclusion, the same in a terminal and on a page. Pure."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.report.words import more_text, ratio_text, share_text
 from fslab.units import Direction, Unit, format_value
 
-NOISY = 1.0  # as a share: what only a factor above 2 would tell apart
+NOISY = 1.0  # detectable difference, as a share; 1.0: only a ratio above 2 would be detected
 
 
 def line(one: Standing, among: Sequence[Standing]) -> str:
-    """``random: xfs, 2,000 IOPS, 2.00 × ext4 (1.87–2.12)``, with the metric where the workload has several."""
+    """Return ``random: xfs, 2,000 IOPS, 2.00 × ext4 (1.87–2.12)``, with the metric if the workload has several."""
     alone = sum(other.workload == one.workload for other in among) == 1
     name = one.workload if alone else f"{one.workload} ({one.metric.replace('_', ' ')})"
     told = [", ".join(one.labels), format_value(one.value, one.unit), margin(one)]
@@ -18,13 +18,16 @@ def line(one: Standing, among: Sequence[Standing]) -> str:
 
 
 def margin(one: Standing) -> str:
-    """``1.93 × ext4 (1.87–1.99)``; of a tie what a difference would have to be, and who is behind."""
+    """Return how much better the best is, such as ``1.93 × ext4 (1.87–1.99)``.
+
+    For a tie: the detectable difference, and what is worse.
+    """
     others = behind(one)
     match one.certainty:
         case StandingCertainty.BEST:
             return others
         case StandingCertainty.INCONCLUSIVE if others and (one.detectable or 0.0) > NOISY:
-            return others  # the sign and the legend say that it is too noisy
+            return others  # the sign and the legend show that it is too noisy
         case StandingCertainty.TIE | StandingCertainty.INCONCLUSIVE:
             return "; ".join(filter(None, (_limit(one.detectable), others)))
         case StandingCertainty.FEW:

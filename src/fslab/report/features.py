@@ -1,6 +1,6 @@
-"""The table of features in a terminal: features down, file systems across, and what needs a word of explanation.
+"""Shows the table of features in a terminal: a row per feature, a column per file system, and explanatory notes.
 
-Tries nothing: what was found stands in the examinations, what is documented in a data file.
+Tests nothing. The results come from the examinations, the documented values from a data file.
 """
 
 import json
@@ -21,18 +21,18 @@ COLUMN_WIDTH = 14
 TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1000, "µs"))
 MIB = 1 << 20
 LARGE_BYTES = 1 << 30
-# What is documented is rounded, or counts what surrounds a value.
+# Tolerance, as a share: documented values are rounded, or include overhead of the value.
 ABOUT = 0.05
 
 
 def documented() -> dict[str, Any]:
-    """What the documentation says of the file systems of the study ``ext-generations``, each with its source."""
+    """Return what the documentation states about the file systems of the study ``ext-generations``, with sources."""
     text = files("fslab").joinpath("studies", DOCUMENTED).read_text("utf-8")
     return dict(json.loads(text))
 
 
 def word(finding: FeatureFinding) -> str:
-    """The finding in a few letters."""
+    """Return the finding as a short text for a table."""
     match finding.answer:
         case Support.YES | Support.NO:
             return finding.answer.value
@@ -44,12 +44,12 @@ def word(finding: FeatureFinding) -> str:
 
 
 def amount(value: float | str | None, unit: str | None) -> str:
-    """A value with its unit, as people write it."""
+    """Return a value with its unit in a readable form."""
     if isinstance(value, str) or value is None:
         return str(value)
     match unit:
         case "B":
-            # A byte or a block less than a round number is how a limit is kept, not how it is called.
+            # A limit is often a byte or a block below a round number. Show the round number.
             return format_size(-(-value // MIB) * MIB if value > LARGE_BYTES else value)
         case "ns":
             scale, name = next((each for each in TIMES if value >= each[0]), (1, "ns"))
@@ -68,7 +68,7 @@ def show(found: Sequence[Examination], console: Console, *, details: bool) -> No
 
 
 def parts(found: Sequence[Examination], width: int, *, details: bool) -> Iterator[RenderableType]:
-    """Tables of as many file systems as fit, then the notes, then what is documented."""
+    """Yield tables with as many file systems as fit, then the notes, then the documented values."""
     across = max((width - TITLE_WIDTH) // COLUMN_WIDTH, 1)
     for start in range(0, len(found), across):
         yield from _table(found[start : start + across])
@@ -172,7 +172,7 @@ def _beside(finding: FeatureFinding | None, said: Mapping[str, Any] | None) -> T
 
 
 def agrees(finding: FeatureFinding, said: Mapping[str, Any]) -> bool | None:
-    """Whether what was found is what is documented; None where it was not found out."""
+    """Return whether the finding agrees with the documented value; None if the test has no result."""
     if finding.answer is Support.UNKNOWN:
         return None
     if "answer" in said:

@@ -1,4 +1,4 @@
-"""Shortens sentences to the lines that a terminal has room for: clauses first, words where that is not enough. Pure."""
+"""Shortens sentences to the lines that a terminal has room for. Removes clauses first, and then words. Pure."""
 
 import re
 import textwrap
@@ -9,22 +9,26 @@ _CLAUSE = re.compile(r"(?:, or|, so that|[,;:])(?= )")
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """Text in lines of at most that width, the later ones indented."""
+    """Wrap a text to ``width`` columns. All lines but the first are indented."""
     return textwrap.wrap(
         text, width, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False
     )
 
 
 def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
-    """``what → hint`` on one line with as many of the hint's clauses as fit, else on at most ``most`` lines."""
+    """Return ``what → hint`` on as few lines as possible, with as many clauses of the hint as fit there.
+
+    If not even one clause fits on ``most`` lines, the hint is omitted.
+    """
     told = [f"{what} → {clauses}" for clauses in _shorter(hint)] if hint else []
     return _first(told, width, most) or fitted(what, width, most=most)
 
 
 def fitted(text: str, width: int, *, most: int = 2, before: str = "") -> str:
-    """As many clauses as fit on one line, else on ``most``; where not even one does, as many words.
+    """Return a text on as few lines as possible, with as many clauses as fit there.
 
-    ``before`` says what the text is about, and is never shortened to stand alone.
+    If not even one clause fits on ``most`` lines, as many words as fit. ``before``: the subject of the text, which
+    always stays together with at least one clause.
     """
     if found := _first([before + clauses for clauses in _shorter(text)], width, most):
         return found
@@ -35,7 +39,7 @@ def fitted(text: str, width: int, *, most: int = 2, before: str = "") -> str:
 
 
 def _first(candidates: Sequence[str], width: int, most: int) -> str | None:
-    """The first that needs the fewest lines, if these are no more than ``most``."""
+    """Return the first candidate with the fewest lines; None if all need more than ``most`` lines."""
     for allowed in range(1, most + 1):
         for each in candidates:
             if len(lines_of(each, width)) <= allowed:
@@ -44,7 +48,7 @@ def _first(candidates: Sequence[str], width: int, most: int) -> str | None:
 
 
 def _shorter(text: str) -> list[str]:
-    """The text, then without its last clause, and so on down to its first clause."""
+    """Return the text, then the text without its last clause, and so on, down to its first clause."""
     ends = [match.start() for match in _CLAUSE.finditer(text) if _is_closed(text[: match.start()])]
     return [text, *(text[:end] for end in reversed(ends))]
 

@@ -1,4 +1,4 @@
-"""Shows what a study says over machines in a terminal. Computes nothing: it stands in the document."""
+"""Shows the results of a study on several machines in a terminal. Computes nothing: ``Fleet`` has all values."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from fslab.report.campaign_comparison_terminal import wrapped
 from fslab.report.words import listed, ratio_text
 from fslab.units import Direction
 
-NAMED = 6  # machines in the first line; of more only the number
+NAMED = 6  # machines named in the first line; if there are more, only their number
 STYLE = {FleetVerdict.EVERYWHERE: "bold", FleetVerdict.UNDECIDED: "dim"}
 
 
@@ -22,7 +22,7 @@ def show(found: Fleet, console: Console, *, each: bool = False) -> None:
 
 
 def parts(found: Fleet, width: int, *, each: bool) -> Iterator[RenderableType]:
-    """Which machines, then each workload and metric with its stacks, then what the columns mean."""
+    """Yield the machines, then each workload and metric with its stacks, then the legend."""
     names = [machine.name for machine in found.machines]
     told = f": {', '.join(names)}" if len(names) <= NAMED else ""
     yield wrapped(f"{found.study} on {_count(len(names), 'machine')}{told}", width, style="bold")
@@ -43,7 +43,7 @@ def parts(found: Fleet, width: int, *, each: bool) -> Iterator[RenderableType]:
 
 
 def sentence(row: FleetRow) -> str:
-    """``xfs 1.42 × ext4 (1.30–1.55) on average; on another machine 1.12–1.80: better there too``."""
+    """Return ``xfs 1.42 × ext4 (1.30–1.55) on average, 1.12–1.80 predicted on another machine: better there too``."""
     if row.average is None or row.interval is None or row.prediction is None:
         return f"{row.stack} ÷ {row.reference}{_left_out(row)}"
     (average,) = ratio_text(row.average)

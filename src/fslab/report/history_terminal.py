@@ -1,4 +1,4 @@
-"""Shows the history of a study in a terminal. Computes nothing: it stands in the history."""
+"""Shows the history of a study in a terminal. Computes nothing: ``History`` has all values."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from fslab.report.campaign_comparison_terminal import difference_lines, wrapped
 from fslab.units import Direction, format_value
 
 BARS = "▁▂▃▄▅▆▇█"
-LISTED = 3  # of so many series each campaign has a line; of more only a curve
+LISTED = 3  # series; up to this number, each campaign has a line, otherwise there is only a curve
 
 
 def show(found: History, console: Console) -> None:
@@ -20,7 +20,7 @@ def show(found: History, console: Console) -> None:
 
 
 def parts(found: History, width: int) -> Iterator[RenderableType]:
-    """What it is of, what changed on the machine, then each series with its changes."""
+    """Yield the title, what changed on the machine, then each series with its changes, then the legend."""
     span = f"{found.campaigns[0]} … {found.campaigns[-1]}" if found.campaigns else "none"
     title = f"{found.study} on {found.machine or 'this machine'}: {_campaigns(len(found.campaigns))}, {span}"
     yield wrapped(title, width, style="bold")
@@ -35,7 +35,7 @@ def parts(found: History, width: int) -> Iterator[RenderableType]:
 
 
 def curve(values: Sequence[float]) -> str:
-    """One bar for each value, from the smallest to the largest."""
+    """Return one bar per value. The smallest value has the lowest bar, the largest value the highest."""
     low, high = min(values), max(values)
     if high == low:
         return BARS[len(BARS) // 2] * len(values)

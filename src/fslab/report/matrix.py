@@ -1,6 +1,6 @@
-"""The matrix of a running campaign: stacks across, workloads down, filling in while trials end.
+"""The matrix of a running campaign: a column per stack, a row per workload. It fills as trials end.
 
-Figures are of the usable trials so far, and so is who is ahead. Prints nothing.
+Its values, and which stack is ahead, come from the usable trials so far. Prints nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from fslab.stopping import StoppingRule
 from fslab.units import Direction, format_value
 
 FEWEST_ROWS = 3
-OVERHEAD_ROWS = 8  # heading, bar, and room for what is said above
-WIDE = 100  # columns from which on there is room for who is ahead
+OVERHEAD_ROWS = 8  # heading, progress bar, and messages above the table
+WIDE = 100  # columns; from this width on, the column ``ahead`` is shown
 
 
 @dataclass(kw_only=True, slots=True)
 class Matrix:
-    """What is known so far of every cell; ``stopping``: how often cells are repeated."""
+    """The results so far of every cell. ``stopping``: how often cells are repeated."""
 
     cells: Sequence[Cell]
     stopping: StoppingRule
@@ -45,11 +45,11 @@ class Matrix:
         self.together = list(groups(self.cells, ()))
 
     def enter(self, record: TrialRecord) -> None:
-        """Take a trial into account, and who is ahead now."""
+        """Add a trial, and update which stack is ahead."""
         self.fill([record])
 
     def fill(self, records: Sequence[TrialRecord]) -> None:
-        """The same for many, such as those that a resumed campaign has already."""
+        """Add several trials, such as those that a resumed campaign already has."""
         for record in records:
             self.records.setdefault(record.cell.id, []).append(record.model_copy(update={"raw": {}}))
         touched = {record.cell.id for record in records}
@@ -58,7 +58,7 @@ class Matrix:
                 self.ahead[group.label] = self._ahead(group)
 
     def table(self, width: int, height: int) -> Table:
-        """Fitted: of too many workloads those around the running one are shown."""
+        """Return the table, fitted to the terminal. Of too many workloads it shows those around the running one."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("")
         shown = self._shown_stacks(width)
@@ -76,7 +76,7 @@ class Matrix:
         return table
 
     def _shown_stacks(self, width: int) -> list[str]:
-        """As many columns as have room; the one that is running is always among them."""
+        """Return the stacks whose columns fit. The stack of the running trial is always one of them."""
         room = max(1, (width - 24) // 20)
         names = list(self.labels)
         if len(names) <= room:
@@ -95,7 +95,7 @@ class Matrix:
         return self.together[first : first + room]
 
     def _field(self, group: Group, stack: str) -> Text:
-        """``317k IOPS ± 5 % ▪▪▪▫▫``; nothing where the two do not belong together."""
+        """Return ``317k IOPS ±5% ▪▪▪▫▫``; empty if the study does not combine this workload and stack."""
         cell = group.cells.get(stack)
         if cell is None:
             return Text("")
@@ -119,7 +119,7 @@ class Matrix:
         return Group(label=group.label, workload=group.workload, cells=group.cells, trials=trials)
 
     def _ahead(self, group: Group) -> str:
-        """``ext4 1.07 × xfs (1.01–1.13)``: the best median against the next, and how far the interval is closed."""
+        """Return ``ext4 1.07 × xfs (1.01–1.13)``: the leader against the nearest other stack; ``?`` if undecided."""
         found = self._filled(group)
         for metric in _first(found):
             pairs = row_pairs(
@@ -143,7 +143,7 @@ def _leader(row: RowPairs, labels: dict[str, str]) -> str:
         if estimate.ratio is None or estimate.interval is None:
             continue
         low, high, ratio = estimate.interval.low, estimate.interval.high, estimate.ratio
-        # Told so that above 1 the leader is better, whichever way the pair was made.
+        # Inverted if needed, so that a ratio above 1 means that the leader is better.
         if (pair.a == leader.stack) is (row.better is Direction.LOWER):
             low, high, ratio = 1 / high, 1 / low, 1 / ratio
         told.append((ratio, low, high, pair.b if pair.a == leader.stack else pair.a))
@@ -156,7 +156,7 @@ def _leader(row: RowPairs, labels: dict[str, str]) -> str:
 
 
 def _dots(done: int, planned: int) -> str:
-    """``▪▪▪▫▫``; a number where there is no room for so many."""
+    """Return ``▪▪▪▫▫``, or ``3/8`` for more than 6 trials."""
     if max(done, planned) > 6:
         return f"{done}/{planned}" if planned >= done else f"{done}"
     return "▪" * done + "▫" * (planned - done)

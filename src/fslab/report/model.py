@@ -1,4 +1,4 @@
-"""What a report says, as plain values: the one thing that the terminal, a page and ``--json`` all show.
+"""The contents of a report as plain values. The terminal, a page and ``--json`` all show these values.
 
 Holds no text layout and computes nothing; ``build`` fills it.
 """
@@ -12,7 +12,7 @@ from fslab.units import Direction, Unit
 
 
 class StackColumn(Frozen):
-    """One column. ``lines``: its label, the file system first, then only what tells it from the others."""
+    """One column. ``lines``: its label: the file system, then only the options in which stacks differ."""
 
     id: str
     lines: tuple[str, ...]
@@ -31,10 +31,11 @@ class StackColumn(Frozen):
 class Summary(Frozen):
     """One metric of one workload on one stack.
 
-    ``values`` are those of the usable trials, in order of blocks; ``spread`` is half their range as a
-    fraction of the median. Trials: ``n_sound`` are compared, ``n_doubt`` of them carry a doubt,
-    ``n_unknown`` of them lack this figure; ``n_invalid`` and ``n_failed`` are not compared; ``n_impossible`` of
-    those that failed could not be tried on this machine. ``planned``: whether the study pairs the two at all.
+    ``values``: those of the usable trials, in the order of blocks. ``spread``: half their range, as a fraction of the
+    median. Numbers of trials: ``n_sound``: usable, and therefore compared; of these, ``n_doubt`` have warnings, and
+    ``n_unknown`` lack this metric. ``n_invalid`` and ``n_failed`` are not compared; of the failed ones,
+    ``n_impossible`` are not supported by this machine. ``planned``: whether the study combines the workload with the
+    stack.
     """
 
     stack: str
@@ -54,7 +55,7 @@ class Summary(Frozen):
 
 
 class Row(Frozen):
-    """One metric of one workload across all stacks, in their order, and what it means in words."""
+    """One metric of one workload on all stacks, in the order of the plan. ``words``: the result in words."""
 
     workload: str
     metric: str
@@ -68,7 +69,7 @@ class Row(Frozen):
 
 
 class NotePlace(Frozen):
-    """How many of the trials of one stack and workload a note is about."""
+    """A workload and a stack that a note concerns: ``count`` of its trials, out of ``of``."""
 
     workload: str
     stack: str
@@ -77,10 +78,10 @@ class NotePlace(Frozen):
 
 
 class Note(Frozen):
-    """Why some trials have warnings or are missing. ``kind``: of the warning, or the status of a failure.
+    """Why some trials have warnings or are missing. ``kind``: that of the warning, or the status of a failure.
 
-    ``summary`` says in a few words what warnings of this kind mean, ``message`` with its figures what the first one of
-    them told.
+    ``summary``: what warnings of this kind mean, in a few words. ``message``: that of the first such warning, with its
+    values.
     """
 
     number: int
@@ -93,16 +94,16 @@ class Note(Frozen):
 
     @property
     def trials(self) -> int:
-        """How many trials it is about; 0 where it is the whole campaign."""
+        """Number of trials that the note concerns; 0 if it concerns the whole campaign."""
         return sum(place.count for place in self.places)
 
 
 class Counts(Frozen):
-    """Trials of the campaign: planned, stored, and of these sound (with those that have warnings), invalid, failed
-    (with those that are not possible here).
+    """Numbers of trials of the campaign: planned and stored ones.
 
-    A campaign with a precision has ``planned`` at least and ``planned_most`` at most. A cell that is not possible
-    counts once.
+    Of the stored ones: ``sound``: usable, including ``doubt`` (with warnings). ``failed`` includes ``impossible`` (not
+    possible here). A campaign with a precision has at least ``planned`` and at most ``planned_most`` trials. A cell
+    that is not possible counts as one trial.
     """
 
     planned: int
@@ -116,7 +117,7 @@ class Counts(Frozen):
 
 
 class GuestSummary(Frozen):
-    """A kind of guest that trials ran in: the machine's type, its kernel, CPUs and memory."""
+    """A kind of guest in which trials ran: the machine's type, its kernel, CPUs and memory."""
 
     machine: str
     kernel: str | None
@@ -125,11 +126,11 @@ class GuestSummary(Frozen):
 
 
 class Report(Frozen):
-    """A campaign's results. ``coverage`` is what was wanted of every interval.
+    """A campaign's results. ``coverage``: the coverage required of every ratio's interval.
 
-    ``kernel``, ``cpu`` and the like are the host's; trials in ``guests`` ran on those instead.
-    ``scale`` is the factor on what the study writes of sizes, counts and run times. ``extended_from``: how many
-    trials of each cell there were each time before it was given more, by somebody who knew the results.
+    ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host. Trials in ``guests`` ran on those of the
+    guest instead. ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``:
+    trials per cell before each time that a user, who knew the results, added trials.
     """
 
     campaign: str

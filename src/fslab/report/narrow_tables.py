@@ -1,6 +1,6 @@
-"""Tables with stacks down, for terminals too narrow for stacks across: metrics beside each other, or a table for each.
+"""Tables with a row per stack, for narrow terminals: all metrics in one table, or one table per metric.
 
-No figure and no note number is ever on a line without its value: cells do not wrap, numbers of notes have a column.
+A value is always on one line with its spread and note numbers: fields do not wrap, note numbers have their own column.
 """
 
 import textwrap
@@ -18,7 +18,7 @@ UNLIMITED = 10_000
 
 
 def tall_tables(report: Report, console: Console) -> Iterator[tuple[list[Row], list[RenderableType]]]:
-    """For each workload its rows and one table of all of them, or where that is too wide a table for each."""
+    """Yield the rows of each workload with one table of all rows or, if that is too wide, a table per row."""
     for workload in dict.fromkeys(row.workload for row in report.rows):
         rows = [row for row in report.rows if row.workload == workload]
         together = _beside(report.stacks, rows)
@@ -29,12 +29,12 @@ def tall_tables(report: Report, console: Console) -> Iterator[tuple[list[Row], l
 
 
 def width_of(table: Table, console: Console) -> int:
-    """How wide a table is where nothing is folded."""
+    """Return the width that a table needs so that nothing folds, in columns."""
     return console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
 
 
 def _beside(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Table:
-    """A column for each metric."""
+    """Return one table with a column for each metric."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(Text(rows[0].workload, style="bold"), overflow="fold")
     for row in rows:
@@ -48,7 +48,7 @@ def _beside(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Table:
 
 
 def _alone(stacks: Sequence[StackColumn], row: Row) -> Group:
-    """One metric: value, spread and note numbers in columns of their own, below a heading."""
+    """Return a heading and the table of one metric. Value, spread and note numbers have their own columns."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(overflow="fold")
     for _ in ("value", "spread"):
@@ -60,7 +60,7 @@ def _alone(stacks: Sequence[StackColumn], row: Row) -> Group:
 
 
 def _by_filesystem(stacks: Sequence[StackColumn], rows: Sequence[Row]) -> Iterator[tuple[int | None, str]]:
-    """Lines of a table: variants stand under their file system; the index is that of the stack, None for a heading."""
+    """Yield the index of a stack and its text, per line. Variants follow a heading, whose index is None."""
     here = [index for index in range(len(stacks)) if any(row.summaries[index].planned for row in rows)]
     for first in dict.fromkeys(stacks[index].lines[0] for index in here):
         own = [index for index in here if stacks[index].lines[0] == first]

@@ -1,6 +1,6 @@
-"""Collects why trials have warnings, are left out or missing: one numbered note per reason, with where and how often.
+"""Collects why trials have warnings, are not compared or are missing: a numbered note per reason, with its places.
 
-Warnings of one kind share a note, whichever workload and stack they concern; failures share one per stack.
+Warnings of one kind share a note for all workloads and stacks. Failures with one status share a note per stack.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Reason:
-    """``key`` is what makes two reasons the same note; the message shown is that of the first."""
+    """A reason for a note. Reasons with the same ``key`` share a note, which shows the message of the first one."""
 
     key: tuple[str, ...]
     severity: str
@@ -34,10 +34,10 @@ class _Entry:
 
 
 class NoteBook:
-    """The notes of one report, numbered in the order in which they first come up."""
+    """The notes of one report, numbered in the order in which they first occur."""
 
     def __init__(self, labels: Mapping[str, str], found: Sequence[CampaignFinding] = ()) -> None:
-        """``labels`` maps stack ids to what they are called; ``found`` is what all trials together show."""
+        """``labels``: stack id → label. ``found``: what the rules find in all trials together."""
         self._labels = labels
         self._found = found
         self._series: dict[tuple[str, str, str], list[CampaignFinding]] = {}
@@ -48,9 +48,9 @@ class NoteBook:
         self._entries: dict[tuple[str, ...], _Entry] = {}
 
     def note(self, workload: str, stack: str, trials: Sequence[TrialRecord], metric: str) -> tuple[int, ...]:
-        """Note what is wrong with the trials of a workload on a stack; the numbers of these notes, sorted.
+        """Add notes about the trials of a workload on a stack. Returns the numbers of these notes, sorted.
 
-        May be asked again for another metric of the same trials: nothing is counted twice.
+        May be called again for another metric of the same trials: no trial counts twice.
         """
         counts: dict[tuple[str, ...], int] = {}
         for trial in [trial for trial in trials if not _is_plain(trial, metric)]:
@@ -71,7 +71,7 @@ class NoteBook:
             yield _reason_of(found.warning)
 
     def notes(self) -> tuple[Note, ...]:
-        """All notes, by number; those of the whole campaign, which have no place, come last."""
+        """Return all notes, by number. Notes about the whole campaign have no place and come last."""
         for found in self._found:
             if found.series is None:
                 reason = _reason_of(found.warning)
@@ -91,7 +91,7 @@ class NoteBook:
 
 
 def _is_plain(trial: TrialRecord, metric: str) -> bool:
-    """Whether nothing is to be said of a trial, as of nearly all."""
+    """Return whether a trial needs no note. This is true for nearly all trials."""
     value = trial.metrics.get(metric)
     return trial.status is Status.OK and not trial.validity and value is not None and value.value is not None
 

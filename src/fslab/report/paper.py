@@ -1,4 +1,4 @@
-"""The table of a report for a paper, in Markdown or LaTeX (booktabs): what the terminal shows too. Pure."""
+"""Formats a report's table for a paper, in Markdown or LaTeX (booktabs). The terminal shows the same table. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGN = {Mark.BEST: "★ ", Mark.MAYBE_BEST: "≈ ", Mark.NONE: ""}
 
 
 def markdown(report: Report) -> str:
-    """A table of all figures, and what it means in words."""
+    """Return a table of all metrics, the results in words, and the notes, in Markdown."""
     escaped = _escaping(_MD)
     header = ["workload", *(stack.label for stack in report.stacks)]
     lines = [
@@ -42,7 +42,7 @@ def markdown(report: Report) -> str:
 
 
 def latex(report: Report) -> str:
-    """A ``table`` that needs the package booktabs, and nothing else."""
+    """Return a ``table`` in LaTeX. It needs the package booktabs, and nothing else."""
     escaped = _escaping(_TEX)
     header = " & ".join(["", *(escaped(stack.label) for stack in report.stacks)])
     rows = [" & ".join(map(escaped, [_name(row), *_values(row)])) + r" \\" for row in report.rows]
@@ -90,7 +90,7 @@ def _origin(report: Report) -> str:
     kernel = f"Linux {report.kernel}" if report.kernel else ""
     told = (f"fslab campaign {report.campaign}", f"{report.created:%Y-%m-%d}", kernel, report.cpu or "")
     whole = ", ".join([*filter(None, told), f"on {', '.join(report.media)}"])
-    return " ".join(whole.split())  # a comment's next line is none
+    return " ".join(whole.split())  # one line, because a LaTeX comment ends with its line
 
 
 def _md_row(fields: Sequence[str] | map[str]) -> str:

@@ -1,6 +1,6 @@
-"""Speed beside safety: what power cuts took from each stack, and how quick it is at the other workloads. Pure.
+"""Speed and safety: what each stack lost after power cuts, and its rates in the other workloads. Pure.
 
-A workload that cuts power has the two metrics named here; which tool it is does not matter.
+A workload cuts power if it has the two metrics below, whatever its tool is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,17 @@ _RATES = frozenset({Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Uni
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackLosses:
-    """Medians of one workload that cuts power, on one stack (by id): ``broken`` promises, and ``lost`` operations that
-    no promise covers."""
+    """Medians of one workload that cuts power, on one stack.
+
+    ``broken``: broken promises. ``lost``: lost operations that no promise covers.
+    """
 
     broken: float
     lost: float
 
 
 def losses(report: Report) -> dict[str, dict[str, StackLosses]]:
-    """By workload and stack, where both are known."""
+    """Return workload → stack id → losses, for stacks with both medians."""
     found = {}
     for row in report.rows:
         if row.metric == BROKEN:
@@ -44,7 +46,7 @@ def _of_workload(broken: Row, lost: Row | None) -> Iterator[tuple[str, StackLoss
 
 
 def speeds(report: Report) -> tuple[Row, ...]:
-    """The first rate of each workload."""
+    """Return the row of the first rate of each workload."""
     found: dict[str, Row] = {}
     for row in report.rows:
         if row.better is Direction.HIGHER and row.unit in _RATES:
@@ -53,7 +55,10 @@ def speeds(report: Report) -> tuple[Row, ...]:
 
 
 def unsafe_leaders(report: Report) -> Iterator[tuple[str, Sequence[str], str, float]]:
-    """Stacks (labels) that lead in rates and broke promises: in which workloads, and where how many were broken."""
+    """Yield each stack that leads in a rate and broke promises.
+
+    Its label, the workloads in which it leads, the workload that cuts power, and how many promises it broke there.
+    """
     labels = {stack.id: stack.label for stack in report.stacks}
     leads: dict[str, list[str]] = {}
     for row in speeds(report):

@@ -1,4 +1,4 @@
-"""Reads from a store what a page is made of: campaigns, trials with what their tools wrote. Changes nothing in it.
+"""Reads the contents of a page from a store: campaigns, and trials with the output of their tools. Changes nothing.
 
 Shared by ``fslab report``, ``fslab run`` and ``fslab serve``.
 """
@@ -18,20 +18,23 @@ from fslab.store.store import Store
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Annotations:
-    """Who says why, and who judges claims: they know more than a report may."""
+    """Functions that return the statements and claims of a campaign.
+
+    They are arguments, because a report must not depend on the code that makes them.
+    """
 
     statements: Callable[[Campaign, Store], tuple[PageStatement, ...]] = lambda _campaign, _store: ()
     claims: Callable[[Campaign, Store], tuple[PageClaim, ...]] = lambda _campaign, _store: ()
 
 
 def page(campaigns: Sequence[Campaign], store: Store, annotations: Annotations) -> Page:
-    """The page of campaigns: each of them, and each compared with the first."""
+    """Return the page of campaigns: each campaign, and each compared with the first."""
     sources = [source(campaign, store, annotations) for campaign in campaigns]
     return assemble.page(sources, comparisons(sources))
 
 
 def source(campaign: Campaign, store: Store, annotations: Annotations) -> CampaignSource:
-    """A campaign with its trials; of very many only what a brief page shows is read."""
+    """Return a campaign with its trials. Of very many trials, reads only what a brief page shows."""
     if store.count(campaign.id) <= BRIEF_FROM:
         return CampaignSource(
             campaign=campaign,
@@ -49,7 +52,7 @@ def source(campaign: Campaign, store: Store, annotations: Annotations) -> Campai
 
 
 def comparisons(sources: Sequence[CampaignSource]) -> list[PageComparison]:
-    """Each campaign compared with the first one; what differs between them is shown, not refused."""
+    """Compare each campaign with the first. Differing facts are shown and do not prevent the comparison."""
     if len(sources) < 2:
         return []
     sides = [campaign_comparison.Results.of_campaign(each.campaign, each.trials) for each in sources]

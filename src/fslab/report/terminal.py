@@ -1,7 +1,7 @@
-"""Shows a report in a terminal: the table, its meaning in words, the notes, and where the figures come from.
+"""Shows a report in a terminal: the table, the results in words, the notes, and the provenance.
 
-Stacks stand across and workloads down; where that is too wide, each workload gets a table with stacks down.
-Computes nothing: what there is to say stands in the report.
+The table has a column per stack and rows for workloads. If that is too wide, each workload has a table with a row per
+stack. Computes nothing: the report has all values.
 """
 
 import textwrap
@@ -24,13 +24,13 @@ NARROWEST = 20
 
 
 def show(report: Report, console: Console, *, notes: bool = False) -> None:
-    """Print a report; with ``notes`` each note in full."""
+    """Print a report. ``notes``: print each note in full."""
     for part in parts(report, console, notes=notes):
         console.print(part, soft_wrap=False)
 
 
 def parts(report: Report, console: Console, *, notes: bool = False) -> Iterator[RenderableType]:
-    """The pieces of a report from top to bottom, fitted to the console's width."""
+    """Yield the parts of a report from top to bottom, fitted to the console's width."""
     width = max(console.width, NARROWEST)
     yield Text(report.title, style="bold")
     if report.status is not CampaignStatus.FINISHED:
@@ -44,7 +44,7 @@ def parts(report: Report, console: Console, *, notes: bool = False) -> Iterator[
 
 
 def wide_table(report: Report) -> Table:
-    """Stacks across, workloads down."""
+    """Return a table with a column per stack and rows for workloads."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("", no_wrap=True)
     for stack in report.stacks:
@@ -119,7 +119,7 @@ def _legend(report: Report) -> str:
 
 
 def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
-    """A line for each note; where that leaves something out, how to see it."""
+    """Yield a line per note. If details are omitted, also yield how to see them."""
     if in_full:
         yield from map(_in_full, report.notes)
         return
@@ -129,7 +129,7 @@ def _notes(report: Report, *, in_full: bool) -> Iterator[str]:
 
 
 def _in_short(note: Note, stored: int) -> str:
-    """What it is and how many trials it concerns. A failure, and what is of the whole campaign, tells all."""
+    """Return the note's summary and trials. Failures, and notes about the whole campaign, are returned in full."""
     if note.summary is None or not note.places:
         return _in_full(note)
     if len(note.places) == 1:
@@ -161,7 +161,7 @@ def _head(note: Note) -> str:
 
 
 def _options(report: Report) -> Iterator[str]:
-    """Options that the columns do not name because they tell nothing apart."""
+    """Yield the options that the column labels omit because they do not distinguish the stacks."""
     for stack in report.stacks:
         told = [text for text in _nondefault(stack) if text not in stack.lines]
         if told:

@@ -1,4 +1,7 @@
-"""Says in one line what a row shows. Never "no difference" without how large one could have hidden. Pure."""
+"""Describes in one line what a row shows. Pure.
+
+Stacks are never reported as indistinguishable without an interval and, if known, the detectable difference.
+"""
 
 from collections.abc import Sequence
 from math import log
@@ -8,8 +11,8 @@ from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction
 
 MANY = 4
-SEVERITY_WORD = {"doubt": "warning"}  # stored as it was first called
-FAR = log(1.1)  # a reader who divides the medians notices
+SEVERITY_WORD = {"doubt": "warning"}  # stores keep the former name
+FAR = log(1.1)  # logarithm of a ratio; a larger deviation is visible when a reader divides the medians
 
 
 def row_words(
@@ -21,11 +24,11 @@ def row_words(
     impossible: Sequence[str] = (),
     apart: Sequence[str] = (),
 ) -> str:
-    """``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
+    """Return ``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
 
-    ``missing`` are stacks without a usable value, ``impossible`` those that this machine cannot build, ``apart``
-    those of another machine, which are not compared.
-    Above 1 the leader is better: where lower is better the others are told as multiples of it.
+    Above 1 the leader is better: if lower is better, the other stacks are given as multiples of the leader.
+    ``missing``: stacks without a usable value. ``impossible``: stacks that this machine cannot build. ``apart``: stacks
+    on another kind of machine, which are not compared.
     """
     if leader is None:
         return "no usable trial"
@@ -48,12 +51,12 @@ def row_words(
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
     return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
 def of_differences(count: int, of: int, one: str, many: str) -> str:
-    """``1 of 3 differences is``, ``the only difference is``."""
+    """Return ``1 of 3 differences is``, or ``the only difference is``."""
     return (
         f"the only difference {one}"
         if of == 1
@@ -62,7 +65,7 @@ def of_differences(count: int, of: int, one: str, many: str) -> str:
 
 
 def ratio_text(*ratios: float) -> tuple[str, ...]:
-    """Ratios with as few decimals as keep them from looking like 1 when they are not."""
+    """Return ratios with few decimals, but enough that a ratio other than 1 does not look like 1."""
     decimals = 2 if min(ratios) < 10 else 1
     while decimals < 5 and any(ratio != 1 and float(f"{ratio:.{decimals}f}") == 1 for ratio in ratios):
         decimals += 1
@@ -70,26 +73,26 @@ def ratio_text(*ratios: float) -> tuple[str, ...]:
 
 
 def more_text(item: Comparison) -> str:
-    """``6.3 more (2.1–10.5)``: counts, of which there may be none."""
+    """Return ``6.3 more (2.1–10.5)``, for counts that may be 0."""
     if item.more is None or item.more_interval is None:
         raise ValueError(f"{item.numerator} and {item.denominator} have no difference to tell")
     return f"{item.more:.3g} more ({_span(item.more_interval)})"
 
 
 def _span(span: Span) -> str:
-    """``2.1–10.5``, and ``−2 to 3`` where a dash would not do."""
+    """Return ``2.1–10.5``, or ``−2 to 3`` for a negative lower end, where a dash would be unclear."""
     low, high = (f"{value:.3g}".replace("-", "−") for value in (span.low, span.high))
     return f"{low}–{high}" if span.low >= 0 else f"{low} to {high}"
 
 
 def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> list[str]:
-    """All of them, or the smallest and the largest when these are many."""
+    """Return all differences or, if there are many, the smallest and the largest."""
     if not seen:
         return []
     shown, rest = list(seen), ""
     if len(seen) > MANY:
         ordered = sorted(seen, key=lambda item: item.ratio or item.more or 0.0)
-        shown, rest = [ordered[0], ordered[-1]], f", the other {len(seen) - 2} in between"
+        shown, rest = [ordered[0], ordered[-1]], f", {len(seen) - 2} others between these"
     if better is Direction.LOWER:
         return [", ".join(f"{item.numerator} {_times(item)}" for item in shown) + rest]
     return [f"{leader} " + ", ".join(map(_times, shown)) + rest]
@@ -105,7 +108,7 @@ def _times(item: Comparison) -> str:
 
 
 def _not_seen(leader: str, alike: Sequence[Comparison]) -> list[str]:
-    """Each with its interval, and with how large a difference would have been detected."""
+    """Return the indistinguishable and the inconclusive stacks, with intervals and detectable differences."""
     wide = [item for item in alike if (item.detectable or 0.0) > COARSE or item.more]
     narrow = [item for item in alike if item not in wide]
     return [*_open(leader, narrow, "indistinguishable"), *_open(leader, wide, "inconclusive")]
@@ -141,12 +144,12 @@ def _within(item: Comparison) -> str:
 
 
 def share_text(share: float) -> str:
-    """``7 %``, ``0.4 %``."""
+    """Return ``12 %``, or ``0.4 %`` for small shares."""
     return f"{share * 100:.1f} %" if share < 0.0995 else f"{share * 100:.0f} %"
 
 
 def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
-    """One sentence for all of them: how many usable trials there are, and how many would be enough."""
+    """Return one sentence for all of them: how many complete blocks there are, and how many are needed."""
     if not alike:
         return []
     others = listed([_other(leader, item) for item in alike])
@@ -161,7 +164,7 @@ def _no_ratio(item: Comparison) -> str:
 
 
 def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
-    """Which differences do not survive Holm's correction over the row."""
+    """Return which differences are not significant after Holm correction over the row."""
     seen = [item for item in comparisons if item.verdict is ComparisonVerdict.DIFFERS]
     unsure = [item for item in seen if not item.holds_together]
     if not unsure:
@@ -173,7 +176,10 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
-    """Which differences would be gone if successive trials were correlated, where that cannot be known."""
+    """Return which differences hold only if successive trials are not correlated.
+
+    Only those for which there are too few blocks to check that.
+    """
     fragile = [
         item for item in comparisons if item.rests_on_independence and item.holds_together is not False
     ]
@@ -186,7 +192,7 @@ def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
-    """Why a ratio is not the quotient of the medians beside it, where they are far apart."""
+    """Return why ratios are not the quotients of the displayed medians, if some are far apart."""
     far = [item for item in comparisons if _far(item)]
     if not far:
         return []
@@ -203,14 +209,14 @@ def _far(item: Comparison) -> bool:
 
 
 def is_far(ratio: float | None, of_medians: float | None) -> bool:
-    """Whether a reader who divides the medians gets clearly another ratio."""
+    """Return whether the quotient of the medians clearly differs from the ratio."""
     if ratio is None or not of_medians or of_medians <= 0 or ratio <= 0:
         return False
     return abs(log(ratio / of_medians)) > FAR
 
 
 def ranking_words(ranking: Sequence[Rank]) -> str:
-    """``1. xfs · 2.= ext4, btrfs``; within a group those that are shown to differ are told."""
+    """Return ``1. xfs · 2.= ext4, btrfs``. Pairs within a place that are shown to differ follow in brackets."""
     places = []
     for place in ranking:
         tied = "=" if len(place.stacks) > 1 else ""

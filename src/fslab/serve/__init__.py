@@ -1,5 +1,5 @@
-"""The reports of a store in a browser, live: read-only pages on this machine's own address.
+"""Live reports of a store in a browser: read-only pages, by default on the loopback address.
 
-``app`` answers, ``guard`` decides who is answered, ``events`` tells a page that its campaign went on. Measures
-nothing, starts nothing, changes nothing in the store.
+``app`` responds to requests, ``guard`` rejects those that are not allowed, ``events`` sends a campaign's progress to
+its page. Must not measure, start anything, or change the store.
 """

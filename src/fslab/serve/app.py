@@ -1,4 +1,4 @@
-"""The pages that are served: a list of campaigns, each of them, and comparisons. Answers GET and HEAD only."""
+"""Serves pages: the list of campaigns, each campaign, comparisons, and the fleet. Accepts GET and HEAD only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,13 +25,16 @@ from fslab.serve.guard import Access, Guard
 from fslab.store.fleet import FleetStore
 from fslab.store.store import Store
 
-KEPT = 8  # pages that are not made again while their campaigns stand still
+KEPT = 8  # pages that are cached while their campaigns do not change
 MOST_COMPARED = 6
 
 
 @dataclass(kw_only=True, slots=True)
 class Pages:
-    """Makes pages out of a store, which is opened anew for each: another program writes to it."""
+    """Makes pages from a store.
+
+    The store is opened again for each page, because another program writes to it.
+    """
 
     url: str | None
     is_running: Callable[[str], bool]
@@ -41,7 +44,7 @@ class Pages:
     making: Lock = field(default_factory=Lock)
 
     def listing(self, _request: Request) -> Response:
-        """All campaigns, the newest first."""
+        """Return the list of all campaigns, newest first."""
         with Store.open(self.url, create=False) as store:
             rows = [
                 render.Listed(
@@ -55,12 +58,12 @@ class Pages:
             return HTMLResponse(render.listing(rows, str(store.path), fleet=store.is_shared))
 
     def fleet(self, _request: Request) -> Response:
-        """The machines of the fleet whose store this is."""
+        """Return the page of the fleet that shares this store."""
         with Store.open(self.url, create=False) as store:
             return HTMLResponse(render.fleet(fleet_page.page(FleetStore(store))))
 
     def changes(self, request: Request) -> Response:
-        """What changed over time on all machines that ran a study."""
+        """Return the page with the changes over time on all machines that ran a study."""
         study = request.query_params.get("study") or None
         with Store.open(self.url, create=False) as store, self.making:
             found = histories.of_machines(store, study)
@@ -68,25 +71,25 @@ class Pages:
         return HTMLResponse(render.changes(name, shown_changes.summary(found), shown_changes.changes(found)))
 
     def campaign(self, request: Request) -> Response:
-        """One campaign; while it runs its page hears news."""
+        """Return the page of one campaign. While the campaign runs, its page receives events."""
         return HTMLResponse(self._page((request.path_params["campaign"],)))
 
     def compare(self, request: Request) -> Response:
-        """Those that were ticked, the oldest first."""
+        """Return a page that compares the selected campaigns, oldest first. UsageError for too few or too many."""
         names = tuple(dict.fromkeys(request.query_params.getlist("campaign")))
         if not 2 <= len(names) <= MOST_COMPARED:
             raise UsageError(
-                f"{len(names)} campaigns cannot be compared",
+                f"cannot compare {len(names)} campaigns",
                 hint=f"select 2 to {MOST_COMPARED} and compare them again",
             )
         return HTMLResponse(self._page(names))
 
     def events(self, request: Request) -> Response:
-        """Server-sent events of a campaign."""
+        """Return the server-sent events of a campaign."""
         campaign = request.path_params["campaign"]
         state_of(
             self.url, campaign, self.is_running
-        )  # a name that is none is refused before the stream begins
+        )  # StoreError for an unknown name, before the stream starts
         return StreamingResponse(
             events(lambda: state_of(self.url, campaign, self.is_running)), media_type="text/event-stream"
         )
@@ -96,7 +99,7 @@ class Pages:
             campaigns = sorted((store.campaign(name) for name in names), key=lambda each: each.created)
             states = [state_of(self.url, each.id, self.is_running) for each in campaigns]
             key = (*(each.id for each in campaigns), *states)
-            with self.making:  # a page that many ask for at once is made once
+            with self.making:  # a page that several clients request at once is made once
                 found = self.made.get(key)
                 if found is None:
                     alone = len(campaigns) == 1 and states[0].running
@@ -118,7 +121,7 @@ def application(
     kept: Path,
     annotations: sources.Annotations,
 ) -> Starlette:
-    """``is_running``: whether a process runs the campaign of an id; ``kept``: see ``render.library``."""
+    """Return the application. ``is_running``: whether a campaign (id) is running. ``kept``: see ``render.library``."""
     pages = Pages(url=url, is_running=is_running, kept=kept, annotations=annotations)
     app = Starlette(
         routes=[
@@ -137,6 +140,6 @@ def application(
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
-    """What the user is told at a terminal too."""
+    """Return the message that a terminal shows too, with status 404 (StoreError) or 400."""
     code = 404 if isinstance(error, StoreError) else 400
     return PlainTextResponse(f"{shown(str(error))}\n", status_code=code)

@@ -1,6 +1,6 @@
-"""How much a server takes on at once: requests, listeners, connections, and how long a request may take to arrive.
+"""Limits of the server: concurrent requests, listeners and connections, and the time for a request to arrive.
 
-Beyond it the response is 503, at once: requests are not queued.
+Too many requests or connections get a 503 response at once; they are not queued. A late request is disconnected.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_REQUESTS = 64
-MOST_LISTENERS = 32  # of these: pages that wait for news, each as long as it is open
+MOST_LISTENERS = 32  # of these: pages that wait for events, each as long as it is open
 HEADER_LIMIT_S = 10.0
 KEEP_ALIVE_S = 2
 NOT_READ_LIMIT_S = 30.0
 DESCRIPTORS = 4096
-OWN_DESCRIPTORS = 512  # for stores and files
+OWN_DESCRIPTORS = 512  # file descriptors that are reserved for stores and files
 
 _BUSY = "too many requests at once; try again in a second\n"
 _FULL = (
@@ -27,7 +27,7 @@ _FULL = (
 
 
 class Bounded:
-    """Answers 503 to what is too much."""
+    """Responds with 503 to requests above the limits."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -35,7 +35,7 @@ class Bounded:
         self.listeners = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -52,7 +52,7 @@ class Bounded:
 
 
 class Connection(H11Protocol):
-    """Ends a connection whose request does not arrive whole in time, and refuses those beyond ``most_connections``."""
+    """Closes a connection whose request does not arrive completely in time, or that exceeds ``most_connections``."""
 
     _late: asyncio.TimerHandle | None = None
 
@@ -65,7 +65,6 @@ class Connection(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take in a part of a request."""
         super().data_received(data)
         self._watch()
 
@@ -74,7 +73,10 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """From the first byte that we wait for, not from the last one that came; while it is answered not at all."""
+        """Start the time limit for a request.
+
+        It counts from the start of the wait; more data does not extend it. While a response is sent, there is no limit.
+        """
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop()
         elif self._late is None:
@@ -87,7 +89,7 @@ class Connection(H11Protocol):
 
 
 def make_room() -> None:
-    """Let the process have as many descriptors as it may, up to what is useful."""
+    """Raise the process's limit of open file descriptors as far as allowed, up to ``DESCRIPTORS``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -95,7 +97,10 @@ def make_room() -> None:
 
 
 def most_connections() -> int:
-    """Without a descriptor left, nothing could be answered at all."""
+    """Return the maximum number of connections.
+
+    It leaves some file descriptors free: without any, the server could not respond at all.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return DESCRIPTORS
@@ -103,5 +108,5 @@ def most_connections() -> int:
 
 
 def settings() -> dict[str, Any]:
-    """What uvicorn is told."""
+    """Return the settings for uvicorn."""
     return {"http": Connection, "timeout_keep_alive": KEEP_ALIVE_S, "ws": "none"}

@@ -1,4 +1,4 @@
-"""Tells a page that its campaign went on: server-sent events (HTML standard, section 9.2), out of the store."""
+"""Sends a campaign's progress from the store to its page: server-sent events (HTML standard, section 9.2)."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -14,7 +14,7 @@ EVERY_S = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignProgress:
-    """How far a campaign is: ``trials`` stored, its status, and whether somebody runs it."""
+    """Progress of a campaign: the number of stored trials, its status, and whether a process runs it."""
 
     trials: int
     status: str
@@ -22,16 +22,16 @@ class CampaignProgress:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The progress in words."""
         return f"{self.status}, {self.trials} trials stored"
 
 
 def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool]) -> CampaignProgress:
-    """As it is in the store now. StoreError if there is no such campaign."""
+    """Read the current progress from the store. StoreError if there is no such campaign."""
     with Store.open(url, create=False) as store:
         campaign = store.campaign(campaign_id)
         running = campaign.status is CampaignStatus.RUNNING and is_running(campaign.id)
-        if not running:  # it may have ended since: its status is stored before its process is done
+        if not running:  # read again: a process stores the status before it exits
             campaign = store.campaign(campaign.id)
         trials = store.count(campaign.id)
     killed = campaign.status is CampaignStatus.RUNNING and not running
@@ -40,7 +40,7 @@ def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool
 
 
 async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
-    """A message at once, then one for every change, until no process runs the campaign."""
+    """Yield a message at once, then one for every change, until no process runs the campaign."""
     known = await anyio.to_thread.run_sync(read)
     yield _message(known)
     while known.running:

@@ -1,4 +1,4 @@
-"""The page of a fleet: its machines, its schedules and its last runs, as texts. Reads the store, decides nothing."""
+"""The page of a fleet: its machines, schedules and last runs, as texts. Reads the store and only formats its values."""
 
 from itertools import groupby
 from pathlib import Path
@@ -11,12 +11,12 @@ RUNS = 20
 
 
 def page(fleet: FleetStore) -> render.FleetPage:
-    """What it shows now."""
+    """Return the current contents of the page."""
     machines, schedules, parts = fleet.machines(), fleet.schedules(), fleet.summaries(RUNS)
     online = sum(each.is_online for each in machines)
     busy = sum(each.is_online and each.running is not None for each in machines)
     late = sum(each.message is not None for each in schedules)
-    summary = f"{online} of {len(machines)} machines are online, {busy} of them run a study."
+    summary = f"Machines online: {online} of {len(machines)}; running a study: {busy}."
     if late:
         summary += f" {late} schedule{'s' * (late != 1)} could not be started."
     return render.FleetPage(

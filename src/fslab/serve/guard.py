@@ -1,7 +1,8 @@
-"""Who is answered: requests that name this server as their host and, off the loopback, bring the token.
+"""Decides which requests get a response.
 
-A page in a browser may send requests to any address, also under a name that its owner makes point here (DNS
-rebinding): the Host header tells these apart. Pure but for the answers that it gives.
+The Host header must name this server. Unless the server is on the loopback, the token is required too. A web page can
+send requests to any address, also under a name that its owner points to this machine (DNS rebinding): the Host header
+reveals these. Pure, except that it makes responses.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 COOKIE = "fslab_token"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-# Of a registered name only what DNS and IPv4 addresses are made of; fullmatch, for $ would allow a line's end.
+# A registered name may have only the characters of DNS names and IPv4 addresses. Matched with fullmatch, because $ also
+# matches before a final newline.
 _NAME = r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
 _HOST = re.compile(rf"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?P<name>{_NAME}))(?::[0-9]{{0,5}})?", re.ASCII)
 HEADERS = {
@@ -32,7 +34,11 @@ HEADERS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Access:
-    """``names``: hosts that a request may name; ``any_address``: also any IP address. ``token``: None on loopback."""
+    """Which requests are allowed.
+
+    ``names``: hosts that a request may name. ``any_address``: whether it may also name any IP address. ``token``: None
+    on the loopback.
+    """
 
     names: Collection[str]
     any_address: bool = False
@@ -40,7 +46,7 @@ class Access:
 
     @classmethod
     def of(cls, host: str, more_names: Collection[str] = ()) -> Access:
-        """For a server bound to a host: an address or a name."""
+        """Return the access rules for a server bound to ``host``, an address or a name."""
         if is_loopback(host):
             return cls(names=LOOPBACK_NAMES | {_canonical(name) for name in (host, *more_names)})
         everywhere = host in {"0.0.0.0", "::", ""}  # noqa: S104 - asked for by the user, and guarded by a token
@@ -48,29 +54,29 @@ class Access:
         return cls(names=names, any_address=everywhere, token=secrets.token_urlsafe(24))
 
     def allows_host(self, header: str | None) -> bool:
-        """Whether a Host header names this server."""
+        """Return whether a Host header names this server."""
         name = host_of(header or "")
         if name is None:
             return False
         return name in self.names or (self.any_address and _address(name) is not None)
 
     def allows_token(self, given: str | None) -> bool:
-        """Whether a token is the right one; compared in the same time wherever it differs."""
+        """Return whether a token is correct. The comparison takes the same time wherever the token differs."""
         return self.token is None or (
             given is not None and secrets.compare_digest(given.encode(), self.token.encode())
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host's address."""
+    """Return whether only this machine can reach the address of a host."""
     address = _address(host)
     return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
 def host_of(header: str) -> str | None:
-    """The host of ``name:port``, ``[::1]:port`` or ``name``, in lower case; None for what is no Host header.
+    """Return the host of ``name:port``, ``[::1]:port`` or ``name`` in lower case; None for an invalid Host header.
 
-    RFC 9110, section 7.2: ``uri-host [ ":" port ]``, as in RFC 3986, section 3.2.2. User information is no part of it.
+    RFC 9110, section 7.2: ``uri-host [ ":" port ]``, as in RFC 3986, section 3.2.2. User information is not allowed.
     """
     found = _HOST.fullmatch(header)
     if found is None:
@@ -82,20 +88,23 @@ def host_of(header: str) -> str | None:
 
 
 def _canonical(name: str) -> str:
-    """An address in its shortest form, a name in lower case."""
+    """Return an address in its shortest form, or a name in lower case."""
     address = _address(name)
     return name.lower() if address is None else str(address)
 
 
 class Guard(BaseHTTPMiddleware):
-    """Refuses with 400 (another host) or 401 (no token); puts the headers on every answer."""
+    """Refuses requests with 400 (unknown host) or 401 (no token).
+
+    Adds ``HEADERS`` to these responses and to those of the application.
+    """
 
     access: Access
 
     async def dispatch(
         self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        """Decide, then let it be answered."""
+        """Refuse the request or pass it on, and add ``HEADERS`` to the response."""
         access: Access = request.app.state.access
         response = _refusal(access, request) or await call_next(request)
         response.headers.update(HEADERS)
@@ -110,8 +119,8 @@ def _refusal(access: Access, request: Request) -> Response | None:
         return None
     given = request.query_params.get("token")
     if given is not None and access.allows_token(given):
-        # The token leaves the address bar, and with it the history.
-        # One slash: two would name another server.
+        # Redirect to a URL without the token, so that it is not visible in the address bar or the history.
+        # Exactly one slash: a path that starts with two would name another server.
         clean = RedirectResponse("/" + request.url.path.lstrip("/\\"), status_code=303)
         clean.set_cookie(COOKIE, given, httponly=True, samesite="strict")
         return clean

@@ -1,4 +1,4 @@
-"""Listens and answers (uvicorn), and says where. The socket is bound first, so that the address printed is true."""
+"""Runs the server (uvicorn) and announces its URL. The socket is bound first, so that the announced URL is correct."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -19,17 +19,17 @@ def run(
     url: str | None, *, host: str, port: int, names: Sequence[str], is_running: Callable[[str], bool],
     announce: Callable[[str], object], annotations: Annotations,
 ) -> None:  # fmt: skip
-    """Serve until a signal; OSError if the address cannot be listened on, UnicodeError if ``host`` is no name."""
-    host.encode("idna")  # bind() raises TypeError where that is not possible
+    """Serve until a signal. OSError if it cannot listen on the address, UnicodeError if ``host`` is not a host name."""
+    host.encode("idna")  # checked here, because bind() would raise TypeError
     access = Access.of(host, names)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Who asks and does not read the answer is let go (tcp(7)); accepted sockets inherit it.
+        # Disconnects a client that does not read the response (tcp(7)). Accepted sockets inherit this option.
         not_read_ms = int(bounds.NOT_READ_LIMIT_S * 1000)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, not_read_ms)
         listening.bind((host, port))
-        listening.listen(BACKLOG)  # from here on connections are accepted, even while we are still starting
+        listening.listen(BACKLOG)  # from here on, the kernel accepts connections, even before uvicorn runs
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
@@ -37,7 +37,7 @@ def run(
 
 
 def server(app: ASGIApp) -> uvicorn.Server:
-    """What answers for an application, within the bounds."""
+    """Return a uvicorn server for an application, with the limits of ``bounds``."""
     bounds.make_room()
     config = uvicorn.Config(
         app, log_level="error", server_header=False, timeout_graceful_shutdown=1, lifespan="off", backlog=BACKLOG,

@@ -1,7 +1,7 @@
-"""Figures as Vega-Lite specifications: the one grammar for the page in a browser and for SVG and PNG in a paper.
+"""Figures as Vega-Lite specifications, for the page in a browser and for SVG and PNG files in a paper.
 
-Each module makes one kind of figure from plain values. None computes statistics, reads a store or draws;
-colours are CSS variables (``palette``), which a page sets for light, dark and paper, and ``files`` replaces.
+Each module makes one kind of figure from plain values. No module computes statistics, reads a store or draws. Colours
+are CSS variables (``palette``). A page sets them for light, dark and paper; ``files`` replaces them with colours.
 """
 
 import re
@@ -15,10 +15,10 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One figure. ``id`` is unique in a page and the name of its file.
+    """One figure. ``id`` is unique in a page and is the name of its file.
 
-    ``alt`` says in words what it shows, for those who do not see it. ``marks`` is how many marks each named layer
-    must have when it is drawn: what was measured, nothing lost on the way.
+    ``alt``: a description for people who cannot see the figure. ``marks``: layer name → number of marks that the drawn
+    layer must have, to check that no measured value is lost.
     """
 
     id: str
@@ -30,5 +30,5 @@ class Figure:
 
 
 def slug(text: str) -> str:
-    """A text as a part of an id or a file name: small letters, digits and hyphens."""
+    """Return a text as part of an id or a file name: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())

@@ -1,4 +1,4 @@
-"""How axes of a unit look: labels with prefixes, scales, and what a page's switches turn. Shared by the figures."""
+"""Axes for each unit: labels with prefixes, scales, and what a page's switches change. Shared by the figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,18 +11,18 @@ _BINARY = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 SWITCH = "fslab"
 WIDTH = 640
-# On a log axis the lines of decades stand out, the others recede.
+# On a log axis, the grid lines of decades are stronger than the others.
 _IS_DECADE = "abs(round(log(datum.value) / LN10) - log(datum.value) / LN10) < 0.001"
 DECADES = {"condition": {"test": _IS_DECADE, "value": 0.9}, "value": 0.25}
 
 
 def rounded(value: float | None) -> float | None:
-    """Five significant digits: more than anybody sees in a figure, and a third of the bytes."""
+    """Round to five significant digits, which exceeds a figure's resolution and takes a third of the bytes."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
 
 
 def label_expression(unit: Unit) -> str:
-    """A Vega expression that writes an axis label with its prefix; bytes also in powers of 1024 (``binary``)."""
+    """Return a Vega expression for axis labels with prefixes; for bytes, powers of 1024 if ``binary`` is set."""
     match unit:
         case Unit.NANOSECONDS:
             return _steps([(limit, f" {name}") for limit, name in _TIMES], " ns")
@@ -43,7 +43,7 @@ def value_axis(unit: Unit, **more: Any) -> dict[str, Any]:
 
 
 def title_of(metric: str, unit: Unit, better: Direction) -> str:
-    """``write iops``, ``create rate, files/s``, ``fsync mean (lower is better)``."""
+    """Return a title such as ``write iops``, ``create rate, files/s`` or ``fsync mean (lower is better)``."""
     name = metric.replace("_", " ")
     if (
         unit in {Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.IOPS}
@@ -54,7 +54,7 @@ def title_of(metric: str, unit: Unit, better: Direction) -> str:
 
 
 def switches(channel: str, title: str, unit: Unit) -> dict[str, Any]:
-    """What a page needs to turn a figure from values to ratios and back: the channel, its titles and labels."""
+    """Return what a page needs to switch between values and ratios: the channel, its titles and labels."""
     return {
         SWITCH: {
             "channel": channel,
@@ -68,11 +68,11 @@ def switches(channel: str, title: str, unit: Unit) -> dict[str, Any]:
 
 
 def base(description: str, **more: Any) -> dict[str, Any]:
-    """What all specifications have in common; a width in a file, on a page they take what room there is."""
+    """Return the common part of all specifications. The width is for files; a page sets it to the available width."""
     size = {} if "spec" in more else {"width": WIDTH}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json", "background": None, "config": _CONFIG,
-        "params": [{"name": "binary", "value": False}],  # what label expressions ask
+        "params": [{"name": "binary", "value": False}],  # read by the label expressions
         "description": description, "usermeta": {}, **size, **more,
     }  # fmt: skip
 
@@ -86,25 +86,25 @@ def name(field: str, **more: Any) -> dict[str, Any]:
 
 
 def names(field: str, order: Sequence[str], widest: int, **more: Any) -> dict[str, Any]:
-    """An axis of names in their order, whose labels take at most so many pixels."""
+    """Return an axis of names in the given order. ``widest``: maximum width of a label, in pixels."""
     axis = {"grid": False, "labelLimit": widest, **more}
     return name(field, sort=list(order), title=None, axis=axis)
 
 
 def panels(stacks: Sequence[str]) -> dict[str, Any]:
-    """A panel below the other for each stack."""
+    """Return a facet with one panel per stack, one below the other."""
     header = {"orient": "top", "labelAnchor": "start", "labelFontWeight": "bold"}
     return {"row": name("stack", sort=list(stacks), header=header)}
 
 
 def layer(called: str, mark: Mapping[str, Any], values: object = None, **encoding: Any) -> dict[str, Any]:
-    """A named layer, with data of its own where there are ``values``."""
+    """Return a named layer, with its own data if ``values`` is given."""
     data = {} if values is None else {"data": {"values": values}}
     return {"name": called, **data, "mark": mark} | ({"encoding": encoding} if encoding else {})
 
 
 def tooltip(**shown: str) -> list[dict[str, Any]]:
-    """Of each field what is told on hovering: its name, or its format."""
+    """Return the fields of a tooltip. ``shown``: field → number format, empty for a name."""
     return [{"field": field, **({"format": form} if form else {})} for field, form in shown.items()]
 
 

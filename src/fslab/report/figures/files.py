@@ -1,4 +1,7 @@
-"""Writes figures as SVG and PNG without a browser (vl-convert), in the colours of paper. Knows no figure."""
+"""Writes figures as SVG and PNG files without a browser (vl-convert), in the colours for paper.
+
+Must not depend on the kind of a figure.
+"""
 
 import json
 import re
@@ -16,13 +19,13 @@ _VARIABLE = re.compile(r"var\(--([a-z0-9]+)\)")
 
 
 def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
-    """``ID.svg`` and ``ID.png`` of each figure; the files written. UsageError if the directory cannot be."""
+    """Write ``ID.svg`` and ``ID.png`` of each figure. Returns the paths. UsageError if they cannot be written."""
     import vl_convert  # noqa: PLC0415 - 30 MB that only figures need
 
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"no such directory can be made: {error.strerror}", where=str(directory)) from error
+        raise UsageError(f"cannot create the directory: {error.strerror}", where=str(directory)) from error
     written: list[Path] = []
     for figure in figures:
         spec = {
@@ -42,6 +45,6 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
 
 
 def on_paper(text: str) -> str:
-    """A specification's text with colours instead of variables."""
+    """Return a specification's text with the colours for paper instead of CSS variables."""
     colours = palette.variables(dark=False)
     return _VARIABLE.sub(lambda match: colours[match[1]], text)

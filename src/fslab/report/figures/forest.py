@@ -1,4 +1,4 @@
-"""Ratios with their intervals on a log axis, one line each (a forest plot): what differs lies clear of 1."""
+"""Ratios with their intervals on a log axis, one per line (a forest plot). A difference has an interval without 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fslab.report.figures import Figure, _axis
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForestRatio:
-    """One comparison. ``sure``: it differs, among all of them together."""
+    """One comparison. ``sure``: significant after Holm correction over all comparisons."""
 
     label: str
     ratio: float
@@ -19,7 +19,7 @@ class ForestRatio:
 
 
 def figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Figure:
-    """``axis``: what is divided by what."""
+    """Return the figure. ``axis``: title of the axis, with numerator and denominator."""
     data = [
         {
             "label": each.label,

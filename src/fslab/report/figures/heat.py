@@ -1,4 +1,7 @@
-"""The heat map of a campaign as a file for a paper; a page shows the same as a table, which everybody can read."""
+"""The heat map of a campaign as a figure for a paper.
+
+A page shows the same values as a table instead, because a table is accessible to all readers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +27,9 @@ _LAYERS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tile:
-    """How a stack does against the best of its row: ``share`` 1 is the best, 0.5 half as good.
+    """One stack relative to the best of its row. ``share``: 1 for the best, 0.5 for half as good.
 
-    ``decided``: it is the best, or shown to be worse than it.
+    ``decided``: the stack is the best, or is shown to be worse than the best.
     """
 
     row: str
@@ -36,7 +39,7 @@ class Tile:
 
 
 def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequence[str]) -> Figure:
-    """Workloads down, stacks across; what is undecided has a dashed frame."""
+    """Return the figure: a row per workload, a column per stack. Undecided tiles have a dashed frame."""
     data = [
         {"row": tile.row, "stack": tile.stack, "share": _axis.rounded(tile.share), "decided": tile.decided}
         for tile in tiles

@@ -1,4 +1,4 @@
-"""All trials in the order in which they ran, each against the median of its kind: drift shows as a slope."""
+"""All trials in the order in which they ran, each relative to the median of its cell. Drift is visible as a slope."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from fslab.report.figures.styles import StackStyles
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OrderPoint:
-    """A trial: ``minutes`` since the first began, ``ratio`` of its headline figure to the median of its cell.
+    """A trial. ``minutes``: from the start of the first trial. ``ratio``: headline metric ÷ median of the cell.
 
-    In a campaign of very many trials each stands for ``trials`` of them.
+    In a campaign with very many trials, each point stands for several (``trials``).
     """
 
     stack: str
@@ -24,7 +24,7 @@ class OrderPoint:
 
 
 def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figure:
-    """Of a whole campaign."""
+    """Return the figure of a whole campaign."""
     present = looks.only([moment.stack for moment in moments])
     data = [
         {

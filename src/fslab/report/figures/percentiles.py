@@ -1,4 +1,4 @@
-"""Latency percentiles as curves: how bad the slow ones are, one more nine per step of the axis."""
+"""Latency percentiles as curves. They show how slow the slowest operations are; each step of the axis adds one nine."""
 
 import math
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from fslab.report.figures import Figure, _axis
 from fslab.report.figures.styles import StackStyles
 from fslab.units import Unit
 
-# A percentile of 100 (the maximum) has no place on an axis of nines.
+# The 100th percentile (the maximum) would be at infinity on an axis of nines.
 _LABELS = "datum.value < 0.31 ? '50 %' : format(100 - 100 * pow(10, -datum.value), '.6~r') + ' %'"
 
 
 def figure(
     key: str, workload: str, operation: str, curves: Mapping[str, Mapping[float, float]], looks: StackStyles
 ) -> Figure:
-    """``curves``: by stack (label), latency in ns by percentile; medians over the usable trials."""
+    """Return the figure. ``curves``: stack label → percentile → latency in ns, medians over the usable trials."""
     present = looks.only(list(curves))
     data = [
         {"stack": stack, "p": percent, "nines": _axis.rounded(-math.log10(1 - percent / 100)), "ns": _axis.rounded(ns)}

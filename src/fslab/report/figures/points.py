@@ -1,4 +1,4 @@
-"""Every trial a point, with the median and its interval, one line per stack (after Cleveland's dot plot)."""
+"""A point for each trial, with the median and its interval, one line per stack (after Cleveland's dot plot)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from fslab.report.model import Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlotPoint:
-    """One trial of a stack (its label); ``kind`` is ``sound``, ``doubt`` or ``invalid``."""
+    """One trial of a stack (its label). ``kind``: ``sound`` (usable), ``doubt`` (with warnings) or ``invalid``."""
 
     stack: str
     block: int
@@ -23,7 +23,7 @@ _VALIDITY = {"sound": "usable", "doubt": "with warnings"}
 
 
 def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) -> Figure:
-    """Of one metric of one workload; invalid trials are crossed out, those with warnings are hollow."""
+    """Return the figure of one metric of one workload. Invalid trials are crosses, those with warnings are hollow."""
     best = best_of(row, looks)
     medians = _medians(row, looks, best)
     data = [
@@ -93,7 +93,7 @@ def _layers(
 
 
 def best_of(row: Row, looks: StackStyles) -> float | None:
-    """The median of the row's leader, which ratios are taken to."""
+    """Return the median of the row's leader, the denominator of the ratios; None without a leader."""
     by_label = dict(zip(looks.labels, row.summaries, strict=True))
     return by_label[row.leader].median if row.leader in by_label else None
 
@@ -112,7 +112,7 @@ def _medians(row: Row, looks: StackStyles, best: float | None) -> list[dict[str,
 
 
 def _both(name: str, value: float | None, best: float | None) -> dict[str, float | None]:
-    """A value and, for a page's switch, its ratio to the best median."""
+    """Return a value and, for a page's switch, its ratio to the best median."""
     ratio = None if value is None or not best else value / best
     return {name: _axis.rounded(value), f"{name}_ratio": _axis.rounded(ratio)}
 

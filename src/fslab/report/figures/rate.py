@@ -1,4 +1,4 @@
-"""The rate over the time of a run: whether it was steady, fell off a cliff or stood still."""
+"""The rate over the time of a run. It shows whether the rate was steady, dropped sharply, or stalled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from fslab.units import Unit
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Course:
-    """The rate of one trial of a stack (its label), one value per interval."""
+    """The rate over time of one trial of a stack (its label), one value per interval."""
 
     stack: str
     trial: int
@@ -20,14 +20,14 @@ class Course:
 
     @property
     def is_line(self) -> bool:
-        """Whether there is a line to draw: one value is a point without a course."""
+        """Whether there are at least two values, so that a line can be drawn."""
         return len(self.values) > 1
 
 
 def figure(
     key: str, workload: str, what: str, unit: Unit, courses: Sequence[Course], looks: StackStyles
 ) -> Figure:
-    """Small multiples: a panel per stack, a line per trial, on one scale."""
+    """Return the figure (small multiples): a panel per stack, a line per trial, all on one scale."""
     present = looks.only([course.stack for course in courses])
     data = [
         {

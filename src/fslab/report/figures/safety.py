@@ -1,4 +1,4 @@
-"""Speed against safety: a point for each stack, how quick it is across, what power cuts took from it upwards."""
+"""Speed against safety, a point per stack. The x axis is its speed, the y axis what it lost after power cuts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from fslab.report.model import Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SafetyPoint:
-    """One stack: the median of its speed with its interval; ``broken`` promises, and operations ``lost`` besides."""
+    """One stack: the median of its speed, with its interval.
+
+    ``broken``: promises broken after power cuts. ``lost``: other lost operations, which no promise covers.
+    """
 
     stack: str
     speed: float
@@ -22,7 +25,7 @@ class SafetyPoint:
 
 
 def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: StackStyles) -> Figure:
-    """``row``: the speed; ``cuts``: the workload that cuts power."""
+    """Return the figure. ``row``: the speed. ``cuts``: the workload that cuts power."""
     title = _axis.title_of(row.metric, row.unit, row.better)
     data = [_fields(each) for each in points]
     x = _axis.quantity(

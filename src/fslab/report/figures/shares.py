@@ -1,4 +1,4 @@
-"""Where the CPU time went while the tool ran: shares of all CPUs, stacked, one bar per stack."""
+"""CPU time while the tool ran, by kind, in percent of all CPUs. One stacked bar per stack."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ KINDS = {
 
 
 def figure(key: str, workload: str, shares: Mapping[str, Mapping[str, float]], looks: StackStyles) -> Figure:
-    """``shares``: by stack (label), percent of all CPUs by a key of ``KINDS``; means over the usable trials."""
+    """Return the figure. ``shares``: stack label → key of ``KINDS`` → percent of all CPUs, mean of usable trials."""
     present = looks.only(list(shares))
     used = [kind for kind in KINDS if any(each.get(kind, 0) >= 0.5 for each in shares.values())]
     data = [

@@ -1,4 +1,4 @@
-"""How stacks look in a figure: the colour of their file system, and a shape and a dash of their own. Shared."""
+"""Styles of stacks in figures: the colour of their file system, and a shape and a dash per stack. Shared by figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from fslab.report.model import StackColumn
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackStyles:
-    """Of each stack (by label, in the order of the plan): colour, shape, dash."""
+    """Style of each stack, in the order of the plan.
+
+    ``slot`` gives the colour, ``variant`` the shape and the dash.
+    """
 
     labels: tuple[str, ...]
     slot: tuple[int, ...]
@@ -20,11 +23,11 @@ class StackStyles:
 
     @classmethod
     def of(cls, stacks: Sequence[StackColumn]) -> StackStyles:
-        """Stacks of one file system share its colour and differ in shape and dash."""
+        """Return the styles. Stacks of one file system share its colour and differ in shape and dash."""
         names = [stack.filesystem or stack.name for stack in stacks]
         slots = palette.slots(names)
         variants = [names[:position].count(name) for position, name in enumerate(names)]
-        # With more than eight file systems colours come twice: then the shape must tell.
+        # With more than eight file systems, colours repeat: then the shape must distinguish them.
         shared = [[*slots].index(name) // 8 for name in names]
         return cls(
             labels=tuple(stack.label for stack in stacks),
@@ -43,12 +46,12 @@ class StackStyles:
         return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": shapes}}
 
     def dash(self) -> dict[str, Any]:
-        """The dash channel, for lines of stacks of one colour."""
+        """Return the dash channel. It distinguishes the lines of stacks of one colour."""
         dashes = [palette.DASHES[variant % len(palette.DASHES)] for variant in self.variant]
         return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": dashes}}
 
     def only(self, labels: Sequence[str]) -> StackStyles:
-        """The same for some of the stacks."""
+        """Return the styles of the given stacks only."""
         kept = [position for position, label in enumerate(self.labels) if label in labels]
         return StackStyles(
             labels=tuple(self.labels[position] for position in kept),
@@ -57,7 +60,7 @@ class StackStyles:
         )
 
     def _told_apart(self) -> list[int]:
-        """Each stack its own shape where there are few, so that colour is not the only distinction."""
+        """Return a shape per stack; all differ if there are few, so that colour is not the only distinction."""
         return (
             list(range(len(self.labels))) if len(self.labels) <= len(palette.SHAPES) else list(self.variant)
         )

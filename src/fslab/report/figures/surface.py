@@ -1,4 +1,4 @@
-"""A figure over two numeric parameters (file size × record size, disks × chunk): a field of values per stack."""
+"""A figure over two numeric parameters (file size × record size, disks × chunk): a grid of medians per stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from fslab.units import Direction, Unit, format_value
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Field:
-    """The median of one stack at one pair of values; ``*_words``: the values as they are written."""
+    """The median of one stack at one pair of values. ``*_words``: the values as the study writes them."""
 
     stack: str
     x: float
@@ -30,9 +30,9 @@ def figure(
     fields: Sequence[Field],
     labels: Sequence[str],
 ) -> Figure:
-    """A panel per stack on one scale of colours; the median is written into each field.
+    """Return the figure: a panel per stack, one colour scale for all panels, the median as text in each field.
 
-    ``labels``: of the panels, in their order.
+    ``labels``: labels of the panels, in order.
     """
     across = [words for _, words in sorted({(field.x, field.x_words) for field in fields})]
     up = [words for _, words in sorted({(field.y, field.y_words) for field in fields}, reverse=True)]
@@ -93,12 +93,12 @@ def _layers(title: str, unit: Unit, middle: float) -> list[dict[str, Any]]:
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Where the colours are half as dark: text above it is dark, below it light."""
+    """Return the middle of the colour scale. Fields above it have dark text, fields below it light text."""
     return (min(values) + max(values)) / 2
 
 
 def _prefix(value: float, unit: Unit) -> str:
-    """``M`` of ``12 MB/s``: the unit itself stands in the legend."""
+    """Return the prefix of the unit, such as ``M`` for ``12 MB/s``; for times the whole unit. The legend has it."""
     written = format_value(value, unit).partition(" ")[2]
     return (
         f" {written.removesuffix(unit.value)}".rstrip()

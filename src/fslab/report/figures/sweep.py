@@ -11,7 +11,10 @@ from fslab.units import Direction, Unit
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepStep:
-    """The median of one stack at one value of the parameter, with its interval; ``words``: the value as written."""
+    """The median of one stack at one value of the parameter, with its interval.
+
+    ``words``: the parameter's value as the study writes it.
+    """
 
     stack: str
     at: float
@@ -31,7 +34,7 @@ def figure(
     steps: Sequence[SweepStep],
     looks: StackStyles,
 ) -> Figure:
-    """The parameter on an axis of powers of two where it is spaced like that."""
+    """Return the figure. The parameter's axis has a log scale (base 2) if the largest value is ≥ 4 × the smallest."""
     present = looks.only([step.stack for step in steps])
     places = sorted({step.at: step.words for step in steps}.items())
     is_log = places[0][0] > 0 and places[-1][0] / places[0][0] >= 4

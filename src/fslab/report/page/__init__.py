@@ -1,5 +1,5 @@
-"""The page: one HTML file that answers first and shows its evidence below, offline and without a server.
+"""The page: one HTML file with the answer first and the evidence below. It needs no network and no server.
 
-``assemble`` says what stands in it, ``render`` how it looks; ``templates`` and ``static`` are its files. Nothing here
-reads a store or a machine, or computes a statistic.
+``assemble`` decides the contents, ``render`` the layout; ``templates`` and ``static`` are its files. No module here
+reads a store or a machine, or computes statistics other than medians and means.
 """

@@ -1,6 +1,6 @@
-"""Puts a page together from campaigns, their trials, and what others have to say of them. Pure.
+"""Builds a page from campaigns, their trials, and statements and claims about them. Pure.
 
-Reasons (``Statement``) and claims (``Claim``) are handed in: this looks for none.
+Statements (``PageStatement``) and claims (``PageClaim``) are arguments. This module must not search for any.
 """
 
 import statistics
@@ -27,14 +27,14 @@ from fslab.report.words import listed
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 
-FEW = 3  # metrics that the first screen has room to tell in words
-BRIEF_FROM = 2_000  # trials: from here on a page leaves out what only a few readers want of each of them
-MOMENTS = 2_000  # points in the figure of all trials over time
+FEW = 3  # metrics that the first screen has room for in words
+BRIEF_FROM = 2_000  # trials; with more, a page omits details of each trial that few readers need
+MOMENTS = 2_000  # approximate maximum number of points in the figure of all trials over time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignSource:
-    """One campaign with its trials (with raw output, where that is to be shown) and what is said of them."""
+    """One campaign with its trials (with raw output if the page shows it), its statements and claims."""
 
     campaign: Campaign
     trials: Sequence[TrialRecord]
@@ -48,7 +48,7 @@ def page(
     *,
     known: MetricsOf = headline_metrics,
 ) -> Page:
-    """One part per campaign, in the order given."""
+    """Return the page: one part per campaign, in the given order."""
     parts = tuple(
         part(source, known=known, prefix=f"{number}-" if number else "")
         for number, source in enumerate(sources)
@@ -60,7 +60,7 @@ def page(
 
 
 def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix: str = "") -> Part:
-    """``prefix`` keeps anchors apart where a page has several campaigns."""
+    """Return the part of one campaign. ``prefix`` makes its anchors unique on a page with several campaigns."""
     campaign, trials = source.campaign, source.trials
     together = list(groups(campaign.cells, trials))
     report = build(campaign, trials, known=known, together=together)
@@ -93,18 +93,19 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
 
 
 def _lines(standings: Sequence[Standing]) -> tuple[str, ...]:
-    """Each metric in words, where the table below does not tell it more quickly."""
+    """Return each metric in words; nothing if there are more than ``FEW``, because then the table is clearer."""
     return tuple(line(each, standings) for each in standings) if len(standings) <= FEW else ()
 
 
 def _confidence(report: Report) -> str:
-    """How many trials there are, and what the intervals mean."""
+    """Return the number of trials, and what the intervals mean."""
     counts = sorted({len(item.values) for row in report.rows for item in row.summaries if item.values})
     if not counts:
         return "No trial is stored yet."
     trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     share = f"{report.coverage * 100:g} %"
-    return f"{trials} trials of each cell, in random order. {share} of such CIs contain the true value."
+    meaning = f"A {share} CI contains the true value in {share} of repeated campaigns."
+    return f"{trials} trials of each cell, in random order. {meaning}"
 
 
 def _too_many(report: Report) -> bool:
@@ -112,7 +113,7 @@ def _too_many(report: Report) -> bool:
 
 
 def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str]]:
-    """By heading, what stands there on a page of fewer trials."""
+    """Yield the heading of each omitted part of a page of very many trials, and the text in its place."""
     trials, number = len(source.trials), len(report.rows)
     if trials > BRIEF_FROM and not source.statements:
         told = f"fslab explain {report.campaign}"
@@ -123,7 +124,7 @@ def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str
 
 
 def figures(found: Page) -> Iterator[Figure]:
-    """All figures of a page, and the heat map, which a page shows as a table."""
+    """Yield all figures of a page, and the heat map, which a page shows as a table."""
     for number, each in enumerate(found.parts):
         tiles = [
             heat_figure.Tile(
@@ -149,7 +150,7 @@ def _heat_name(workload: str, metric: str) -> str:
 
 
 def _anchors(labels: Sequence[str], prefix: str) -> dict[str, str]:
-    """An id for each workload's section, readable and unique."""
+    """Return workload → id of its section, readable and unique."""
     found: dict[str, str] = {}
     taken: Counter[str] = Counter()
     for label in labels:
@@ -184,7 +185,7 @@ def _machine(report: Report) -> str:
 
 
 def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf) -> Iterator[Figure]:
-    """All trials over time, each against the median of its cell; several as one where there are very many."""
+    """Yield the figure of all trials over time, each relative to the median of its cell; of very many, a summary."""
     labels = {stack.id: stack.label for stack in report.stacks}
     moments: list[order.OrderPoint] = []
     begun = min(
@@ -211,19 +212,22 @@ def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf
 
 
 def _thinned(moments: list[order.OrderPoint]) -> list[order.OrderPoint]:
-    """As they are, or medians of neighbours in time of the same stack."""
+    """Return the points unchanged or, if there are too many, medians of consecutive points of the same stack.
+
+    Invalid trials are never mixed with usable ones.
+    """
     if len(moments) <= MOMENTS:
         return moments
     size = -(-len(moments) // MOMENTS)
-    by_stack: dict[str, list[order.OrderPoint]] = {}
+    alike: dict[tuple[str, bool], list[order.OrderPoint]] = {}
     for moment in sorted(moments, key=lambda each: each.minutes):
-        by_stack.setdefault(moment.stack, []).append(moment)
+        alike.setdefault((moment.stack, moment.sound), []).append(moment)
     return [
         order.OrderPoint(
-            stack=stack, workload=f"{len(chunk)} trials", sound=True, trials=len(chunk),
+            stack=stack, workload=f"{len(chunk)} trials", sound=sound, trials=len(chunk),
             minutes=statistics.median(each.minutes for each in chunk),
             ratio=statistics.median(each.ratio for each in chunk),
         )
-        for stack, each_of in by_stack.items()
+        for (stack, sound), each_of in alike.items()
         for chunk in (each_of[start : start + size] for start in range(0, len(each_of), size))
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two campaigns side by side, from a ``CampaignComparison``: facts that differ, ratios, means. Pure."""
+"""Two campaigns side by side, from a ``CampaignComparison``: differing facts, ratios, means. Pure."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.report.words import ratio_text
 from fslab.units import Direction, format_value
 
-MOST = 60  # lines of one figure
+MOST = 60  # maximum number of lines in one figure
 _OUTCOMES = {
     LineOutcome.NOT_SEEN: "no difference detected",
     LineOutcome.TOO_FEW: "too few trials",
@@ -19,7 +19,7 @@ _OUTCOMES = {
 
 
 def comparison(found: CampaignComparison, key: str) -> PageComparison:
-    """``key``: where figures' ids begin. B is told relative to A, as everywhere."""
+    """Return the comparison, of B relative to A as everywhere. ``key``: prefix of the figures' ids."""
     title = f"{_side(found.b.name, found.b.kernels)} against {_side(found.a.name, found.a.kernels)}"
     return PageComparison(
         title=title,

@@ -1,4 +1,4 @@
-"""The heat map: how each stack does against the best of each row, and what is recommended. Pure."""
+"""The heat map: each stack relative to the best of each row, and the recommended stacks. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -17,8 +17,11 @@ MOST_NAMED = 3
 def rows(
     report: Report, standings: Sequence[Standing], anchors: Mapping[str, str], asked: Asked | None = None
 ) -> tuple[HeatRow, ...]:
-    """One for each figure; ``anchors``: of the workloads' sections; ``asked``: workloads with stacks (ids) that the
-    study has them done on, None: all."""
+    """Return a row for each metric of each workload.
+
+    ``anchors``: workload → anchor of its section. ``asked``: the pairs of workload and stack id that the study
+    measures, None: all.
+    """
     by_key = {(each.workload, each.metric): each for each in standings}
     impossible = {
         (place.workload, place.stack)
@@ -34,7 +37,7 @@ def rows(
 
 
 def share(row: Row, summary: Summary, best: float | None) -> float | None:
-    """1 for the best median, 0.5 for half as good; None where nothing can be said."""
+    """Return 1 for the best median, 0.5 for half as good; None if the values allow no such comparison."""
     if summary.median is None or not best or summary.median <= 0 or row.better is Direction.NEITHER:
         return None
     return summary.median / best if row.better is Direction.HIGHER else best / summary.median
@@ -66,7 +69,7 @@ def _row(
 
 
 def _without(row: HeatRow, report: Report, asked: Asked) -> HeatRow:
-    """Blank where the study asks for nothing."""
+    """Mark the tiles of stacks on which the study does not run the workload, so that they are blank."""
     tiles = (
         replace(tile, asked=(row.workload, stack.id) in asked)
         for tile, stack in zip(row.tiles, report.stacks, strict=True)
@@ -77,7 +80,7 @@ def _without(row: HeatRow, report: Report, asked: Asked) -> HeatRow:
 def _tile(
     row: Row, summary: Summary, best: float | None, label: str, impossible: Collection[tuple[str, str]]
 ) -> HeatTile:
-    # A colour says "better": of single trials nothing says that.
+    # A colour means "better", which single trials cannot show.
     tested = any(item.interval is not None for item in row.comparisons)
     how_good = share(row, summary, best) if tested or not row.comparisons else None
     value = format_value(summary.median, row.unit)
@@ -105,7 +108,10 @@ def _tile(
 
 
 def _recommended(chosen: Sequence[str], standing: Standing | None) -> str:
-    """The stacks that may be the best, in short where they are many; none where no other is shown to be worse."""
+    """Return the stacks that may be the best, in short if there are many.
+
+    Returns "undecided" for an inconclusive row in which no stack is shown to be worse.
+    """
     if standing is None:
         return ""
     if standing.certainty in UNDECIDED and not standing.worse:

@@ -1,4 +1,4 @@
-"""How it was measured: the machine's facts, versions, seeds, and every trial that is not compared, with why. Pure."""
+"""Describes how it was measured: the machine, versions, seeds, and the trials not compared, with reasons. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from fslab.stopping import Until
 from fslab.store.campaign import Campaign
 from fslab.units import format_size
 
-MOST = 400  # rows of trials that are not compared
+MOST = 400  # maximum number of rows in the table of trials that are not compared
 
 
 def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) -> Iterator[PageTable]:
-    """What is known, in the order in which a reader asks."""
+    """Yield the tables in the order in which a reader needs them."""
     yield _pairs("Campaign", _campaign(campaign, report))
     yield _pairs(
         "Machine",
@@ -60,7 +60,7 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
 
 
 def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What lay under the file systems, each kind of stack's medium once."""
+    """Yield the facts of the device under the file systems, once for each medium (at most 8)."""
     shown: dict[str, Mapping[str, Any]] = {}
     for trial in trials:
         if trial.provenance.device:

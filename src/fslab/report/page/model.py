@@ -1,4 +1,4 @@
-"""What stands in a page, as plain values that templates only lay out. Text is text: escaping is the template's."""
+"""The contents of a page as plain values. Templates lay them out and escape them; text here is not escaped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from fslab.report.model import Report, Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageStatement:
-    """Why something is as it is: one sentence, its evidence line by line, and how sure that is."""
+    """An explanation: one sentence, its evidence line by line, and its certainty (``sure``)."""
 
     says: str
     about: str = ""
@@ -20,7 +20,7 @@ class PageStatement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageClaim:
-    """A claim of the study: the sentence, what was published, what this machine says, and what decides it."""
+    """A claim of the study: the sentence, the published verdict, the verdict on this machine, and its evidence."""
 
     says: str
     published: str
@@ -30,10 +30,10 @@ class PageClaim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeatTile:
-    """A field of the heat map: ``share`` 1 is the best median, 0.5 half as good; None: no value, ``words`` says why.
+    """A field of the heat map. ``share``: 1 for the best median, 0.5 for half as good, None if not comparable.
 
-    ``decided``: it is shown to be the best, or to be worse than the leader. ``asked``: the study has this stack do
-    this work.
+    ``words``: the result in words; without a value, the reason. ``decided``: shown to be the best, or to be worse than
+    the leader. ``asked``: whether the study runs this workload on this stack.
     """
 
     stack: str
@@ -46,8 +46,9 @@ class HeatTile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeatRow:
-    """A figure of a workload across the stacks; ``take`` names the best, or those that may be, ``sure`` what that
-    rests on.
+    """A metric of a workload on all stacks.
+
+    ``take``: the best stack, or those that may be the best. ``sure``: by how much, with the interval.
     """
 
     workload: str
@@ -61,7 +62,7 @@ class HeatRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageCell:
-    """A field of a table: what is read, and what it is sorted by; ``unit`` where a page may change it."""
+    """A field of a table: the text, the sort key, and the ``unit`` if a page can change it."""
 
     text: str
     sort: float | None = None
@@ -71,7 +72,7 @@ class PageCell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageTable:
-    """A table that sorts by its columns; the first column is its rows' heading."""
+    """A table that can be sorted by its columns. The first column has the headings of the rows."""
 
     caption: str
     columns: tuple[str, ...]
@@ -89,7 +90,7 @@ class PageCommand:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawOutput:
-    """What a tool wrote in one trial: ``packed`` is gzip in base64; ``left_out``: bytes cut from its end."""
+    """Output of a tool in one trial. ``packed``: gzip in base64. ``left_out``: size of what was cut from its end."""
 
     name: str
     trial: str
@@ -100,8 +101,10 @@ class RawOutput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """How one stack was measured: the commands of a trial, and what its tools wrote; ``no_room``: of how many texts
-    the page has none of."""
+    """How one stack was measured: the commands of a trial, and the output of its tools.
+
+    ``no_room``: number of outputs that are omitted because the page is full.
+    """
 
     stack: str
     options: str
@@ -112,7 +115,7 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """One workload. ``left_out`` says what a page of very many trials does not show of it."""
+    """One workload. ``left_out``: a text on what a page of very many trials omits."""
 
     anchor: str
     label: str
@@ -127,7 +130,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One campaign. ``left_out``: headings of what a page of very many trials does not show, and where to find it."""
+    """One campaign. ``left_out``: omitted heading → why a page of very many trials omits it, and where to find it."""
 
     report: Report
     status: str
@@ -161,7 +164,7 @@ class PageComparison:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """Everything; ``made`` says with which program."""
+    """A complete page. ``made``: the program and version that made it."""
 
     title: str
     made: str

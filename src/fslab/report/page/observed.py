@@ -1,6 +1,7 @@
-"""What trials show beside their headline: percentiles, rates over time, CPU, bytes written. Medians only. Pure.
+"""What trials show besides their headline: latency percentiles, rates over time, CPU, bytes written. Pure.
 
-What a tool wrote is read again by the workload's own reader, so that nothing is kept twice.
+Computes only medians and means. The workload's own parser reads the stored output again, so that nothing is stored
+twice.
 """
 
 import statistics
@@ -21,14 +22,20 @@ STREAMS = ("stdout", "stderr")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedFigures:
-    """Of the usable trials of a stack. ``latencies``: by operation, ns by percent; ``courses``: by what they are of."""
+    """Values of the usable trials of a stack.
+
+    ``latencies``: operation → percent → ns. ``courses``: name of the rate → one course per trial.
+    """
 
     latencies: Mapping[str, Mapping[float, float]]
     courses: Mapping[str, tuple[Course, ...]]
 
 
 def read_again(trial: TrialRecord) -> Reading | None:
-    """What the tool said, from its stored output; None without output, or where this program reads it no more."""
+    """Parse the stored output of a trial.
+
+    None if the trial is not usable, has no output, or this version cannot parse it any more.
+    """
     if not trial.raw or not is_usable(trial):
         return None
     files = {name: text for name, text in trial.raw.items() if name not in STREAMS}
@@ -43,7 +50,7 @@ def read_again(trial: TrialRecord) -> Reading | None:
 
 
 def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
-    """``label``: what the stack is called."""
+    """Return the values of the trials of one stack. ``label``: the label of the stack."""
     readings = [(trial, reading) for trial in trials if (reading := read_again(trial)) is not None]
     operations = dict.fromkeys(name for _, reading in readings for name in reading.latencies)
     latencies = {
@@ -61,7 +68,7 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
 
 
 def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
-    """Mean percent of all CPUs by kind; empty where it was not measured."""
+    """Return kind → mean percent of all CPUs; empty if it was not measured."""
     found = {}
     for kind in KINDS:
         values = figures(trials, f"machine_cpu_{kind}")
@@ -71,17 +78,17 @@ def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:
 
 
 def figures(trials: Iterable[TrialRecord], name: str) -> list[float]:
-    """The known values of a metric or a probe's figure in the usable trials."""
+    """Return the known values of a metric, or of a probe's counter, in the usable trials."""
     known = ((trial.metrics.get(name) or trial.probes.get(name)) for trial in trials if is_usable(trial))
     return [figure.value for figure in known if figure is not None and figure.value is not None]
 
 
 def kind_of(trial: TrialRecord) -> str:
-    """How a point is drawn."""
+    """Return the kind of point that a figure draws for a trial: ``sound``, ``doubt`` or ``invalid``."""
     return "invalid" if not is_usable(trial) else "doubt" if has_warnings(trial) else "sound"
 
 
 def _middle(curves: Sequence[Mapping[float, float]]) -> dict[float, float]:
-    """The median at each percentile that all trials tell."""
+    """Return the median at each percentile that all trials report."""
     common = set(curves[0]).intersection(*curves[1:])
     return {percent: statistics.median(curve[percent] for curve in curves) for percent in sorted(common)}

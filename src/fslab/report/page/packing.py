@@ -1,4 +1,4 @@
-"""Packs what is large and seldom read into a page: raw output as gzip in base64, within a limit. Pure."""
+"""Packs large, rarely read data into a page: raw output as gzip in base64, up to a limit. Pure."""
 
 import base64
 import gzip
@@ -9,24 +9,24 @@ from fslab.record import TrialRecord
 from fslab.report.page.model import RawOutput
 from fslab.units import format_size
 
-ONE_BYTES = 256 << 10  # of one text, before packing
-ALL_BYTES = 1536 << 10  # of all packed texts of a page
+ONE_BYTES = 256 << 10  # limit of one text, before packing
+ALL_BYTES = 1536 << 10  # limit of all packed texts of a campaign
 
 
 def packed(text: str) -> str:
-    """What a browser unpacks with DecompressionStream; the same text gives the same characters."""
+    """Return a text as gzip in base64. A browser unpacks it with DecompressionStream. The result is deterministic."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 @dataclass(kw_only=True, slots=True)
 class Packer:
-    """Gives room to raw output until there is none left; ``skipped`` counts the texts that found none."""
+    """Packs raw output until the space is used up. ``skipped``: number of texts that did not fit."""
 
     left_bytes: int = field(default_factory=lambda: ALL_BYTES)
     skipped: int = 0
 
     def pack(self, trial: TrialRecord) -> Iterator[RawOutput]:
-        """What the tools of a trial wrote, without empty texts; what does not fit is cut or left out, and said."""
+        """Yield the tools' output of a trial, without empty texts. Cuts long texts, and skips what does not fit."""
         for name, text in trial.raw.items():
             if not text.strip():
                 continue

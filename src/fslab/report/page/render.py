@@ -1,6 +1,6 @@
-"""Lays a page out as one HTML file: templates, style, script and the chart library inside, nothing outside.
+"""Renders a page as one HTML file, with templates, style, script and the chart library inside. It loads nothing.
 
-What comes from a study, a tool or a machine is text and stays text: every template escapes.
+Text from a study, a tool or a machine must stay text: every template escapes it.
 """
 
 import contextlib
@@ -25,16 +25,19 @@ from fslab.report.figures.styles import StackStyles
 from fslab.report.page.model import HeatRow, Page, Part
 from fslab.report.page.packing import packed
 
-MOST_HEATS = 4  # tables that a heat map falls into, by which stacks a workload runs on
-HEAT_ROWS = 60  # of the heat map that stand open
-PACKED_FROM = 80  # workloads: from here on their sections are packed and open one by one
+MOST_HEATS = 4  # maximum number of tables of a heat map, one per set of stacks
+HEAT_ROWS = 60  # rows of the heat map that are visible at first
+PACKED_FROM = 80  # workloads; with more, their sections are packed and open one by one
 CHUNK = 25  # packed sections that are unpacked together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LivePage:
-    """A page that is served: where all campaigns are listed, where events of a running one come from, and ``known``:
-    how far that one was when the page was made, as its events tell it."""
+    """Links of a page that a server serves.
+
+    ``home``: the list of all campaigns. ``events``: the events of a running campaign. ``known``: the progress of that
+    campaign when the page was made, in the words of its events.
+    """
 
     home: str
     events: str | None = None
@@ -43,7 +46,7 @@ class LivePage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listed:
-    """A campaign in the list of them all."""
+    """A campaign in the list of all campaigns."""
 
     id: str
     study: str
@@ -55,7 +58,10 @@ class Listed:
 
 
 def listing(rows: Sequence[Listed], store: str, *, fleet: bool = False) -> str:
-    """The list of campaigns, to tick two of; ``store``: where they are kept; ``fleet``: it is also a fleet's."""
+    """Return the list of campaigns, from which a user selects those to compare.
+
+    ``store``: where they are stored. ``fleet``: whether the store is also that of a fleet.
+    """
     return _environment().get_template("listing.html.j2").render(
         rows=rows, store=store, fleet=fleet, css=static("report.css"), light=_css_variables(dark=False),
         dark=_css_variables(dark=True),
@@ -76,7 +82,7 @@ class ListedMachine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedSchedule:
-    """A schedule of a fleet, as texts; ``problem``: why it could not be started the last time."""
+    """A schedule of a fleet, as texts. ``problem``: why its last start failed."""
 
     name: str
     study: str
@@ -87,7 +93,7 @@ class ListedSchedule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListedPart:
-    """What one machine did in a run; ``campaign`` has a page if it has trials."""
+    """The result of one machine in a run. ``campaign`` has a page if it has trials."""
 
     machine: str
     campaign: str
@@ -110,7 +116,7 @@ class ListedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetPage:
-    """What the page of a fleet shows; ``summary`` is its first sentence."""
+    """The contents of the page of a fleet. ``summary``: its first sentence."""
 
     summary: str
     machines: tuple[ListedMachine, ...]
@@ -119,14 +125,14 @@ class FleetPage:
 
 
 def fleet(page: FleetPage) -> str:
-    """The machines of a fleet and what they run; made anew every 10 s while it is looked at."""
+    """Return the page with the machines of a fleet and their runs. A browser reloads it every 10 s."""
     return _environment().get_template("fleet.html.j2").render(
         page=page, css=static("report.css"), light=_css_variables(dark=False), dark=_css_variables(dark=True)
     )  # fmt: skip
 
 
 def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
-    """What changed over time on all machines, in words."""
+    """Return the page with the changes over time on all machines, in words."""
     return _environment().get_template("changes.html.j2").render(
         study=study, summary=summary, changes=found, css=static("report.css"), light=_css_variables(dark=False),
         dark=_css_variables(dark=True),
@@ -134,7 +140,7 @@ def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
 
 
 def replication(page: object, columns: Sequence[str], signs: Mapping[Any, str]) -> str:
-    """The replication page of a study: ``page`` as ``fslab.claims`` has it, ``signs`` by verdict."""
+    """Return the replication page of a study. ``page``: a ``ReplicationPage``. ``signs``: verdict → sign."""
     return _environment().get_template("replication.html.j2").render(
         page=page, columns=columns, signs=signs, css=static("report.css"), light=_css_variables(dark=False),
         dark=_css_variables(dark=True),
@@ -142,7 +148,7 @@ def replication(page: object, columns: Sequence[str], signs: Mapping[Any, str]) 
 
 
 def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> str:
-    """The file's text; ``kept``: see ``library``."""
+    """Return the text of the file. ``kept``: see ``library``."""
     environment = _environment()
     comparison = environment.get_template("comparison.html.j2")
     return environment.get_template("page.html.j2").render(
@@ -161,16 +167,16 @@ def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> 
 
 
 def static(name: str) -> Markup:
-    """One of our own files, to stand in a page as it is."""
+    """Return one of fslab's own files, for inclusion in a page without escaping."""
     text = resources.files("fslab.report.page").joinpath("static", name).read_text()
     return Markup(text)  # noqa: S704
 
 
 @cache
 def library(kept: Path | None = None) -> Markup:
-    """Vega, Vega-Lite and vega-embed in one script, out of vl-convert: nothing is fetched.
+    """Return Vega, Vega-Lite and vega-embed in one script, from vl-convert. Downloads nothing.
 
-    ``kept``: a directory of the user's own where the script is kept, for it takes two seconds to put together.
+    ``kept``: a directory of the user in which the script is cached, because building it takes two seconds.
     """
     import vl_convert  # noqa: PLC0415 - 30 MB that only pages need
 
@@ -184,7 +190,7 @@ def library(kept: Path | None = None) -> Markup:
 
 
 def _own_text(file: Path) -> str | None:
-    """What only this user could have written; None where there is no such file."""
+    """Return the text of a file that only this user can have written; None if there is no such file."""
     try:
         facts = file.stat(follow_symlinks=False)
         if facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or not stat.S_ISREG(facts.st_mode):
@@ -195,7 +201,7 @@ def _own_text(file: Path) -> str | None:
 
 
 def _keep(text: str, file: Path) -> None:
-    """Whole or not at all; a disk that is full only costs time at the next report."""
+    """Write a file completely or not at all. Ignores errors: a full disk only costs time at the next report."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name)
@@ -229,7 +235,10 @@ def _part(environment: Environment, part: Part, prefix: str) -> Markup:
 
 
 def _heats(rows: Sequence[HeatRow]) -> list[tuple[list[int], list[HeatRow]]]:
-    """The heat map as tables of rows on the same stacks, whose indices come first; one where these would be many."""
+    """Return the heat map as tables: the indices of the stacks, and the rows on these stacks.
+
+    If there would be too many rows or tables, it is one table with all stacks.
+    """
     tables: dict[tuple[int, ...], list[HeatRow]] = {}
     for row in rows:
         asked = tuple(index for index, tile in enumerate(row.tiles) if tile.asked)
@@ -253,18 +262,18 @@ def _environment() -> Environment:
 
 
 def _json(value: Mapping[str, Any]) -> Markup:
-    """JSON inside a script element: a ``<`` in a name must not end it."""
+    """Return JSON for a script element. Escapes ``<``, which could end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
 
 
 def _breaks(options: str) -> Markup:
-    """Options that may be broken after a comma or an equals sign, as headings of narrow columns are."""
+    """Return options with a possible line break after commas and equals signs, for headings of narrow columns."""
     return Markup(str(escape(options)).replace(",", ",<wbr>").replace("=", "=<wbr>"))  # noqa: S704
 
 
 def _row_count(spec: Mapping[str, Any]) -> int:
-    """How many rows of data a figure has."""
+    """Return the number of data rows of a figure."""
     layers = [spec, *spec.get("layer", ()), *spec.get("spec", {}).get("layer", ())]
     return sum(len(layer["data"]["values"]) for layer in layers if "data" in layer)
 

@@ -1,4 +1,4 @@
-"""One section per workload: its tables, figures, commands and raw output, as a page shows them. Pure."""
+"""Builds one section per workload of a page: its tables, figures, commands and raw output. Pure."""
 
 import shlex
 import statistics
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.groups import Group
 from fslab.cell import WorkloadSpec, shown
+from fslab.report.build import MEDIAN_COVERAGE
 from fslab.report.figures import Figure, percentiles, points, rate, shares
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row, StackColumn, Summary
@@ -15,7 +16,7 @@ from fslab.report.page.model import PageCell, PageCommand, PageTable, Recipe, Se
 from fslab.report.page.packing import Packer
 from fslab.units import Direction, Unit, format_duration, format_value
 
-# What the kernel counted that is worth a column, with its heading; a page shows those that are known.
+# Kernel counter → heading of its row. A page shows the counters whose values are known.
 COUNTED = {
     "write_amplification": "write amplification",
     "read_amplification": "read amplification",
@@ -33,7 +34,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SectionBuilder:
-    """Makes sections. ``brief``: only what is needed, for a campaign so large that all of it fits no page."""
+    """Builds sections. ``brief``: only the essential parts, for a campaign too large for one page."""
 
     report: Report
     packer: Packer
@@ -47,7 +48,7 @@ class SectionBuilder:
         object.__setattr__(self, "rows_of", found)
 
     def section(self, group: Group, anchor: str) -> Section:
-        """Of one workload."""
+        """Return the section of one workload."""
         looks = StackStyles.of(self.report.stacks)
         rows = self.rows_of.get(group.label, ())
         return Section(
@@ -65,7 +66,13 @@ class SectionBuilder:
     def _table(self, row: Row, group: Group) -> PageTable:
         best = heat.best_of(row)
         rank = {label: place.rank for place in row.ranking for label in place.stacks}
-        columns = ["median", "95 % CI", "relative to the best", "rank", "usable trials"]
+        columns = [
+            "median",
+            f"{MEDIAN_COVERAGE * 100:g} % CI of the median",
+            "relative to the best",
+            "rank",
+            "usable trials",
+        ]
         return PageTable(
             caption=f"{row.metric.replace('_', ' ')}{', lower is better' * (row.better is Direction.LOWER)}",
             columns=tuple(columns),
@@ -148,7 +155,7 @@ class SectionBuilder:
             yield others
 
     def _medians(self, group: Group, names: Sequence[str], titles: Mapping[str, str]) -> PageTable:
-        """Medians of the usable trials, a column per stack."""
+        """Return a table with medians of the usable trials, a column per stack."""
         stacks = [stack for stack in self.report.stacks if stack.id in group.trials]
         rows = []
         for name in names:
@@ -194,7 +201,7 @@ class SectionBuilder:
 
 
 def about(workload: WorkloadSpec) -> str:
-    """``fio: rw=randwrite, bs=4k, …``"""
+    """Return the tool and its parameters: ``fio: rw=randwrite, bs=4k, …``."""
     options = ", ".join(f"{name}={shown(value)}" for name, value in workload.parameters.items())
     return f"{workload.tool}: {options}" if options else workload.tool
 

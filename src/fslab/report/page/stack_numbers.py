@@ -1,4 +1,4 @@
-"""What of a stack is a number: options of its layout and medium, and numbers in what mkfs and mount are told. Pure."""
+"""The numbers in a stack: options of its layout and medium, and numbers in its mkfs and mount options. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from fslab.cell import Scalar, StackSpec
 from fslab.units import parse_size
 
-# -J size=64, -b 4096, commit=5, logbsize=256k; not compress=zstd:3.
+# Matches -J size=64, -b 4096, commit=5, logbsize=256k; does not match compress=zstd:3.
 _OPTION = re.compile(r"(?<![\w-])(-\w(?: [a-z_]+)?|[A-Za-z][\w-]*)([= ])(\d+[kmgtKMGT]?)(?![\w.:])")
 
 
 def number(value: Scalar) -> float | None:
-    """Of ``4``, ``0.5`` and ``64k``; None for what is no number."""
+    """Return the value of ``4``, ``0.5`` or ``64k``; None if it is not a number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -24,7 +24,7 @@ def number(value: Scalar) -> float | None:
 
 
 def numbers(spec: StackSpec) -> dict[str, Scalar]:
-    """Each by what a figure calls it: ``chunk``, ``medium size``, ``mkfs -J size``, ``mount commit``."""
+    """Return name in figures → value: ``chunk``, ``medium size``, ``mkfs -J size``, ``mount commit``."""
     found = _numeric(spec.layout_options)
     found |= {f"medium {key}": value for key, value in _numeric(spec.medium.options).items()}
     for tool, text in (("mkfs", spec.mkfs_options), ("mount", spec.mount_options)):
@@ -34,14 +34,17 @@ def numbers(spec: StackSpec) -> dict[str, Scalar]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """Stacks that are alike but for their numbers, by id. ``parts`` are what they have in common, in words."""
+    """Stacks that differ only in their numbers: stack id → numbers.
+
+    ``parts``: what the stacks have in common, in words.
+    """
 
     parts: tuple[str, ...]
     members: dict[str, Mapping[str, Scalar]] = field(default_factory=dict)
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """The numbers that all have and that differ; empty where they are none, or more than two."""
+        """The one or two numbers that differ between the stacks; empty if there are more, or a stack lacks one."""
         each = list(self.members.values())
         keys = dict.fromkeys(key for numbers in each for key in numbers)
         differing = [key for key in keys if len({str(numbers.get(key)) for numbers in each}) > 1]
@@ -50,7 +53,7 @@ class Family:
 
 
 def families(stacks: Mapping[str, StackSpec]) -> dict[tuple[str, ...], list[Family]]:
-    """Stacks by id, as families of two and more, by what varies in them."""
+    """Return names of the varying numbers → families of two or more stacks. ``stacks``: id → stack."""
     found: dict[str, Family] = {}
     for key, spec in stacks.items():
         family = found.setdefault(_rest(spec).model_dump_json(), Family(parts=_parts(spec)))
@@ -63,7 +66,7 @@ def families(stacks: Mapping[str, StackSpec]) -> dict[tuple[str, ...], list[Fami
 
 
 def labels(together: Sequence[Family]) -> list[str]:
-    """A label for each: file system, layout, and the parts in which the families differ."""
+    """Return a label per family: file system, layout, and the parts in which the families differ."""
     differ = [
         len({family.parts[place] for family in together}) > 1 for place in range(len(together[0].parts))
     ]
@@ -94,7 +97,7 @@ def _parts(spec: StackSpec) -> tuple[str, ...]:
 
 
 def _rest(spec: StackSpec) -> StackSpec:
-    """The stack without its numbers and its names."""
+    """Return the stack without its numbers and its names."""
     medium = spec.medium.model_copy(update={"name": "", "options": _words(spec.medium.options)})
     changes = {
         "name": "", "medium": medium, "layout_options": _words(spec.layout_options),

@@ -1,4 +1,4 @@
-"""Finds workloads and stacks that differ in numbers only (threads, sizes, disks, chunk), and draws them. Pure."""
+"""Finds workloads and stacks that differ only in numbers (threads, sizes, disks, chunk); makes their figures. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,10 @@ from fslab.report.page.stack_numbers import number
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Spot:
-    """One figure with the numbers that it was measured at; ``series``: what it is a curve of."""
+    """One measured value. ``series``: the curve that it belongs to.
+
+    ``numbers``: parameter → its value as a number and as text.
+    """
 
     series: str
     numbers: Mapping[str, tuple[float, str]]
@@ -28,7 +31,7 @@ class _Spot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Family:
-    """Figures of one metric that differ in numbers: of one workload's name, or of one stack's."""
+    """The values of one metric of workloads with one name, or of stacks, that differ only in numbers."""
 
     key: str
     name: str
@@ -38,7 +41,7 @@ class _Family:
 
 
 def figures(report: Report, groups: Sequence[Group]) -> Iterator[Figure]:
-    """Those of workloads first, then those of stacks."""
+    """Yield the figures of workloads first, then those of stacks."""
     for family in (*_of_workloads(report, groups), *_of_stacks(report, groups)):
         made = _figure(family)
         if made is not None:
@@ -71,13 +74,13 @@ def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
 
 
 def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
-    """Stacks that differ in numbers only, such as disks × chunk, or the size of a journal."""
+    """Yield families of stacks that differ only in numbers, such as disks × chunk, or the size of a journal."""
     specs = {key: cell.stack for group in groups for key, cell in group.cells.items()}
     columns = {stack.id: stack for stack in report.stacks if stack.id in specs}
     for varying, families in stack_numbers.families({key: specs[key] for key in columns}).items():
         names = stack_numbers.labels(families)
         if len(set(names)) < len(names):
-            continue  # two curves of one name would be one
+            continue  # two curves with one name would be drawn as one
         series = {key: name for name, family in zip(names, families, strict=True) for key in family.members}
         options = {key: each for family in families for key, each in family.members.items()}
         firsts = [columns[next(iter(family.members))] for family in families]
@@ -101,7 +104,7 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
 
 
 def _varying(options: Sequence[Mapping[str, Scalar]]) -> tuple[str, ...]:
-    """Keys that all have, that differ, and whose values are all numbers; empty when something else differs too."""
+    """Return the one or two keys that differ and are numbers in all options; empty if anything else differs too."""
     keys = dict.fromkeys(key for each in options for key in each)
     differing = [key for key in keys if len({repr(each.get(key)) for each in options}) > 1]
     numeric = [
@@ -143,7 +146,7 @@ def _figure(family: _Family) -> Figure | None:
             steps,
             family.looks.only(present),
         )
-    # The parameter with more values goes across.
+    # The parameter with more values is on the x axis.
     x, y = sorted(keys, key=lambda key: -len({spot.numbers[key] for spot in spots}))
     fields = [
         Field(

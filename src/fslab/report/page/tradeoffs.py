@@ -1,4 +1,4 @@
-"""Figures of speed against safety, where a campaign has both. Pure."""
+"""Figures of speed against safety, for campaigns that measure both. Pure."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from fslab.report.model import Report, Row
 
 
 def figures(report: Report, prefix: str) -> Iterator[Figure]:
-    """One for each workload that cuts power and each that has a rate; ``prefix`` keeps their names apart."""
+    """Yield a figure for each pair of a workload that cuts power and one with a rate. ``prefix`` keeps ids unique."""
     looks = StackStyles.of(report.stacks)
     for number, (cuts, stacks) in enumerate(safety.losses(report).items()):
         for row in safety.speeds(report):
