@@ -1,5 +1,5 @@
-"""Crash consistency: operations on a virtual disk that keeps a log, the states that a power cut may leave, and what
-each state breaks. ``trial`` puts the parts together; each part knows only what it needs.
+"""Crash consistency: run operations on a virtual disk that keeps a log, make the states that a power cut may leave, and
+find the promises that each state breaks. ``trial`` connects the modules; each module imports only what it needs.
 
 sources (sequences, runs of applications; marks in the log) ▸ states (images) ▸ examine (mount, check) ▸ verdicts
 """

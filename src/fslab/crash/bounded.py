@@ -1,5 +1,5 @@
-"""Sequences of operations: all short ones, after Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box
-Crash Testing" (OSDI 2018), or those that are asked for.
+"""Make sequences of operations: all short ones, after Mohan et al., "Finding Crash-Consistency Bugs with Bounded
+Black-Box Crash Testing" (OSDI 2018), or those that the user gives.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from fslab.crash.tree import START
 
 
 def exhaustive(length: int) -> Iterator[Sequence]:
-    """All sequences of so many operations, each followed by nothing or fsync, the last by nothing or any sync."""
+    """Yield all sequences of ``length`` operations.
+
+    After each operation comes no sync or an fsync; after the last operation comes no sync or any kind of sync.
+    """
     for chosen in product(OPERATIONS, repeat=length):
         yield from _synced(chosen)
 
 
 def sampled(length: int, count: int, random: Random) -> list[Sequence]:
-    """So many of the sequences of 1 to ``length`` operations: all short ones first, as many as fit."""
+    """Return at most ``count`` sequences of 1 to ``length`` operations.
+
+    These are all sequences of the short lengths while they fit, then a random sample of the next length.
+    """
     found: list[Sequence] = []
     for operations in range(1, length + 1):
         every = list(exhaustive(operations))
@@ -55,7 +61,7 @@ def _after(operation: Operation, *, last: bool) -> list[Step | None]:
 
 
 def parse(steps: list[str]) -> Sequence:
-    """A sequence from the texts of its steps; ValueError for what is none, or cannot be done."""
+    """Return the sequence of these steps. ValueError for an unknown step, or one that is not possible at its place."""
     known = {operation.name: operation for operation in OPERATIONS}
     found = []
     for text in steps:

@@ -1,4 +1,4 @@
-"""What the kernel logs about a file system while it is mounted and read."""
+"""Kernel messages about a file system while it is mounted and read."""
 
 import re
 
@@ -7,16 +7,16 @@ from fslab.validity.trial.kernel_error import SERIOUS
 
 
 class Complaints:
-    """Returns each line once: earlier lines may be about another file system on the same loop device."""
+    """Reads each line once, because earlier lines may be about another file system on the same loop device."""
 
     def __init__(self) -> None:
         self._log = KernelLog()
 
     def lines(self) -> list[str]:
-        """What was logged since the last time; nothing where that may not be read."""
+        """Return the lines logged since the previous call; none if the kernel log may not be read."""
         text = (self._log.snapshot(None).get("log") or b"").decode("utf-8", "replace")  # type: ignore[arg-type]
         return [line.partition(";")[2] for line in text.splitlines()]
 
     def serious(self, device: str) -> list[str]:
-        """Those that name this device (``loop0``) and tell of an error."""
+        """Return the new lines that name ``device`` (such as ``loop0``) and report an error."""
         return [line for line in self.lines() if re.search(rf"\b{device}\b", line) and SERIOUS.search(line)]

@@ -27,7 +27,7 @@ class Place:
 
 @lru_cache(maxsize=4096)
 def block(place: Place, generation: int) -> bytes:
-    """The 4 KiB of this generation."""
+    """Return the 4 KiB of a block in this generation."""
     if generation == ZERO:
         return bytes(BLOCK_BYTES)
     sectors = range(BLOCK_BYTES // SECTOR_BYTES)
@@ -35,7 +35,7 @@ def block(place: Place, generation: int) -> bytes:
 
 
 def attribute(sequence: int, inode: int, generation: int) -> bytes:
-    """The value of the extended attribute of this generation."""
+    """Return the value of the extended attribute in this generation."""
     return f"{MAGIC.decode()} file {inode} of sequence {sequence}, generation {generation}".encode()
 
 
@@ -46,7 +46,7 @@ def _sector(place: Place, generation: int, number: int) -> bytes:
 
 
 def describe(sector: bytes) -> str:
-    """What a sector that does not belong there is."""
+    """Describe the contents of an unexpected sector."""
     if not any(sector):
         return "zeros"
     if sector.startswith(MAGIC) and len(sector) >= _HEAD.size:

@@ -1,5 +1,5 @@
-"""One crash state: mount it, read it, unmount it, check it. Everything in a mount namespace of the process, so that a
-kill leaves neither mounts nor loop devices nor images."""
+"""Examine one crash state: mount it, read it, unmount it, check it. All mounts are in a mount namespace of the process:
+if the process is killed, no mount, loop device or image remains."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """The file system under test: its driver, its mount options as the kernel shows them, what it promises, and in
-    which of its directories the runs worked."""
+    """The file system under test: its driver, its mount options as the kernel shows them, its promises, and ``root``,
+    the directory on it in which the runs worked."""
 
     driver: FileSystem
     options: str
@@ -38,15 +38,16 @@ class Subject:
 
     @property
     def checker(self) -> str:
-        """The program that looks for damage."""
+        """The program that checks for damage."""
         argv = self.driver.check_argv("")
         return argv[0] if argv else ""
 
 
 @dataclass(kw_only=True, slots=True)
 class Examined:
-    """``recovery_ns``: repair, where the file system needs one, and mount; None where it could not be mounted.
-    ``contents``: what the source sees of the runs asked for."""
+    """The result for one image. ``recovery_ns``: time of the mount and, if the file system does not promise to be
+    consistent, of check and repair before it; None if the first mount failed. ``contents``: what the source reads of
+    each run."""
 
     recovery_ns: int | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -54,7 +55,7 @@ class Examined:
 
 
 def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
-    """UnsupportedError where the driver does not declare what the file system promises."""
+    """Return the file system under test. UnsupportedError if its driver declares no promises or has no checker."""
     with image.open("rb") as file:
         promises = driver.promises(options.split(","), file.read(128 << 10))
     if promises is None or driver.check_argv("") is None:
@@ -67,10 +68,11 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
 
 @contextmanager
 def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
-    """A mount namespace of this process's own, with memory mounted on ``directory``: images, and their mount point.
+    """Enter a mount namespace of this process, and mount a tmpfs on ``directory`` for images and their mount point.
 
-    The namespace stays; with it, and with the process, goes what is still mounted. Of mounted loop devices it keeps
-    only those that the program, or what it ``uses``, lies on: a copy would keep alive what others unmount.
+    The process stays in the namespace. When the process ends, everything still mounted there disappears. Mounts of loop
+    devices are removed from the namespace, unless the program, ``directory`` or ``uses`` lies on them: such a copy of a
+    mount would keep a device in use after others have unmounted it.
     """
     if _libc.unshare(CLONE_NEWNS) != 0:
         code = ctypes.get_errno()
@@ -91,13 +93,13 @@ def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
 
 
 class Examiner:
-    """Examines images, one after the other."""
+    """Examines images one after the other."""
 
     def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
         self._subject, self._source, self.target, self._kernel = tested, source, target, Complaints()
 
     def examine(self, image: Path, numbers: Iterable[int]) -> Examined:
-        """Mount, look at the directories of these runs, unmount, check."""
+        """Mount the image, read the directories of these runs, unmount and check it; repair it where needed."""
         seen, repaired_s = Examined(), 0.0
         if not self._subject.promises.consistent.given:
             repaired_s = self._repair(image, seen)
@@ -136,7 +138,7 @@ class Examiner:
         return None
 
     def _repair(self, image: Path, seen: Examined, *, found: bool = False) -> float:
-        """Repair it where it is damaged, or ``found`` to be; how long checking and repairing took."""
+        """Repair the image if a check finds damage, or if damage was ``found`` before. Return the seconds for both."""
         checked_s = 0.0 if found else self._check(image, seen)
         if not (found or seen.findings):
             return checked_s

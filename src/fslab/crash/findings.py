@@ -1,4 +1,4 @@
-"""What a crash state shows: typed findings, and what of them is a broken promise."""
+"""Typed findings of a crash state, and which of them are broken promises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """In the order of how much is lost."""
+    """Kinds of findings, the greatest loss first."""
 
     UNMOUNTABLE = "not mountable"
     DAMAGED = "damaged"
@@ -23,10 +23,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """``broken``: a promise of POSIX or of the file system is broken; else it is a loss that they allow.
+    """``broken``: the finding breaks a promise of POSIX or of the file system; else it is a loss that they allow.
 
-    ``step`` is the sync that promised it, or the operation; None where it is about the whole file system. ``source``:
-    what promises it, or leaves it open.
+    ``step``: the sync or the operation that made the promise; None for a finding about the whole file system.
+    ``source``: the text that makes the promise or leaves it open.
     """
 
     kind: Kind
@@ -41,7 +41,7 @@ class Finding:
 
     @property
     def sort(self) -> tuple[Kind, bool, int | None, int | None, str | None]:
-        """What is the same finding in another state."""
+        """The key that is equal for the same finding in another state."""
         return (self.kind, self.broken, self.sequence, self.step, self.name)
 
 

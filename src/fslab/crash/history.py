@@ -1,4 +1,4 @@
-"""A sequence up to a cut: the trees that there were, and the last step that made each part of them durable."""
+"""A sequence up to a cut: the tree after each step, and the last step that made each part of it durable."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import Inode, Tree
 from fslab.storage.promises import Promises
 
-SETUP = 0  # what a sequence starts from was synced
+SETUP = 0  # the files that a sequence starts from are durable
 
 
 @dataclass(kw_only=True, slots=True)
 class History:
-    """A sequence up to a cut: ``done`` steps had returned, and ``begun`` had begun (one more, or as many)."""
+    """A sequence up to a cut: ``done`` steps had returned, and ``begun`` steps had begun (as many, or one more)."""
 
     number: int
     steps: Sequence
@@ -27,7 +27,7 @@ class History:
     blocks: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """The last step that made each name, each file's contents and attribute, and each block of a file durable."""
+        """Find the last step that made each name, each file's contents and attribute, and each block durable."""
         self.trees = trees(self.steps)
         for at, step in enumerate(self.steps[: self.done], start=1):
             self._promised(at, step)
@@ -35,7 +35,7 @@ class History:
     def _promised(self, at: int, step: Step) -> None:
         now = self.trees[at]
         if step.operation is not None and step.operation.durable is not None:
-            name, number = step.operation.durable  # POSIX, O_SYNC and msync: this write, no earlier one
+            name, number = step.operation.durable  # POSIX, O_SYNC and msync: only this write is durable
             self.blocks[now.names[name], number] = at
         elif step.sync is Sync.SYNC:
             self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
@@ -58,24 +58,24 @@ class History:
 
     @property
     def promising(self) -> set[int]:
-        """The steps that promised anything that no later one promised again."""
+        """The steps with a promise that no later step made again."""
         return {
             *self.names.values(), *self.data.values(), *self.attributes.values(), *self.blocks.values(),
         }  # fmt: skip
 
     def since(self, step: int) -> tuple[Tree, ...]:
-        """What the directory may have been: as after this step, and all that came later."""
+        """Return each tree that the directory may have: the one after this step, and all later ones."""
         return self.trees[step : self.begun + 1]
 
     def versions(self, inode: int, step: int) -> list[Inode]:
         return [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
 
     def stayed(self, inode: int, born: int) -> bool:
-        """Whether it had a name all the time."""
+        """Return whether the inode had a name after each step since ``born``."""
         return all(inode in tree.names.values() for tree in self.trees[born : self.begun + 1])
 
     def replaced(self, name: str, inode: int) -> int | None:
-        """The step that renamed this inode over what had the name."""
+        """Return the step that renamed this inode over another one called ``name``; None if no step did."""
         for at in range(1, self.begun + 1):
             before, after = self.trees[at - 1].names.get(name), self.trees[at].names.get(name)
             if after == inode and before not in {None, inode}:

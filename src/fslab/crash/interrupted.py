@@ -1,7 +1,7 @@
-"""A power cut while a file system recovers from another one: what mounting a crash state writes is recorded, and crash
-states are made of that recording in turn.
+"""A power cut while a file system recovers from an earlier one: record what mounting a crash state writes. Crash states
+are then made of that recording.
 
-The state is put on a virtual disk of its own. Makes and examines; what its contents must be is the judge's matter.
+The state is copied to a separate virtual disk. This module only records; ``judge`` decides what the contents must be.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _DIRECTORY = "recovering"
 
 @contextmanager
 def recovery_of(image: Path, tested: Subject, target: Path) -> Iterator[Recording | None]:
-    """What the disk of ``image`` is told from mount to unmount on ``target``; None where it cannot be mounted.
+    """Record the requests from mount to unmount of ``image`` on ``target``; None if it cannot be mounted.
 
-    ``image`` stays as it is: it is the base of the recording, which goes with the context.
+    ``image`` is not changed, because it is the base of the recording. The recording is removed when the context ends.
     """
     directory = image.with_name(_DIRECTORY)
     server = disk.start(directory, _options(image, directory), mark=os.environ.get(proc.MARK, "crash"))
@@ -56,13 +56,13 @@ def _mount(tested: Subject, file: Path, target: Path) -> bool:
 
 
 def _copy(image: Path, file: Path) -> None:
-    """What the image has that is not a hole, onto a disk that is empty."""
+    """Copy the parts of the image that are neither holes nor zeros to an empty disk."""
     with image.open("rb", buffering=0) as source, file.open("r+b", buffering=0) as target:
         size, at = image.stat().st_size, 0
         while at < size:
             try:
                 at = os.lseek(source.fileno(), at, os.SEEK_DATA)
-            except OSError:  # ENXIO: nothing but holes follows
+            except OSError:  # ENXIO: only holes follow
                 break
             end = os.lseek(source.fileno(), at, os.SEEK_HOLE)
             while at < end:

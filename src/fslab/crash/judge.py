@@ -1,6 +1,6 @@
-"""Judges one crash state: makes its image, examines it, and compares what is left of the runs with what was promised.
+"""Judge one crash state: make its image, examine it, and compare what is left of the runs with what was promised.
 
-What comes of many states is ``trial``'s matter.
+This module does not combine the outcomes of many states; ``trial`` does.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from fslab.crash.states import AGAIN, Builder, Made, State
 
 @dataclass(kw_only=True, slots=True)
 class Outcome:
-    """Of one state. ``promised`` and ``lost``: steps of runs; ``oldest_ns``: the age of the oldest lost one.
-    ``unrepeated``: a finding did not come again when the state was made and examined once more, and is left out."""
+    """The outcome of one state. ``promised`` and ``lost``: steps as (run, step). ``oldest_ns``: the age of the oldest
+    lost step. ``unrepeated``: a finding did not occur again when the state was made and examined a second time; such a
+    finding is left out."""
 
     made: Made
     seen: Examined
@@ -41,7 +42,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judge:
-    """Of one recording. ``images`` is private memory."""
+    """Judges the states of one recording. ``images`` is a private tmpfs."""
 
     tested: Subject
     source: Source[Any]
@@ -51,19 +52,19 @@ class Judge:
     images: Path
 
     def after(self, state: State, others: Iterable[int] = ()) -> Outcome:
-        """After one cut; looks at the run that was cut, its neighbours, and ``others``."""
+        """Judge a state after one cut. Examines the run that was cut, its neighbours, and ``others``."""
         return self._repeated(self.builder, state, str(state), state.cut, others)
 
     def after_both(
         self, first: State, second: State, builder: Builder, others: Iterable[int] = ()
     ) -> Outcome:
-        """After a second cut, during the recovery from the first, of which ``builder`` makes states: what was promised
-        before the first one is still promised."""
+        """Judge a state after a second cut, during the recovery from the first. ``builder`` makes the states of that
+        recovery. What was promised before the first cut is still promised."""
         return self._repeated(builder, second, f"{first}{AGAIN}{second}", first.cut, others)
 
     @contextmanager
     def recovery(self, state: State) -> Iterator[Recording | None]:
-        """What is written when the file system recovers from this state (:func:`interrupted.recovery_of`)."""
+        """Record what the file system writes when it recovers from this state (:func:`interrupted.recovery_of`)."""
         image = self.images / "first.img"
         self.builder.make(state, image)
         try:
@@ -75,7 +76,7 @@ class Judge:
     def _repeated(
         self, builder: Builder, state: State, name: str, cut: int, others: Iterable[int]
     ) -> Outcome:
-        """Only what comes again is found: a busy machine may refuse a mount once."""
+        """Examine a state with findings twice and keep those that recur: a busy machine may refuse a mount once."""
         current = self.positions.current(cut)
         runs = sorted({current - 1, current, current + 1, *others} & set(range(len(self.source.steps))))
         once = self._once(builder, state, name, cut, runs)
@@ -108,7 +109,7 @@ class Judge:
 def judge_of(
     tested: Subject, recording: Recording, source: Source[Any], builder: Builder, images: Path
 ) -> Judge:
-    """A judge with a mount point of its own in ``images``, which is private memory."""
+    """Return a judge with its own mount point in ``images``, which is a private tmpfs."""
     target = images / "mounted"
     target.mkdir()
     return Judge(

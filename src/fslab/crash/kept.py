@@ -1,4 +1,4 @@
-"""Recordings of broken promises are kept, so that each of their states can be made again: one directory for each."""
+"""Keep recordings of broken promises, one directory for each, so that each of their states can be made again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger("fslab.crash")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """A recording, the file system it is of, and what ran."""
+    """A recording, its file system, and the source of its runs."""
 
     recording: Recording
     tested: Subject
@@ -40,9 +40,10 @@ class Kept:
 
 
 def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path) -> str | None:
-    """Copy it below ``home`` and return its id; the oldest recordings beyond ``MOST`` go, and nothing else there.
+    """Copy the recording below ``home`` and return its id. Remove the oldest recordings beyond ``MOST``, nothing else.
 
-    None, with a warning, if there is no room: what was found is worth more than the recording.
+    If the copy fails, for example without space, log a warning and return None: the findings matter more than the
+    recording.
     """
     identity = _identity(recording.log)
     place = home / identity
@@ -60,7 +61,7 @@ def keep(recording: Recording, tested: Subject, source: Source[Any], home: Path)
 
 def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Path) -> None:
     if place.exists():
-        shutil.rmtree(place)  # what an interrupted run left
+        shutil.rmtree(place)  # left by an interrupted run
     place.mkdir(parents=True, mode=0o700)
     copy = recording.kept_in(place)
     about = {
@@ -69,11 +70,11 @@ def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Pat
     }  # fmt: skip
     new = place / f"{ABOUT}.new"
     new.write_text(json.dumps(about))
-    new.rename(place / ABOUT)  # last: without it there is no recording
+    new.rename(place / ABOUT)  # last: a directory without it is not a recording
 
 
 def identities(home: Path) -> list[str]:
-    """The recordings that are kept below ``home``, the oldest first."""
+    """Return the ids of the recordings below ``home``, the oldest first."""
     if not home.is_dir():
         return []
     ours = [path for path in home.iterdir() if _ID.fullmatch(path.name) and not path.is_symlink()]
@@ -82,7 +83,7 @@ def identities(home: Path) -> list[str]:
 
 
 def load(identity: str, home: Path) -> Kept:
-    """The recording of this id; StoreError if there is none, or if it was changed."""
+    """Return the recording with this id. StoreError if it does not exist, is damaged or was changed."""
     known = identities(home)
     if identity not in known:
         raise StoreError(

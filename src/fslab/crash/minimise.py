@@ -1,5 +1,5 @@
-"""Of a state that breaks a promise, the fewest lost writes that still break it: delta debugging (Zeller, Hildebrandt,
-IEEE TSE 2002), in the greedy form."""
+"""Find the fewest lost writes of a state that still break its promise: delta debugging (Zeller, Hildebrandt, IEEE TSE
+2002), in the greedy form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ MOST_TRIES = 60
 
 
 def fewest_lost(state: State, lost: Sequence[int], breaks: Callable[[State], bool]) -> State:
-    """The state with as few lost writes as were found within ``MOST_TRIES``; the same where writes are torn."""
+    """Return the state with the fewest lost writes found in about ``MOST_TRIES`` attempts.
+
+    Return ``state`` itself if losing its writes as a whole does not break the promise, as with torn writes.
+    """
     rows, tries = list(lost), 0
     if not rows or not breaks(_without(state, rows)):
         return state

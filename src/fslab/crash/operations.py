@@ -1,4 +1,4 @@
-"""Operations on a sequence's directory: what each does to the tree, and how it is done for real."""
+"""Operations on a sequence's directory: the effect of each on the tree, and the system calls that perform it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _write(file: str, block: int, flags: int = 0) -> Callable[[Path, int, Tree, 
         place = Place(sequence=sequence, inode=after.names[file], block=block)
         descriptor = os.open(directory / file, os.O_WRONLY | os.O_CREAT | flags, 0o600)
         try:
-            with mmap.mmap(-1, BLOCK_BYTES) as aligned:  # as O_DIRECT wants it
+            with mmap.mmap(-1, BLOCK_BYTES) as aligned:  # O_DIRECT needs an aligned buffer
                 aligned[:] = contents.block(place, generation)
                 os.pwritev(descriptor, [aligned], block * BLOCK_BYTES)
         finally:
@@ -45,7 +45,11 @@ def _store(*, synchronize: bool) -> Callable[[Path, int, Tree, int], None]:
 
 
 def _fallocate(mode: int, blocks: int) -> Callable[[Path, int, Tree, int], None]:
-    """Of the first blocks of a. Where a file system has no such mode, zeros are written, as posix_fallocate(3) does."""
+    """Return a function that calls fallocate(2) for the first ``blocks`` blocks of a.
+
+    If the file system lacks the mode, the function writes zeros, as posix_fallocate(3) does; for KEEP_SIZE alone it
+    does nothing.
+    """
 
     def run(directory: Path, *_: object) -> None:
         size = blocks * BLOCK_BYTES

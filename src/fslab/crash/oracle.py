@@ -1,8 +1,8 @@
-"""The oracle: what a sequence's directory may contain after a power cut, and what is found that is not allowed.
+"""The oracle: compute what the directory of a sequence may contain after a power cut, and find what is not allowed.
 
-Sound first. A name may lead to whatever it led to since it was last made durable; a block may hold any generation, of
-those that its file had since then, and zeros where it was new; an extended attribute may have any value since then.
-No order between names is assumed.
+It must never report an allowed state; it may miss a forbidden one. A name may lead to any inode that it had since it
+was last durable. A block may hold any generation that its file had since then, and zeros if it was new. An extended
+attribute may have any value since then. The oracle assumes no order between names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fslab.storage.promises import Promise
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """A name as it was found. ``attribute``: of the extended one, its value; ``error``: why it could not be read."""
+    """What a name leads to. ``attribute``: value of the extended attribute. ``error``: why it could not be read."""
 
     kind: NodeKind
     data: bytes = b""
@@ -31,7 +31,7 @@ class Seen:
 
 
 def judge(history: History, found: Mapping[str, Seen]) -> Iterator[Finding]:
-    """What of that which was found in the sequence's directory is not as it must be."""
+    """Yield each difference between what was found in the sequence's directory and what is allowed there."""
     names = {name for tree in history.trees[: history.begun + 1] for name in tree.names} | set(found)
     chosen: dict[str, int] = {}
     for name in sorted(names):
@@ -75,12 +75,12 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
     versions = history.versions(number, floor)
     kind = versions[-1].kind
     if not promised:
-        versions.append(Inode(kind=kind, target=versions[-1].target))  # nothing of it was written back
+        versions.append(Inode(kind=kind, target=versions[-1].target))  # it may not have been written back
     if seen.kind != kind or seen.target != versions[-1].target:
         text = f"'{name}' is another kind of file, or a link to another target"
         if promised and history.stayed(number, born):
             yield _finding(history, Kind.NEITHER, floor, name, text)
-        else:  # its inode may have been taken for another file, and only one of the two written
+        else:  # another file may have reused its inode, and only one of the two was written
             yield _of(history.promises.consistent, history, Kind.NEITHER, floor, name, text)
         return
     if kind != "file":
@@ -100,14 +100,14 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
     if renamed is not None and renamed > floor:
         wrong = _wrong(history.number, number, history.versions(number, renamed), seen.data)
         if wrong is not None:
-            text = f"'{name}' was replaced by renaming a file over it, and has neither contents: {wrong[1]}"
+            text = f"'{name}', over which a file was renamed, has neither the old nor the new contents: {wrong[1]}"
             yield _of(history.promises.replace, history, Kind.NEITHER, renamed, name, text)
 
 
 def _judge_attribute(
     history: History, name: str, number: int, born: int, value: bytes | None
 ) -> Iterator[Finding]:
-    """The extended attribute has one of the values since it was last durable, or is new and not there yet."""
+    """Check that the extended attribute has a value since it was last durable. On a new file it may be missing."""
     floor = history.attributes.get(number, born)
     allowed = {version.attribute for version in history.versions(number, floor)}
     if number not in history.attributes and born != SETUP:
@@ -122,7 +122,7 @@ def _judge_attribute(
 
 
 def _judge_blocks(history: History, name: str, number: int, data: bytes) -> Iterator[Finding]:
-    """Blocks that were durable by themselves."""
+    """Check the blocks that O_SYNC or msync made durable one by one."""
     for (inode, at), step in history.blocks.items():
         if inode != number:
             continue
@@ -138,7 +138,7 @@ def _judge_blocks(history: History, name: str, number: int, data: bytes) -> Iter
 
 
 def _wrong(sequence: int, number: int, versions: list[Inode], data: bytes) -> tuple[bool, str] | None:
-    """Whether foreign bytes are in it, and what is wrong; None if it is one of these versions, or a mixture."""
+    """Return whether foreign bytes are in ``data``, and what is wrong; None if it is one of ``versions`` or a mix."""
     sizes = [version.size for version in versions]
     if not min(sizes) <= len(data) <= max(sizes):
         return False, f"{len(data)} bytes instead of {' to '.join(map(str, sorted(set(sizes))))}"
@@ -148,7 +148,7 @@ def _wrong(sequence: int, number: int, versions: list[Inode], data: bytes) -> tu
 def _wrong_sector(
     sequence: int, number: int, versions: list[Inode], data: bytes, start: int
 ) -> tuple[bool, str] | None:
-    """The same of the sectors alone, from ``start`` on."""
+    """Do the same as :func:`_wrong` for the sectors from byte ``start``, without checking the size."""
     for at in range(start, len(data), SECTOR_BYTES):
         number_of_block, within = divmod(at, BLOCK_BYTES)
         place = Place(sequence=sequence, inode=number, block=number_of_block)
@@ -164,18 +164,18 @@ def _wrong_sector(
 
 
 def _generations(versions: list[Inode], number: int) -> set[int]:
-    """Those that a block may have: zeros where it was not there at some time."""
+    """Return the generations that a block may have; ZERO if it was missing in a version."""
     return {version.blocks[number] if number < len(version.blocks) else ZERO for version in versions}
 
 
 def _unreachable(history: History, chosen: set[int], names: set[str]) -> Iterator[Finding]:
-    """A durable file that always had a name must have one."""
+    """Check that a durable file that always had a name still has one."""
     now = history.trees[: history.begun + 1]
     for number in START.inodes:
         always = all(number in tree.names.values() for tree in now)
         kept = any(
             all(tree.names.get(name) == number for tree in now) for name in names
-        )  # then that name is lost
+        )  # the lost name is reported already
         durable = any(history.names.get(name, SETUP) for name in names)
         if always and number not in chosen and not kept and not durable:
             text = f"the file that was '{_first_name(number)}' has neither its old nor its new name"
@@ -201,7 +201,7 @@ def _of(promise: Promise, history: History, kind: Kind, step: int, name: str, de
 
 
 def _source(history: History, step: int) -> str:
-    """What promised it: POSIX of fsync, unless another kind of step did."""
+    """Return the text that makes the promise: POSIX for fsync, unless another kind of step made it."""
     if step == SETUP:
         return POSIX
     promising = history.steps[step - 1]
@@ -217,7 +217,7 @@ def _why(history: History, step: int) -> str:
 
 
 def lost_operations(history: History, found: Mapping[str, Seen]) -> set[int]:
-    """Steps that had returned, promised nothing, and left no trace: losses that are allowed unless judged otherwise."""
+    """Return the operations that had returned and left no trace: a loss is allowed unless ``judge`` reports it."""
     lost, now = set(), history.trees[history.done]
     for at in range(1, history.done + 1):
         operation, before, after = history.steps[at - 1].operation, history.trees[at - 1], history.trees[at]
@@ -240,7 +240,7 @@ def lost_operations(history: History, found: Mapping[str, Seen]) -> set[int]:
 
 
 def _has(history: History, number: int, now: Tree, found: Mapping[str, Seen]) -> bool:
-    """Whether a file, where it can be found under the name that it had last, has its last contents."""
+    """Return whether a file has its last contents; True if it is not found under its last name."""
     for name, inode in now.names.items():
         if inode == number and name in found:
             last, value = now.inodes[number], found[name].attribute

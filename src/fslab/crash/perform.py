@@ -1,6 +1,6 @@
-"""Do sequences on a mounted file system, and mark in the disk's log where each step begins and where it returned.
+"""Perform sequences on a mounted file system, and mark in the disk's log when each step begins and returns.
 
-Each sequence has a directory of its own.
+Each sequence has its own directory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fslab.system import mounts
 
 
 def lay_out(root: Path, count: int) -> None:
-    """The directories of all sequences, with what they start from."""
+    """Create the directories of all sequences, with the files that the sequences start from."""
     for number in range(count):
         directory = directory_of(root, number)
         directory.mkdir()
@@ -32,7 +32,7 @@ def lay_out(root: Path, count: int) -> None:
 
 
 def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:
-    """Do one of them. A mark is ``SEQUENCE:STEP:begins`` or ``SEQUENCE:STEP:returned``, steps from 1."""
+    """Perform one sequence. Marks are ``SEQUENCE:STEP:begins`` and ``SEQUENCE:STEP:returned``; steps count from 1."""
     after = trees(steps)
     for at, step in enumerate(steps, start=1):
         mark(f"{number}:{at}:begins")
@@ -44,7 +44,7 @@ def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:
 
 
 def synchronize(directory: Path, step: Step) -> None:
-    """fsync, fdatasync, fsync of the directory, or syncfs."""
+    """Call fsync or fdatasync on a file, fsync on the directory, or syncfs."""
     if step.sync is Sync.SYNC:
         mounts.flush(directory)
         return

@@ -1,4 +1,4 @@
-"""How far each run was at a cut, from the marks in the log."""
+"""Find how far each run was at a cut, from the marks in the log."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _MARK = re.compile(r"(\d{1,9}):(\d{1,9}):(\w+)", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Positions:
-    """Marks in the order of the log: ``rows``, and for each how far its run was. ``steps``: how many each run has.
-    ``times_ns``: when each row of the log was done; ``returned_ns``: when each step returned."""
+    """The marks in the order of the log. ``rows``: their rows in the log; ``places``: how far the run was at each.
+    ``steps``: the number of steps of each run. ``times_ns``: when each row of the log was done. ``returned_ns``: when
+    each (run, step) returned."""
 
     rows: tuple[int, ...]
     places: tuple[Progress, ...]
@@ -47,11 +48,11 @@ class Positions:
         )  # fmt: skip
 
     def current(self, cut: int) -> int:
-        """The run at which a cut before this row finds us."""
+        """Return the run that a cut before row ``cut`` interrupts."""
         return self._last(cut).number
 
     def at(self, number: int, cut: int) -> Progress:
-        """How far a run was."""
+        """Return how far a run was at a cut before row ``cut``."""
         last = self._last(cut)
         if number == last.number:
             return last
@@ -59,7 +60,7 @@ class Positions:
         return Progress(number=number, done=every, begun=every)
 
     def age_ns(self, number: int, step: int, cut: int) -> int:
-        """How long before the cut a step had returned."""
+        """Return how long before the cut a step had returned; 0 if it had not returned."""
         at = self.times_ns[min(cut, len(self.times_ns)) - 1] if cut else 0
         return max(0, at - self.returned_ns.get((number, step), at))
 
@@ -69,7 +70,7 @@ class Positions:
 
 
 def _place(name: str) -> tuple[int, int, str]:
-    """Of a mark ``RUN:STEP:WHAT``."""
+    """Parse a mark ``RUN:STEP:WHAT``."""
     match = _MARK.fullmatch(name)
     if match is None:
         raise ToolOutputError(f"the log has an unknown mark: {name[:40]!r}", where="fslab-disk")

@@ -1,4 +1,4 @@
-"""Runs of a source on the disk under a directory, and what is left of them: the disk's state before, and its log."""
+"""Record runs of a source on the disk under a directory: the disk's image before the runs, and its log of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRIES = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recording:
-    """``base`` is the disk's image when ``log`` began; ``log`` lies beside its data and its names."""
+    """``base``: the disk's image when ``log`` began. The data and the names of ``log`` are in files beside it."""
 
     base: Path
     log: Path
@@ -31,14 +31,14 @@ class Recording:
         return (self.base, self.log, Path(f"{self.log}.data"), Path(f"{self.log}.json"))
 
     def kept_in(self, directory: Path) -> Recording:
-        """A copy of its own."""
+        """Copy the files into ``directory`` and return the copy."""
         for file in self.files():
             proc.run(["cp", "--sparse=always", "--", str(file), str(directory / file.name)])
         return Recording(base=directory / self.base.name, log=directory / self.log.name)
 
 
 def disk_of(directory: Path) -> Path:
-    """The directory of the virtual disk under a mounted directory; UnsupportedError if it is not on one."""
+    """Return the directory of the virtual disk under a mounted directory; UnsupportedError if it is not on one."""
     source = Path(mounts.containing(directory).source)
     backing = sysfs.text(sysfs.block_directory(source) / "loop/backing_file") if source.exists() else None
     server = Path(backing).parent if backing else None
@@ -51,7 +51,7 @@ def disk_of(directory: Path) -> Path:
 
 
 def server_of(directory: Path) -> Path:
-    """The same, of a disk that keeps a log of its data."""
+    """Do the same as :func:`disk_of`; UnsupportedError also if the disk keeps no log of its data."""
     server = disk_of(directory)
     if not Path(f"{disk.log_of(server)}.data").exists():
         raise UnsupportedError(
@@ -62,7 +62,7 @@ def server_of(directory: Path) -> Path:
 
 
 def record(directory: Path, source: Source[Any], scratch: Path) -> Recording:
-    """Lay the runs' directories out, do the runs, and return what the disk recorded."""
+    """Create the directories of the runs, perform the runs, and return what the disk recorded."""
     server = server_of(directory)
     source.lay_out(directory)
     recording = _begin(directory, server, scratch)
@@ -72,14 +72,14 @@ def record(directory: Path, source: Source[Any], scratch: Path) -> Recording:
 
     for number in range(len(source.steps)):
         source.perform(directory, number, mark)
-        mounts.flush(directory)  # what no sync asked for reaches the disk, too, and is cut
+        mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
     disk.ask(server, "sync")
     return recording
 
 
 def _begin(directory: Path, server: Path, scratch: Path) -> Recording:
-    """A snapshot of the disk with nothing written between it and the log's first row: old writes over newer contents
-    would make states that no disk can have."""
+    """Take a snapshot of the disk, and start the log with nothing written between the two. Otherwise the log would
+    write old data over newer contents, and make states that no disk can have."""
     base, log = scratch / "crash-base", disk.log_of(server)
     for _ in range(TRIES):
         mounts.flush(directory)

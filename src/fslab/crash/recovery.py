@@ -1,6 +1,6 @@
-"""Recovery time: new files, a power cut on the live disk, then mount, read, write and check.
+"""Measure recovery time: write new files, cut power on the live disk, then mount, read, write and check.
 
-Unlike a crash state, which is an image, this uses the disk under test: its model, its cache, its own mount.
+A crash state is an image; this module uses the disk under test itself, with its model, its cache and its mount.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fslab.system import disk, mounts, proc
 
 PER_DIRECTORY = 1000
 IN_USE_S = 2.0
-LIMIT_S = 6 * 3600.0  # to repair a large hard disk; a trial has a limit of its own
+LIMIT_S = 6 * 3600.0  # for the repair of a large hard disk; the trial has its own limit
 FORMAT = 1
 _NEW = "new"
 _LAST = "last"
@@ -28,8 +28,8 @@ _LAST = "last"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """What is under way when power goes: ``files`` new ones of ``size`` bytes each. ``unflushed``: what becomes of
-    writes that no flush covered, at random by ``seed``."""
+    """The load before the power cut: ``files`` new files of ``size`` bytes each. ``unflushed``: what the cut does to
+    writes that no flush covered; ``seed`` determines the random choice."""
 
     files: int
     size: int
@@ -40,10 +40,11 @@ class Load:
 
 @dataclass(kw_only=True, slots=True)
 class Recovery:
-    """Times in ns. ``recovery``: check and repair, where the file system needs them, and mount. ``first_read`` and
-    ``first_write``: of the file that was synced, and of a new one with fsync. ``check``: a full check afterwards; None
-    where it was not asked for. Bytes are those of the disk while it was repaired and mounted. ``kept_files`` of those
-    that nothing synced; ``lost``: what is wrong with the one that was synced."""
+    """Times in ns. ``recovery_ns``: mount, and before it check and repair if the file system needs them.
+    ``first_read_ns``: read the synced file. ``first_write_ns``: write a new file with fsync. ``check_ns``: a full check
+    afterwards; None if not requested. ``read_bytes`` and ``written_bytes``: what the disk transferred during repair and
+    mount. ``kept_files``: how many files exist of those that nothing synced. ``lost``: what is wrong with the synced
+    file."""
 
     recovery_ns: int = 0
     first_read_ns: int = 0
@@ -57,13 +58,13 @@ class Recovery:
 
 
 def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[str, Any]:
-    """The document of one cut on the virtual disk under ``directory``, which is mounted again afterwards.
+    """Cut power of the virtual disk under ``directory`` once, and return the document. It is mounted again afterwards.
 
-    MountError where it is in use by others, or cannot be mounted again.
+    MountError if other processes use the file system, or if it cannot be mounted again.
     """
     target, server = mounts.containing(directory).target, recording.disk_of(directory)
     os.chdir("/")  # a campaign starts its tools in the directory under test
-    # Nothing is cut where somebody else uses the file system, and what others have written stays.
+    # This fails if another process uses the file system, and it makes earlier writes durable before the cut.
     mounts.unmount(target, deadline_s=IN_USE_S)
     _mount(device, target, tested)
     _cut(server, directory, load)
@@ -84,9 +85,9 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
 
 
 def _cut(server: Path, directory: Path, load: Load) -> None:
-    """Write, cut, unmount. The disk has power again afterwards, whatever happens."""
+    """Write the files, cut power and unmount. Power is switched on again afterwards, even after an error."""
     mount = mounts.containing(directory)
-    disk.ask(server, "pace", real=False)  # writing the files is not what is measured
+    disk.ask(server, "pace", real=False)  # the time to write the files is not measured
     try:
         _write(directory, load)
         disk.ask(server, "cut", unflushed=load.unflushed, seed=load.seed)
@@ -104,7 +105,7 @@ def _cut(server: Path, directory: Path, load: Load) -> None:
 
 
 def _write(directory: Path, load: Load) -> None:
-    """All files; only the last one is synced, which brings a journal up to date and nothing else to its place."""
+    """Write all files and sync only the last one. The journal is then committed, but not yet written to its place."""
     for path in _paths(directory, load):
         if path.name.endswith("000"):
             path.parent.mkdir(parents=True)
@@ -134,7 +135,7 @@ def _bytes(size: int) -> bytes:
 
 
 def _look(directory: Path, load: Load, found: Recovery) -> None:
-    """The first read, the first write, and what is there: with the page cache as the mount left it."""
+    """Time the first read and the first write, and count the files. The page cache is as the mount left it."""
     wanted, started = _bytes(contents.BLOCK_BYTES), time.monotonic_ns()
     try:
         there = (directory / _LAST).read_bytes()
@@ -143,7 +144,7 @@ def _look(directory: Path, load: Load, found: Recovery) -> None:
         found.lost = f"the synced file: {error.strerror}"
     found.first_read_ns = time.monotonic_ns() - started
     try:
-        directory.mkdir(parents=True, exist_ok=True)  # where its disk forgot even that
+        directory.mkdir(parents=True, exist_ok=True)  # the cut may have lost the directory too
         started = time.monotonic_ns()
         _write_synced(directory / "afterwards")
     except OSError as error:
@@ -153,7 +154,7 @@ def _look(directory: Path, load: Load, found: Recovery) -> None:
 
 
 def _repair(device: str, tested: Subject, found: Recovery) -> int:
-    """Check, and repair what is damaged, where nothing promises that it is consistent; ns."""
+    """Check and repair a file system that does not promise to be consistent. Return the time in ns."""
     if tested.promises.consistent.given:
         return 0
     spent = _check(device, tested, found)

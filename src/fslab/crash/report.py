@@ -1,4 +1,4 @@
-"""What a trial tells: a JSON document, for the workload and for people."""
+"""Report the result of a trial as a JSON document, for the workload and for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 40
 
 
 def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem: str) -> dict[str, Any]:
-    """``findings`` are the first of each sort, broken promises first; ``id`` is for ``fslab crash replay``."""
+    """``findings``: the first of each sort, broken promises first. ``id``: the argument of ``fslab crash replay``."""
     sorts = sorted(
         tally.findings, key=lambda sort: (not tally.findings[sort].broken, list(tally.findings).index(sort))
     )
@@ -40,7 +40,7 @@ def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem:
 
 
 def shown(finding: Finding, source: Source[Any], kept: str | None) -> dict[str, Any]:
-    """One finding."""
+    """Return the part of the document about one finding."""
     number = finding.sequence
     return {
         "id": f"{kept}.{finding.state}" if kept else None,

@@ -1,4 +1,4 @@
-"""Runs of an application as a source: transactions one after the other, and which of them are left."""
+"""Runs of an application as a source: perform transactions one after the other, and judge which of them are left."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ MOST = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runs(Source[Found]):
-    """An application, so many times from the beginning, each time with so many transactions. UsageError for settings
-    that it does not have."""
+    """``runs`` runs of an application, each from an empty directory and with ``transactions`` transactions."""
 
     application: Application
     settings: Settings
@@ -45,7 +44,7 @@ class Runs(Source[Found]):
                 mark(f"{number}:{transaction}:returned")
 
     def contents(self, transaction: int) -> bytes:
-        """Of some hundred bytes, or some blocks."""
+        """Return the contents of a transaction: 200 bytes, or 200 to 12,000 bytes."""
         random = Random(self.seed << 20 | transaction)  # noqa: S311 - to be repeated
         return random.randbytes(
             random.choice((SMALLEST_BYTES, random.randint(SMALLEST_BYTES, LARGEST_BYTES)))
@@ -75,7 +74,7 @@ class Runs(Source[Found]):
         return verdict
 
     def _contract(self, promises: Promises) -> Contract:
-        """The application's, with what of the file system's options gives it up."""
+        """Return the application's contract. Its sources name file system options that give up what POSIX promises."""
         contract = self.application.contract(self.settings, promises)
         if promises.caution is None:
             return contract
@@ -103,11 +102,11 @@ class Runs(Source[Found]):
 
     @classmethod
     def loaded(cls, stored: Mapping[str, Any]) -> Runs:
-        """UsageError, ValueError or TypeError for what is no run of an application."""
+        """Restore stored runs. UsageError (also for unknown settings), ValueError or TypeError if they are invalid."""
         about = stored["application"]
         numbers = {name: int(about[name]) for name in ("runs", "transactions", "seed")}
         if not (0 < numbers["runs"] <= MOST and 0 < numbers["transactions"] <= MOST):
-            raise ValueError("too many runs or transactions, or none")
+            raise ValueError(f"runs and transactions must be from 1 to {MOST}")
         application = REGISTRY.get(str(about["name"]))
         text = ",".join(f"{name}={value}" for name, value in about["settings"].items())
         return cls(application=application, settings=parse_settings(application, text), **numbers)

@@ -1,4 +1,4 @@
-"""Short sequences of operations as a source: done, read back, and judged against the model of a directory."""
+"""Short sequences of operations as a source: perform, read back, and judge them by the model of a directory."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Sequences(Source[dict[str, Seen]]):
 
     @classmethod
     def loaded(cls, stored: Mapping[str, Any]) -> Sequences:
-        """ValueError for what is no sequence."""
+        """Restore stored sequences. ValueError for an invalid one."""
         return cls(chosen=tuple(bounded.parse(steps) for steps in stored["sequences"]))
 
 
 def contents(directory: Path, below: str = "") -> dict[str, Seen]:
-    """All names of a sequence's directory, with what they lead to."""
+    """Return all names below a sequence's directory, with what they lead to."""
     found: dict[str, Seen] = {}
     try:
         entries = sorted(os.scandir(directory / below), key=lambda entry: entry.name)

@@ -1,7 +1,8 @@
-"""What runs before the cut, and what must be left of it: the contract of sequences of operations and of applications.
+"""The contract of a source: what runs before the cut, and what must be left of it. Sources are sequences of operations
+and applications.
 
-A source makes runs. Each has a directory of its own, durable before it begins, and steps of which the disk's log tells
-when they began and when they returned.
+A source makes runs. Each run has its own directory, which is durable before the run begins. Each run has steps; marks
+in the disk's log show when a step began and when it returned.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ S = TypeVar("S")
 
 
 def directory_of(root: Path, number: int) -> Path:
-    """Where a run works."""
+    """Return the directory in which a run works."""
     return root / f"s{number:05d}"
 
 
 @dataclass(kw_only=True, slots=True)
 class Verdict:
-    """Of one run in one state. Steps from 1: those that ``promised`` anything, and those lost as they may be."""
+    """The verdict on one run in one state. ``promised``: steps that made a promise. ``lost``: steps whose loss is
+    allowed. Steps count from 1."""
 
     findings: list[Finding] = field(default_factory=list)
     promised: set[int] = field(default_factory=set)
@@ -35,7 +37,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """One run at a cut: ``done`` steps had returned, and ``begun`` had begun (one more, or as many)."""
+    """One run at a cut: ``done`` steps had returned, and ``begun`` steps had begun (as many, or one more)."""
 
     number: int
     done: int
@@ -43,33 +45,33 @@ class Progress:
 
 
 class Source(ABC, Generic[S]):
-    """``S`` is what is seen of a run in a mounted state."""
+    """Makes runs and judges them. ``S`` is the type of what is read of a run in a mounted state."""
 
     @property
     @abstractmethod
     def steps(self) -> tuple[int, ...]:
-        """How many steps each run has."""
+        """The number of steps of each run."""
 
     @abstractmethod
     def lay_out(self, root: Path) -> None:
-        """Make the directories of all runs, with what they start from; flushing is not asked for."""
+        """Create the directories of all runs, with the files that they start from. The caller flushes them."""
 
     @abstractmethod
     def perform(self, root: Path, number: int, mark: Mark) -> None:
-        """Do one run. A mark is ``RUN:STEP:begins`` or ``RUN:STEP:returned``, steps from 1."""
+        """Perform one run. Marks are ``RUN:STEP:begins`` and ``RUN:STEP:returned``; steps count from 1."""
 
     @abstractmethod
     def look(self, directory: Path) -> S:
-        """What is there, in a mounted state that is thrown away; what cannot be read is part of the answer."""
+        """Read the remains of a run in a mounted state that is discarded later. Read errors are part of the result."""
 
     @abstractmethod
     def judge(self, progress: Progress, seen: S, promises: Promises) -> Verdict:
-        """What of it is not as it must be. Pure."""
+        """Find the differences between what is left of a run and what must be left. Pure."""
 
     @abstractmethod
     def words(self, number: int) -> list[str]:
-        """The steps of a run, for people."""
+        """Return the steps of a run as text for people."""
 
     @abstractmethod
     def stored(self) -> dict[str, Any]:
-        """What ``loaded`` makes it of again, as JSON."""
+        """Return the source as JSON, from which ``loaded`` restores it."""

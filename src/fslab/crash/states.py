@@ -1,4 +1,4 @@
-"""Crash states: which there are, how they are called, and ``fslab-disk states``, which makes their images."""
+"""Crash states: choose and name them, and make their images with ``fslab-disk states``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ANSWER_BYTES = 1 << 22
-AGAIN = "+"  # between the names of two states, the second of the recovery from the first
+AGAIN = "+"  # between the names of two states; the second is of the recovery from the first
 _N = r"\d{1,18}"
 _ID = re.compile(
     rf"({_N})-(kept|lost|random-({_N})|torn({_N})-({_N})|without-((?:{_N}(?:\.{_N})*)?))", re.ASCII
@@ -29,7 +29,10 @@ _ID = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State:
-    """A cut before row ``cut`` of the log, and what becomes of the writes that no flush covers (PROTOCOL.md)."""
+    """A cut before row ``cut`` of the log, and the ``fate`` of writes that no flush covers.
+
+    See engine/disk/PROTOCOL.md, "Crash states".
+    """
 
     cut: int
     fate: str
@@ -47,7 +50,7 @@ class State:
 
     @classmethod
     def parse(cls, text: str) -> State:
-        """The state of this name; UsageError if it is none."""
+        """Return the state with this name. UsageError for an invalid name."""
         match = _ID.fullmatch(text)
         if match is None:
             raise UsageError(
@@ -65,22 +68,25 @@ class State:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """Rows of the log that were at risk, and those of which anything is not there."""
+    """Rows of the log that the cut could lose (``at_risk``), and rows that are missing at least in part (``lost``)."""
 
     at_risk: tuple[int, ...]
     lost: tuple[int, ...]
 
 
 def chosen(log: pl.DataFrame, count: int, random: Random, *, unit: int) -> list[State]:
-    """So many states, in the order of their cuts: a third at barriers, with all that was written by then or nothing
-    that was not flushed; the rest at any row, with a part of the open epoch's writes, or with parts of them."""
+    """Choose ``count`` states, and return them in the order of their cuts.
+
+    A third are at barriers, with all unflushed writes kept or all lost. The others are at any row, with some of the
+    open epoch's writes, or with parts of these writes.
+    """
     rows = range(1, log.height + 1)
     barriers = [row + 1 for row in log.filter(log["op"] == "flush")["row"]]
     barriers = random.sample(barriers, min(len(barriers), count // 3))
     found = {State(cut=cut, fate=random.choice(("kept", "lost"))) for cut in barriers}
     writes = [row + 1 for row in log.filter(log["op"] == "write")["row"]] or list(rows)
     while rows and len(found) < count:
-        # Marks outnumber writes by far: half of the cuts are behind a write.
+        # Most rows are marks, so half of these cuts are placed directly after a write.
         cut, seed = random.choice(random.choice((rows, writes))), random.randrange(1 << 31)
         fate = random.choice(("random", "random", "torn"))
         found.add(State(cut=cut, fate=fate, seed=seed, unit=unit if fate == "torn" else 512))
@@ -88,14 +94,14 @@ def chosen(log: pl.DataFrame, count: int, random: Random, *, unit: int) -> list[
 
 
 class Builder:
-    """A running ``fslab-disk states``."""
+    """A running process ``fslab-disk states``."""
 
     def __init__(self, requests: int, answers: int) -> None:
         self._requests, self._answers, self._rest = requests, answers, b""
         self.rows = int(self._answer()["rows"])
 
     def make(self, state: State, image: Path) -> Made:
-        """A new image of the state."""
+        """Create the file ``image`` with the state."""
         request = {
             "cut": state.cut, "fate": state.fate, "seed": state.seed, "unit": state.unit,
             "without": state.without, "output": str(image),
@@ -121,7 +127,7 @@ class Builder:
 
 @contextmanager
 def builder(log: Path, base: Path) -> Iterator[Builder]:
-    """States of this log, whose disk was ``base`` when it began."""
+    """Start ``fslab-disk states`` for this log; ``base`` is the image of the disk when the log began."""
     ask, requests = os.pipe2(os.O_CLOEXEC)
     answers, tell = os.pipe2(os.O_CLOEXEC)
     child = None

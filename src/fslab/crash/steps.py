@@ -1,4 +1,4 @@
-"""Steps of a sequence: an operation on its directory, or a sync, and the tree after each."""
+"""Steps of a sequence, which are operations on its directory and syncs, and the tree after each step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fslab.crash.tree import START, Inode, Tree
 
 
 class Sync(StrEnum):
-    """How an application asks for what it did to be durable."""
+    """The calls with which an application makes its changes durable."""
 
     FSYNC = "fsync"
     FDATASYNC = "fdatasync"
@@ -21,12 +21,12 @@ class Sync(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """``effect`` gives the tree after it, ``run`` does it in a directory; both get the generation to write.
+    """``effect`` returns the tree after the operation; ``run`` performs it in a directory. Both get the generation to
+    write.
 
-    ``needs`` are names that must exist, with ``least`` blocks where they are files, and an extended attribute where one
-    is ``removed``; ``makes`` names that must not;
-    ``target`` is the name to call fsync on afterwards, if any. ``durable``: the name and the block that are durable
-    when it returns (O_SYNC, msync), and no other.
+    ``needs``: names that must exist; files among them must have ``least`` blocks, and an extended attribute if the
+    operation removes one (``removed``). ``makes``: names that must not exist. ``target``: the name to call fsync on
+    afterwards, if any. ``durable``: the name and the only block that are durable when it returns (O_SYNC, msync).
     """
 
     name: str
@@ -40,7 +40,7 @@ class Operation:
     durable: tuple[str, int] | None = None
 
     def possible(self, tree: Tree) -> bool:
-        """Whether it can be done on this tree, where ``needs`` are files, but for the directory ``d``."""
+        """Return whether it is possible on this tree. All ``needs`` must be files, except the directory ``d``."""
         there = all(name in tree.names and self._fits(name, tree.inode(name)) for name in self.needs)
         return there and not any(name in tree.names for name in self.makes)
 
@@ -51,7 +51,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """An operation, or a sync, of which ``target`` is the name for fsync and fdatasync."""
+    """An operation or a sync. ``target``: the file that fsync or fdatasync is called on."""
 
     operation: Operation | None = None
     sync: Sync | None = None
@@ -67,7 +67,7 @@ Sequence = tuple[Step, ...]
 
 
 def trees(sequence: Sequence) -> tuple[Tree, ...]:
-    """The tree before the first step, and after each. A step writes its own number + 1 as generation."""
+    """Return the tree before the first step, and after each step. Step n, counted from 1, writes generation n + 1."""
     found = [START]
     for number, step in enumerate(sequence, start=1):
         tree = found[-1]

@@ -1,4 +1,4 @@
-"""What a sequence's directory contains after each of its steps: a small, frozen model of files, links and names."""
+"""A small, frozen model of the files, links and names in a sequence's directory after each of its steps."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Inode:
     attribute: int | None = None
 
     def written(self, block: int, generation: int) -> Inode:
-        """With this block written, and zeros before it where there was nothing."""
+        """Return the inode with this block written, and zeros in missing blocks before it."""
         blocks = list(self.blocks) + [ZERO] * (block + 1 - len(self.blocks))
         blocks[block] = generation
         return replace(self, blocks=tuple(blocks), size=max(self.size, (block + 1) * BLOCK_BYTES))
 
     def resized(self, blocks: int) -> Inode:
-        """Cut to so many blocks, or continued by a hole."""
+        """Return the inode truncated to ``blocks`` blocks, or extended by a hole."""
         kept = (*self.blocks[:blocks], *[ZERO] * (blocks - len(self.blocks)))
         return replace(self, blocks=kept, size=blocks * BLOCK_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """Names, with the inodes that they lead to. Inodes without a name stay known."""
+    """Names, and the inodes that they lead to. Inodes without a name are kept."""
 
     names: Mapping[str, int]
     inodes: Mapping[int, Inode]
@@ -54,7 +54,7 @@ class Tree:
         return replace(self, names={key: value for key, value in self.names.items() if key != name})
 
     def added(self, name: str, inode: Inode) -> Tree:
-        """A new inode under a name that is free."""
+        """Return the tree with a new inode under a free name."""
         number = max(self.inodes, default=0) + 1
         return self.changed(number, inode).named(name, number)
 

@@ -1,4 +1,4 @@
-"""One trial: record the runs of a source, make crash states of the recording, judge each, and count."""
+"""One trial: make crash states of a recording, judge each, and count. Does not make the recording."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
 from fslab.crash.states import State
 
-OTHERS = 2  # earlier sequences, looked at in each state beside the current one and its neighbours
+OTHERS = 2  # earlier runs that each state is examined for, besides the current run and its neighbours
 MINIMISED = 3
-CUTS_EACH = 3  # second cuts, during one recovery
+CUTS_EACH = 3  # second cuts during one recovery
 IMAGES = "1g"
 
 
 @dataclass(kw_only=True, slots=True)
 class Tally:
-    """Of all states; ``again`` are those after a second cut, during the recovery from the first, ``again_broken`` those
-    of them with a broken promise. A promise is a sync that returned, by run and step. ``unrepeated``: states of which a
-    finding did not come again. ``loss_window_ns``: how old the oldest lost operation of each state is, after one cut.
-    ``findings``: the first of each sort, with how often it was found.
+    """Counts over all states. ``again``: states after a second cut, during the recovery from the first;
+    ``again_broken``: those of them with a broken promise. ``promised``, ``broken``, ``lost``: steps that had
+    returned, as (run, step). ``unrepeated``: states with a finding that did not occur again. ``loss_window_ns``: for
+    each state after one cut, the age of the oldest lost operation. ``findings``: the first of each sort; ``counts``:
+    how often it was found.
     """
 
     states: int = 0
@@ -45,7 +46,7 @@ class Tally:
     counts: Counter[tuple[object, ...]] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome) -> None:
-        """Of a state after one cut, or two."""
+        """Add the outcome of a state after one cut or two."""
         self.damaged += bool(outcome.seen.findings)
         self.unrepeated += outcome.unrepeated
         self.promised |= outcome.promised
@@ -58,8 +59,8 @@ class Tally:
 
 
 def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: int, unit: int) -> Tally:
-    """All states, and of ``recoveries`` of those without a broken promise what another cut leaves; the first broken
-    promises are minimised."""
+    """Judge all states. For ``recoveries`` of the states without a broken promise, also judge a second cut. Minimise
+    the first broken promises."""
     tally, sound = Tally(), list[State]()
     for state in chosen:
         current = judge.positions.current(state.cut)
@@ -74,7 +75,7 @@ def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: 
     sorts = [sort for sort, finding in tally.findings.items() if finding.broken][:MINIMISED]
     for sort in sorts:
         tally.findings[sort] = _minimised(judge, tally.findings[sort])
-    # Where it is not consistent a checker repairs it first, which itself promises nothing for a power cut.
+    # A file system that need not be consistent is repaired first; a repair promises nothing for a power cut.
     if judge.tested.promises.consistent.given:
         for state in random.sample(sound, min(recoveries, len(sound))):
             judge_recovery(judge, state, tally, random, unit=unit)
@@ -82,7 +83,7 @@ def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: 
 
 
 def judge_recovery(judge: Judge, first: State, tally: Tally, random: Random, *, unit: int) -> None:
-    """Some states of the recovery from ``first``; none where it cannot be mounted, or mounting it writes nothing."""
+    """Judge some states of the recovery from ``first``; none if it cannot be mounted or the mount writes nothing."""
     with judge.recovery(first) as recording:
         log = None if recording is None else recording.table()
         if recording is None or log is None or log.filter(log["op"] == "write").is_empty():
@@ -96,7 +97,7 @@ def judge_recovery(judge: Judge, first: State, tally: Tally, random: Random, *, 
 
 
 def _minimised(judge: Judge, finding: Finding) -> Finding:
-    """The same finding in a state with as few lost writes as possible."""
+    """Return the same finding in a state with as few lost writes as possible."""
     latest, wanted = finding, (finding.kind, finding.sequence, finding.name)
 
     def breaks(state: State) -> bool:
@@ -123,7 +124,7 @@ def judged(
     seed: int,
     images: Path,
 ) -> Tally:
-    """The tally of ``count`` states, and of those during the recovery from ``recoveries`` of them."""
+    """Return the tally of ``count`` states, and of states during the recovery from ``recoveries`` of them."""
     log, random = recording.table(), Random(seed)  # noqa: S311 - to be repeated
     wanted = states.chosen(log, count, random, unit=unit)
     with states.builder(recording.log, recording.base) as builder:

@@ -1,7 +1,7 @@
-"""Faults of a disk, and what a file system makes of each: one file per fault.
+"""Faults of a disk, and the reaction of a file system to each. One file per fault.
 
-A fault strikes files on a mounted file system whose disk is a virtual one. ``ground`` arms and looks, ``trial`` judges;
-no file of ``kinds`` says what a file system ought to do.
+A fault strikes files on a mounted file system on a virtual disk. ``ground`` arms faults and reads the disk, ``trial``
+judges. No file of ``kinds`` defines what a file system must do.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from fslab.registry import Registry
 if TYPE_CHECKING:
     from fslab.faults.ground import Ground
 
-FILES = 8  # that a fault is tried on
+FILES = 8  # number of files that a fault is tried on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """One operation that met the fault, on one file.
+    """One operation on one file that met the fault.
 
-    ``error``: what it said, None: success. ``right``: whether the contents that it returned were, where it returns any.
-    ``now``: the generation that is there after success; ``before``: the one that was durable before, None: no such
-    file. ``later``: after an error a second sync said success. ``undone``: it was looked at at once, and nothing of it
-    is left.
+    ``error``: the error that it returned; None after success. ``right``: whether the contents that it returned were
+    correct; True if it returns none. ``now``: the generation of the file after success. ``before``: the generation that
+    was durable before; None without such a file. ``later``: a second sync after the error returned success.
+    ``undone``: the result was checked at once, and the disk was restored.
     """
 
     path: str
@@ -43,14 +43,14 @@ class Fault(ABC):
     summary: ClassVar[str]
 
     def prepare(self, ground: Ground) -> None:  # noqa: B027 - most need none
-        """Make the files that it needs beside those that are there, before everything is durable."""
+        """Create the additional files that the fault needs. The caller makes everything durable afterwards."""
 
     @abstractmethod
     def strike(self, ground: Ground) -> Sequence[Attempt]:
-        """Arm it, and do what meets it. What is armed is disarmed by the caller."""
+        """Arm the fault and perform operations that meet it. The caller disarms it."""
 
     def end(self, ground: Ground) -> None:  # noqa: B027 - most need none
-        """End it, where that is more than to disarm."""
+        """End the fault, if that needs more than to disarm it."""
 
 
 REGISTRY: Registry[Fault] = Registry("fault", f"{__name__}.kinds", Fault, group="fslab.faults")

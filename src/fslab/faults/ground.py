@@ -1,7 +1,7 @@
-"""The files that faults strike, on the file system under a directory, and the virtual disk under that.
+"""The files that faults strike, the file system under their directory, and the virtual disk under the file system.
 
-Says where on the disk something lies by what the disk's log has of reading or writing it, so that no file system has to
-be asked. Judges nothing.
+The disk's log of reads and writes shows where on the disk something lies, so no code depends on the file system.
+Judges nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
 from fslab.system import block_log, disk, mounts, proc
 
-BLOCKS = 8  # of each file: more than what any file system keeps in an inode
+BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
 FILE_BYTES = BLOCKS * BLOCK_BYTES
 LIMIT_S = 120.0
@@ -31,7 +31,7 @@ _COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """Bytes of the disk. ``data``: of a file of ours; else metadata."""
+    """A range of bytes on the disk. ``data``: it holds data of one of the files; else metadata."""
 
     start: int
     end: int
@@ -40,7 +40,8 @@ class Range:
 
 @dataclass(kw_only=True, slots=True)
 class Ground:
-    """``directory`` is on the file system ``tested``, mounted from ``device``, whose disk is served at ``server``."""
+    """``directory`` is on the file system ``tested``, which is mounted from ``device``. ``server`` is the directory of
+    the virtual disk."""
 
     directory: Path
     device: str
@@ -53,14 +54,15 @@ class Ground:
         self._target = mounts.containing(self.directory).target
 
     def path(self, number: int) -> Path:
-        """One of the files; each has a directory of its own."""
+        """Return the path of one of the files; each has its own directory."""
         return self.directory / f"d{number:02d}" / "file"
 
     def relative(self, path: Path) -> str:
         return str(path.relative_to(self.directory))
 
     def lay_out(self) -> None:
-        """All files with generation 1, durable; beside each so many names that metadata does not fit in one block."""
+        """Create all files with generation 1 and make them durable. Beside each, create so many names that the metadata
+        does not fit in one block."""
         for number in range(FILES):
             directory = self.path(number).parent
             directory.mkdir()
@@ -70,24 +72,25 @@ class Ground:
         mounts.flush(self.directory)
 
     def bytes_of(self, path: Path, generation: int) -> bytes:
-        """Contents that tell directory and generation in each sector: what is renamed within it stays what it is."""
+        """Return contents with directory and generation in each sector. They stay valid if a file is renamed in its
+        directory."""
         name = zlib.crc32(self.relative(path.parent).encode())
         places = (contents.Place(sequence=0, inode=name, block=block) for block in range(BLOCKS))
         return b"".join(contents.block(place, generation) for place in places)
 
     def write(self, path: Path, generation: int) -> None:
-        """Write a file, or over it, without a sync."""
+        """Write or overwrite a file, without a sync."""
         with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
             file.write(self.bytes_of(path, generation))
 
     def has(self, path: Path, generation: int) -> bool:
-        """Whether a file has these contents; OSError where it cannot be read."""
+        """Return whether a file has these contents. OSError if it cannot be read."""
         return path.read_bytes() == self.bytes_of(path, generation)
 
     # --- the disk ---
 
     def remount(self) -> None:
-        """Nothing is cached afterwards. MountError where it cannot be mounted again."""
+        """Unmount and mount, so that nothing is cached. MountError if it cannot be mounted again."""
         self.unmount()
         self.mount()
 
@@ -100,7 +103,7 @@ class Ground:
         proc.run(argv, failure=MountError, timeout_s=LIMIT_S)
 
     def requests(self, operation: str, work: Callable[[], object]) -> list[Range]:
-        """Where the disk was read (or written) by this work, and what lies there."""
+        """Return the ranges of the disk that ``work`` reads or writes (``operation``), and what they hold."""
         disk.ask(self.server, "clear")
         work()
         disk.ask(self.server, "sync")
@@ -114,12 +117,12 @@ class Ground:
             return os.pread(file.fileno(), len(contents.MAGIC), at) == contents.MAGIC
 
     def arm(self, effect: str, *, where: Range | None = None, **more: Any) -> int:
-        """The fault's id."""
+        """Arm a fault and return its id."""
         bounds = {} if where is None else {"start": where.start, "end": where.end}
         return int(disk.ask(self.server, "arm", effect=effect, **bounds, **more)["id"])
 
     def struck(self, *faults: int) -> bool:
-        """Whether a request met any of these."""
+        """Return whether a request met any of these faults."""
         known = disk.ask(self.server, "statistics")["faults"]
         return any(each["struck"] for each in known if each["id"] in faults)
 
@@ -128,8 +131,8 @@ class Ground:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """The disk's contents afterwards are those from before: the file system is unmounted meanwhile, and mounted
-        as it was then."""
+        """Restore the disk's contents at the end of the block. The file system is unmounted before the block and after
+        it, and mounted again each time."""
         self.unmount()
         with TemporaryDirectory(prefix="fslab-faults-") as place:
             image = Path(place) / "image"
@@ -146,7 +149,7 @@ class Ground:
 
 
 def check_log(server: Path, directory: Path) -> None:
-    """UnsupportedError where the disk keeps no log."""
+    """Raise UnsupportedError if the disk keeps no log."""
     if not disk.log_of(server).exists():
         raise UnsupportedError(
             "the virtual disk keeps no log", where=str(directory),
@@ -155,7 +158,7 @@ def check_log(server: Path, directory: Path) -> None:
 
 
 def error_of(work: Callable[[], object]) -> str | None:
-    """What the kernel refused it with, such as EIO; None: it did not."""
+    """Return the text of the kernel's error, such as that of EIO; None after success."""
     try:
         work()
     except OSError as error:
@@ -164,7 +167,7 @@ def error_of(work: Callable[[], object]) -> str | None:
 
 
 def sync(path: Path) -> None:
-    """Fsync of a file or a directory."""
+    """Call fsync on a file or a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -173,7 +176,10 @@ def sync(path: Path) -> None:
 
 
 def _restore(image: Path, stored: Iterable[Path], device: Path) -> None:
-    """Write the image wherever it, or what is there now, stores anything: nothing newer may be left behind a log."""
+    """Write the image to each range that the image or the current disk (``stored``) has data in.
+
+    Ranges that are empty in the image are written too: no newer record may remain after the end of a journal.
+    """
     with image.open("rb", buffering=0) as source, device.open("r+b", buffering=0) as target:
         for at, size in (piece for each in stored for piece in _pieces(each)):
             if os.pwrite(target.fileno(), os.pread(source.fileno(), size, at), at) != size:
@@ -182,7 +188,7 @@ def _restore(image: Path, stored: Iterable[Path], device: Path) -> None:
 
 
 def _pieces(image: Path) -> Iterator[tuple[int, int]]:
-    """Offsets and sizes of what a sparse file stores."""
+    """Yield the offsets and sizes of the data in a sparse file."""
     with image.open("rb", buffering=0) as file:
         at, size = 0, os.fstat(file.fileno()).st_size
         while at < size:

@@ -1,4 +1,4 @@
-"""One fault on one file system: struck, ended, mounted again, and judged."""
+"""Try one fault on one file system: strike, end the fault, mount again, and judge."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _EXAMPLES = 5
 
 @dataclass(kw_only=True, slots=True)
 class Result:
-    """Counts of files. ``hit``: operations that met the fault; of these ``reported`` an error, ``silent``: success with
-    wrong or missing contents, ``unharmed``: success, and right. ``reported_once``: of those reported, after which a
-    second sync said success although the contents are not there. ``lost``: files that were durable before, that
-    nothing wrote, and that are gone or wrong when the fault is over.
-    ``writes_stopped``: nothing can be written until it is mounted again. ``needs_repair``: it cannot be mounted, or its
-    checker finds damage."""
+    """Counts of files. ``hit``: operations that met the fault. Of these, ``reported`` returned an error, ``silent``
+    returned success with wrong or missing contents, ``unharmed`` returned success with correct contents.
+    ``reported_once``: operations with an error after which a second sync returned success, although the contents are
+    missing. ``lost``: files that were durable before and, after the fault, are missing or wrong: files that no
+    operation touched, and files of a failed operation that have neither old nor new contents.
+    ``writes_stopped``: no write succeeds until the file system is mounted again. ``needs_repair``: it cannot be
+    mounted, or its checker finds damage."""
 
     hit: int = 0
     reported: int = 0
@@ -38,15 +39,15 @@ class Result:
 
 
 def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
-    """The document of one fault. MountError where the file system cannot be mounted again, even repaired."""
+    """Try one fault and return the document. MountError if the file system cannot be mounted, even after repair."""
     os.chdir("/")  # a campaign starts its tools in the directory under test
-    ground.unmount(deadline_s=IN_USE_S)  # nothing is armed where somebody else uses the file system
+    ground.unmount(deadline_s=IN_USE_S)  # fails if another process uses the file system
     ground.mount()
     ground.lay_out()
     fault.prepare(ground)
     mounts.flush(ground.directory)
     result = Result()
-    disk.ask(ground.server, "pace", real=False)  # how long it takes is not measured
+    disk.ask(ground.server, "pace", real=False)  # the duration is not measured
     try:
         ground.remount()
         attempts = fault.strike(ground)
@@ -70,7 +71,7 @@ def _write_something(ground: Ground) -> None:
 
 
 def _come_back(ground: Ground, result: Result) -> None:
-    """Unmount and mount, with a repair in between where that is needed."""
+    """Unmount and mount; repair in between if the mount fails."""
     ground.unmount()
     try:
         ground.mount()
@@ -98,7 +99,7 @@ def _judge(ground: Ground, attempts: Sequence[Attempt], result: Result) -> None:
             result.unharmed += 1
         else:
             result.silent += 1
-            _example(result, f"{attempt.path}: success, and other contents")
+            _example(result, f"{attempt.path}: returned success, but the contents are wrong")
     touched = {attempt.path for attempt in attempts}
     others = (ground.relative(ground.path(number)) for number in range(FILES))
     result.lost += sum(not _has(ground, path, 1) for path in others if path not in touched)

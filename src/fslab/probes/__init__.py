@@ -1,4 +1,4 @@
-"""The contract of a probe: reads one kernel source around a trial. One file per source.
+"""The contract of a probe: it reads one kernel source before and after a trial. One file per source.
 
 A probe only reads, and must cost far less than the run.
 """
@@ -18,9 +18,9 @@ from fslab.system.proc import Usage
 class SnapshotMoment(StrEnum):
     """When a snapshot is taken.
 
-    ``before``: the stack is up, prepared, and all dirty data has been flushed. ``end``: the tool just
-    ended. ``synced``: syncfs(2) returned, still mounted. ``flushed``: everything dirty has reached the device
-    (unmounted as well; the device is still there).
+    ``before``: the stack is ready, and all dirty data has been flushed. ``end``: the tool has just ended. ``synced``:
+    syncfs(2) has returned; the file system is still mounted. ``flushed``: all dirty data has reached the device; the
+    file system is unmounted, the device still exists.
     """
 
     BEFORE = "before"
@@ -31,10 +31,10 @@ class SnapshotMoment(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """What is watched: the block devices under the file system (kernel names such as ``loop3``), its
-    mount type and its mount point. ``volume`` is the kernel name of the device that the file system was made on:
-    that of a layout, where there is one. ``thorough``: there is time for more than a few milliseconds. ``sys`` and
-    ``proc`` are where the kernel's trees are."""
+    """What a probe observes: the block devices under the file system (kernel names such as ``loop3``), its mount type
+    and its mount point. ``volume`` is the kernel name of the device that the file system was made on, which is the
+    layout's device if there is one. ``thorough``: a snapshot may take more than a few milliseconds. ``sys`` and
+    ``proc`` are the mount points of sysfs and procfs."""
 
     devices: tuple[str, ...]
     filesystem: str | None
@@ -47,9 +47,9 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What the workload did meanwhile: application bytes (None: unknown), wall seconds of the tool and of
-    what it measured (None: it does not say), its own resource usage, whether it asked for direct I/O, and
-    whether the cache was cold (else it was warm)."""
+    """What the workload did between the snapshots: application bytes (None: unknown), wall seconds of the tool and of
+    the part that it measured (None: unknown), its own resource usage, whether it requested direct I/O, and whether the
+    cache was cold (else it was warm)."""
 
     read_bytes: int | None
     written_bytes: int | None
@@ -65,17 +65,17 @@ Snapshot = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeFinding:
-    """Derived values with units; ``texts`` are lines or names that the source gave, for the rules of ``validity``
-    to judge: a probe itself judges nothing."""
+    """Derived values with units. ``texts`` are lines or names from the source. The rules of ``validity`` judge them;
+    a probe judges nothing."""
 
     values: Mapping[str, Value]
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Probe(ABC):
-    """One kernel source. ``name`` is set by the registry from the file's name.
+    """One kernel source. The registry sets ``name`` from the file's name.
 
-    An ``outermost`` one takes time of its own: it is the first before the run and the last after it.
+    An ``outermost`` probe takes a noticeable time: it is the first before the run and the last after it.
     """
 
     outermost: ClassVar[bool] = False
@@ -85,7 +85,7 @@ class Probe(ABC):
 
     @abstractmethod
     def snapshot(self, target: Target) -> Snapshot:
-        """Raw counters now; keys are the probe's own.
+        """Return the raw counters at this moment. Each probe has its own keys.
 
         OSError or ValueError: the source should exist but does not; this is recorded. If many machines lack the
         source, leave its counters out instead, so that its figures are unknown.
@@ -93,7 +93,7 @@ class Probe(ABC):
 
     @abstractmethod
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
-        """What the difference between the snapshots means. Pure."""
+        """Compute figures from the differences between the snapshots. Pure."""
 
 
 REGISTRY: Registry[Probe] = Registry("probe", __name__, Probe, group="fslab.probes")

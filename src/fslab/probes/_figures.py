@@ -1,4 +1,4 @@
-"""What probes of counters share: differences as values. Reads nothing."""
+"""Differences of counters as values, shared by several probes. Reads nothing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ def grown(
     *,
     scale: float = 1,
 ) -> Value:
-    """By how much a counter grew; None where it is missing or started over (a new mount)."""
+    """Return the growth of a counter; None if it is missing or was reset (by a new mount)."""
     first, last = before.get(name), after.get(name)
     if first is None or last is None or last < first:
         return Value(value=None, unit=unit)

@@ -1,7 +1,7 @@
 """Block-device counters: what reached the device, compared with what the application transferred.
 
-Reads ``/sys/class/block/*/stat`` (Documentation/block/stat.rst; a sector there is 512 bytes whatever the
-device says). Only reads; takes some 30 µs per device.
+Reads ``/sys/class/block/*/stat`` (Documentation/block/stat.rst; a sector there is always 512 bytes, for any
+device). Only reads; takes some 30 µs per device.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ FIELDS = (
 class BlockDevice(Probe):
     """Counters of all devices under the file system, summed.
 
-    On some file systems, empty flushes count as write requests of 0 sectors: bytes are the more reliable figure.
-    ``device_written_bytes`` is until the tool ended, ``device_written_bytes_flushed`` until all dirty data had
-    reached the device; only the latter says what the work cost.
+    On some file systems, empty flushes count as write requests of 0 sectors, so bytes are more reliable than requests.
+    ``device_written_bytes`` counts until the tool ended, ``device_written_bytes_flushed`` until all dirty data had
+    reached the device. Only the latter is the full cost of the work.
     """
 
     summary = "bytes, requests and flushes at the block device; write and read amplification"
@@ -38,7 +38,7 @@ class BlockDevice(Probe):
     )
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Counters by device; ValueError where the kernel was told not to count."""
+        """Return the counters by device. ValueError if counting is switched off (``queue/iostats`` is 0)."""
         return {name: _counters(target.sys / "class/block" / name) for name in target.devices}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
@@ -82,7 +82,7 @@ def _counters(device: Path) -> dict[str, int]:
 
 
 def _difference(before: Snapshot, after: Snapshot, field: str) -> int | None:
-    """Sum over all devices; None where a device lacks the counter, went away or started over."""
+    """Return the sum over all devices; None if a device lacks the counter, disappeared or was reset."""
     total = 0
     for name, counters in before.items():
         first, last = counters.get(field), after.get(name, {}).get(field)

@@ -1,6 +1,6 @@
-"""btrfs's own counters: transaction commits, and how its space for metadata is filled and reserved.
+"""Counters of btrfs: transaction commits, and use and reservation of the space for metadata.
 
-Reads ``/sys/fs/btrfs/UUID`` (Documentation/ch-sysfs.rst of btrfs); takes some 200 µs. Gone after umount.
+Reads ``/sys/fs/btrfs/UUID`` (Documentation/ch-sysfs.rst of btrfs), which unmounting removes; takes some 200 µs.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ _SPACE = ("bytes_used", "disk_used", "total_bytes", "bytes_may_use")
 
 
 class BtrfsCounters(Probe):
-    """Commits of transactions; an fsync writes a log tree and is not a commit. The figures of space are allocations,
-    not I/O. When ``btrfs_metadata_reserved`` exceeds ``btrfs_metadata_total``, btrfs flushes early, which happens on
-    small volumes. ``btrfs_metadata_copies`` is 2 for DUP."""
+    """Commits are transaction commits; an fsync writes a log tree and is not a commit. Figures of space are
+    allocations, not I/O. When ``btrfs_metadata_reserved`` exceeds ``btrfs_metadata_total``, as on small volumes, btrfs
+    flushes early. ``btrfs_metadata_copies`` is 2 for DUP."""
 
     summary = "btrfs: commits, metadata space, reservations and copies"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (
@@ -28,7 +28,7 @@ class BtrfsCounters(Probe):
     )
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Counters and space of the file system on these devices; nothing where it is none of btrfs."""
+        """Return counters and space of the file system on these devices; nothing if it is not btrfs."""
         own = _directory(target)
         if own is None:
             return {}
@@ -39,7 +39,7 @@ class BtrfsCounters(Probe):
         return found
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Commits until all was synced; space as it was when the tool ended."""
+        """Compute commits until the tool ended and until all data was synced, and space when the tool ended."""
         before, end, synced = (taken[moment] for moment in self.moments)
         if not before or not end or not synced:
             return ProbeFinding(values={})
@@ -58,7 +58,10 @@ class BtrfsCounters(Probe):
 
 
 def _directory(target: Target) -> Path | None:
-    """Of several devices each is listed; kernels before 5.11 have no ``commit_stats``."""
+    """Return the sysfs directory of the file system, which lists each of its devices.
+
+    None without ``commit_stats``, which kernels before 6.0 lack.
+    """
     names = {*target.devices, target.volume} - {None}
     for devices in (target.sys / "fs/btrfs").glob("*/devices"):
         if names & {entry.name for entry in devices.iterdir()} and (devices.parent / "commit_stats").exists():

@@ -1,4 +1,4 @@
-"""The clocks: whether the wall clock was set, the machine slept, or the kernel changed its clock source.
+"""The clocks: whether the wall clock was set, the machine was suspended, or the kernel changed its clock source.
 
 Reads clock_gettime(2) and ``/sys/devices/system/clocksource``; takes some 20 µs.
 """
@@ -13,19 +13,19 @@ from fslab.units import Unit
 
 _SOURCE = "devices/system/clocksource/clocksource0/current_clocksource"
 
-_CLOSE_NS = 20_000  # an undisturbed attempt takes some 2 µs, in a guest without a vDSO some 10
+_CLOSE_NS = 20_000  # an undisturbed attempt takes some 2 µs, in a guest without a vDSO some 10 µs
 _ATTEMPTS = 50
 
 
 class Clock(Probe):
     """CLOCK_MONOTONIC is slewed but never set, and stops in suspend; CLOCK_REALTIME can be set; CLOCK_BOOTTIME also
-    counts suspend. ``clock_step`` is how far the wall clock moved more than CLOCK_BOOTTIME."""
+    counts suspend. ``clock_step`` is the advance of CLOCK_REALTIME minus that of CLOCK_BOOTTIME."""
 
     summary = "steps of the wall clock, suspend, clock source"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Three clocks in nanoseconds; the name of the clock source, None where the kernel does not say."""
+        """Return three clocks in nanoseconds, and the name of the clock source (None if unknown)."""
         source = target.sys / _SOURCE
         return {
             **_clocks(),
@@ -33,7 +33,7 @@ class Clock(Probe):
         }
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Seconds between the snapshots, by which the clocks went apart."""
+        """Compute the seconds by which the clocks diverged between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         went = {name: end[name] - before[name] for name in ("real_ns", "monotonic_ns", "boot_ns")}
         sources = tuple(each["source"] for each in (before, end) if each["source"] is not None)
@@ -48,9 +48,10 @@ class Clock(Probe):
 
 
 def _clocks() -> dict[str, int]:
-    """The three as of one moment: no system call reads them together, and a task may be preempted in between.
+    """Read the three clocks at one moment. No system call reads them together, and a task may be preempted in between.
 
-    Of a few attempts the closest; its error is half of what the two readings of the monotonic clock are apart.
+    Therefore return the closest of some attempts. Its error is half the time between the two readings of the monotonic
+    clock.
     """
     closest, found = None, {}
     for _ in range(_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""CPU time of the whole machine while the tool ran: who used it, and whether there was any left.
+"""CPU time of the whole machine while the tool ran: what used it, and how much was idle.
 
 Reads the first line of ``/proc/stat`` (proc_stat(5)), in ticks of all CPUs together. Only reads.
 """
@@ -10,15 +10,15 @@ from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, 
 from fslab.record import Value
 from fslab.units import Unit
 
-# guest and guest_nice, which follow, are already in user and nice.
+# The next fields, guest and guest_nice, are already included in user and nice.
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 class Cpu(Probe):
     """Shares of all CPUs, in percent.
 
-    ``machine_cpu_busy_measured`` is of the measured part of the window: that holds the tool's start and end too,
-    when it keeps one CPU busy at most, and the idle time of the others then is not held against saturation.
+    ``machine_cpu_busy_measured`` is for the measured part of the window. The window also contains the start and the end
+    of the tool, in which it keeps at most one CPU busy; the idle time of the other CPUs in these parts is left out.
     iowait is unreliable: it is the time of an idle CPU on which a task last waited for I/O.
     """
 
@@ -26,16 +26,16 @@ class Cpu(Probe):
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Ticks by state since the machine started, and the number of CPUs."""
+        """Return the ticks by state since the machine started, and the number of CPUs."""
         lines = (target.proc / "stat").read_text().splitlines()
         ticks = [int(number) for number in lines[0].split()[1:]]
         cpus = sum(line.startswith("cpu") for line in lines) - 1
         return {**dict(zip(FIELDS, ticks, strict=False)), "cpus": cpus}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
-        """Shares of the time between the snapshots."""
+        """Compute shares of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
-        # A state may go back a little (iowait is known for it): that is no time at all.
+        # A counter may decrease a little (iowait is known for it); this counts as 0.
         spent = {name: max(0, end[name] - before[name]) for name in FIELDS}
         whole = sum(spent.values())
         if not whole:
@@ -57,7 +57,7 @@ class Cpu(Probe):
 
 
 def _busy_while_measuring(whole: float, idle: float, cpus: int, work: Work) -> float:
-    """Percent of all CPUs that were busy in the measured part of the window; ``whole`` and ``idle`` in ticks."""
+    """Return the percentage of CPU time that was busy in the measured part; ``whole`` and ``idle`` are in ticks."""
     measured_share = 1.0
     if work.measured_s is not None and 0 < work.measured_s < work.duration_s:
         measured_share = work.measured_s / work.duration_s

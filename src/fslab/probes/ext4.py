@@ -1,4 +1,4 @@
-"""ext4's own counters: fast commits, and data that was not yet allocated when the tool ended.
+"""Counters of ext4: fast commits, and data that had no allocated blocks yet when the tool ended.
 
 Reads ``/proc/fs/ext4/DEVICE/fc_info`` and ``/sys/fs/ext4/DEVICE`` (Documentation/admin-guide/ext4.rst); some 30 µs.
 """
@@ -17,13 +17,13 @@ _FAST = re.compile(r"^(\d+) (commits|ineligible|numblks)$", re.MULTILINE)
 
 
 class Ext4Counters(Probe):
-    """``session_write_kbytes`` is left out: it is the block device's own count again."""
+    """``session_write_kbytes`` is left out, because it repeats the block device's own count."""
 
     summary = "ext4: fast commits, delayed allocation"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Counters of this mount; nothing where it is none of ext4."""
+        """Return the counters of this mount; nothing if it is not ext4."""
         own = target.sys / "fs/ext4" / (target.volume or ".")
         if target.volume is None or not own.is_dir():
             return {}
@@ -35,7 +35,7 @@ class Ext4Counters(Probe):
         return found
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Growth between the snapshots; of delayed allocation what there was at the end."""
+        """Compute the growth between the snapshots; for delayed allocation, use the value at the end."""
         before, end = (taken[moment] for moment in self.moments)
         if not before or not end:
             return ProbeFinding(values={})

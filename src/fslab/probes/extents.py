@@ -1,6 +1,6 @@
 """Layout of the workload's files on the device: extents and discontinuities, before and after the run.
 
-Asks FIEMAP (Documentation/filesystems/fiemap.rst) of the largest files, outside the measured time. Only reads.
+Calls FIEMAP (Documentation/filesystems/fiemap.rst) on the largest files, outside the measured time. Only reads.
 """
 
 import fcntl
@@ -28,16 +28,17 @@ _UNKNOWN_PLACE = 0x2 | 0x4 | 0x200  # UNKNOWN, DELALLOC, DATA_INLINE: no physica
 
 
 class Extents(Probe):
-    """Of the up to four largest files of 1 MiB and more. ``file_extents`` is the kernel's count, in which the border of
-    written and unwritten parts makes a new extent; ``file_pieces`` counts where the next byte of the file
-    does not follow on the device: holes do not break a piece if the device's addresses go on likewise. A count
-    that takes longer than half a millisecond is left off and unknown; ``file_extents_at_least`` is how far it came."""
+    """Counts of up to four files, the largest of 1 MiB and more. ``file_extents`` is the kernel's count: a boundary
+    between written and unwritten parts starts a new extent. ``file_pieces`` counts contiguous pieces: a new piece
+    starts where the next byte of the file does not follow on the device; a hole starts none if the device addresses
+    have the same gap. A count that takes longer than half a millisecond is stopped and unknown;
+    ``file_extents_at_least`` is the number counted by then."""
 
     summary = "extents and discontinuities of the workload's files (FIEMAP)"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Extents and pieces, summed; nothing without large files or where the file system does not tell."""
+        """Return the sums of extents and pieces; nothing without large files, or without FIEMAP in the file system."""
         deadline = None if target.thorough else time.monotonic() + _LIMIT_S
         extents = pieces = 0
         whole = True
@@ -53,7 +54,7 @@ class Extents(Probe):
         return {"files": len(files), "extents": extents, "pieces": pieces, "whole": whole} if files else {}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """As they were, and as they are; of files that are new nothing was there before."""
+        """Compute the counts after the run, and those before it unless the number of files has changed."""
         before, after = (taken[moment] for moment in self.moments)
         if not after:
             return ProbeFinding(values={})
@@ -72,7 +73,7 @@ def _counted(snapshot: Snapshot, suffix: str) -> dict[str, Value]:
 
 
 def _largest(directory: Path) -> list[Path]:
-    """Among the first entries only: thousands of small files say nothing here and would take long."""
+    """Return the largest files among the first entries. Thousands of small files are not relevant, and take long."""
     sized = []
     for number, entry in enumerate(os.scandir(directory) if directory.is_dir() else ()):
         if number >= _ENTRIES:
@@ -83,7 +84,8 @@ def _largest(directory: Path) -> list[Path]:
 
 
 def _extents(file: Path, deadline: float | None) -> tuple[list[tuple[int, int, int]], bool]:
-    """(offset in the file, place on the device, length) of every extent that has a place; whether these are all."""
+    """Return (offset in the file, address on the device, length) of each extent that has an address, and whether the
+    list is complete."""
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)
     found: list[tuple[int, int, int]] = []
     try:

@@ -23,21 +23,21 @@ class _Process(NamedTuple):
     name: str
     parent: int
     started: int
-    ticks: int  # with those of the children that it has waited for
+    ticks: int  # including those of children that it has waited for
 
 
 class ForeignCpu(Probe):
-    """A process that ends hands its time to the one that waits for it, so the sum over all processes holds that of
-    the short-lived ones as well (a compiler run by make), except those that are not waited for. The tool itself ended
-    before the snapshot and was waited for by us, who do not count. Programs outside a container do not show inside.
-    ``kernel_threads_cpu`` is that of kernel threads, which do the writeback, the journal and the loop device of
-    the trial, and whatever else the machine's kernel does meanwhile."""
+    """When a process ends, its time is added to the process that waits for it. The sum over all processes therefore
+    includes short-lived ones (a compiler that make runs), except those that no process waits for. The tool has ended
+    before the snapshot; fslab waited for it, and fslab is not counted. Inside a container, programs outside are not
+    visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop device of the trial, and
+    all other work of the machine's kernel."""
 
     summary = "CPU time of programs that are not part of the trial, and of kernel threads"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """The stat lines of all processes but our own, unread: that takes no time from the run."""
+        """Return the stat lines of all processes except this one. Parsing them later takes no time from the run."""
         return {
             "lines": dict(_lines(target.proc, os.getpid())),
             "now_s": time.monotonic(),
@@ -46,7 +46,7 @@ class ForeignCpu(Probe):
         }
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Percent of all CPUs, and the names of the heaviest."""
+        """Compute the percentage of all CPUs, and name the programs that used most."""
         before, end = (taken[moment] for moment in self.moments)
         first, last = _programs(before["lines"]), _programs(end["lines"])
         kernel_ticks = _kernel_ticks(end["lines"]) - _kernel_ticks(before["lines"])
@@ -73,7 +73,7 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
             try:
                 file = os.open(f"{name}/stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
             except OSError:
-                continue  # it has ended meanwhile, or is hidden from us
+                continue  # it has ended, or is hidden from this user
             try:
                 yield int(name), os.read(file, _STAT_BYTES)
             except ProcessLookupError:
@@ -85,7 +85,7 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _kernel_ticks(lines: Mapping[int, bytes]) -> int:
-    """Of all kernel threads of the machine: writeback, journals, loop devices, and also those of others."""
+    """Return the ticks of all kernel threads: writeback, journals and loop devices, also those of other programs."""
     fields = (line.rpartition(b")")[2].split() for line in lines.values())
     return sum(
         int(each[11]) + int(each[12]) for each in fields if len(each) > 19 and int(each[6]) & _PF_KTHREAD
@@ -93,10 +93,10 @@ def _kernel_ticks(lines: Mapping[int, bytes]) -> int:
 
 
 def _programs(lines: Mapping[int, bytes]) -> dict[int, _Process]:
-    """Without kernel threads: what those do is mostly the tool's I/O."""
+    """Return all processes except kernel threads, whose work is mostly the tool's I/O."""
     found = {}
     for pid, line in lines.items():
-        # The name, in brackets, may itself hold brackets and blanks.
+        # The name is in brackets, and may itself contain brackets and blanks.
         head, _, tail = line.decode("utf-8", "replace").rpartition(")")
         fields = tail.split()
         if len(fields) > 19 and not int(fields[6]) & _PF_KTHREAD:
@@ -115,7 +115,7 @@ def _heaviest(first: Mapping[int, _Process], last: Mapping[int, _Process], tick_
     }
     for pid in (
         gone
-    ):  # all that it ever used has come to the one that waited for it, not only what it used meanwhile
+    ):  # its waiting parent received all ticks that it ever used, not only those since the first snapshot
         heir = first[pid].parent
         while heir in gone:
             heir = first[heir].parent

@@ -1,6 +1,6 @@
-"""The journal of ext3 and ext4: how often it committed and how many blocks it wrote.
+"""The journal of ext3 and ext4: number of commits, and number of blocks written.
 
-Reads ``/proc/fs/jbd2/DEVICE-*/info`` (fs/jbd2/journal.c, jbd2_seq_info_show); takes some 20 µs. Gone after umount.
+Reads ``/proc/fs/jbd2/DEVICE-*/info`` (fs/jbd2/journal.c, jbd2_seq_info_show), which unmounting removes; some 20 µs.
 """
 
 import os
@@ -23,14 +23,16 @@ _LINES: Mapping[str, re.Pattern[str]] = {
 
 
 class Jbd2(Probe):
-    """The kernel gives whole averages since the mount: sums are the averages times the number of commits, which is
-    off by half a unit per commit at most, ``journal_bytes_error``."""
+    """The kernel shows averages per commit since the mount, rounded down to whole numbers. A sum is the average times
+    the number of commits. ``journal_bytes_error`` estimates the rounding error: half a block per commit of either
+    snapshot. The commit time is a moving average, in which the last commit counts for a quarter (fs/jbd2/commit.c):
+    ``journal_commit_mean`` is its value after the run."""
 
     summary = "ext4's journal: commits, bytes, commit time"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Averages by name and the block size; nothing where there is no journal of this kind."""
+        """Return the averages by name, and the block size; nothing without a jbd2 journal."""
         files = sorted(target.proc.glob(f"fs/jbd2/{target.volume}-*/info")) if target.volume else []
         if not files:
             return {}
@@ -44,8 +46,7 @@ class Jbd2(Probe):
         if not before or not after:
             return ProbeFinding(values={})
         commits = grown(before, after, "commits").value
-        commit_us = grown(before, after, "commit_us").value
-        mean = commit_us * 1000 / commits if commits and commit_us is not None else None
+        mean = after["commit_us"] * 1000 if commits and "commit_us" in after else None
         error = (before["commits"] + after["commits"]) / 2 * after["block_bytes"]
         return ProbeFinding(
             values={
@@ -62,10 +63,14 @@ class Jbd2(Probe):
 
 
 def _sums(snapshot: Snapshot) -> dict[str, int]:
-    """Averages times commits; before the first commit there are no averages, and the sums are 0."""
+    """Return averages times commits. Before the first commit the kernel shows no averages, and the sums are 0."""
     if "commits" not in snapshot:
         return {}
     commits = snapshot["commits"]
-    summed = {name: snapshot.get(name, 0) * commits for name in ("commit_us", "handles", "logged_blocks")}
-    kept = {name: snapshot[name] for name in ("commits", "requested", "block_bytes") if name in snapshot}
+    summed = {name: snapshot.get(name, 0) * commits for name in ("handles", "logged_blocks")}
+    kept = {
+        name: snapshot[name]
+        for name in ("commits", "commit_us", "requested", "block_bytes")
+        if name in snapshot
+    }
     return {**kept, **summed}

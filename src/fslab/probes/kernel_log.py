@@ -1,7 +1,7 @@
-"""What the kernel logged during a trial; ``fslab.validity`` decides which messages mean a problem.
+"""Kernel messages logged during a trial; ``fslab.validity`` decides which of them mean a problem.
 
-Reads ``/dev/kmsg`` from its start without taking anything out of it (Documentation/ABI/testing/dev-kmsg).
-Where a user may not read it, this probe finds nothing.
+Reads ``/dev/kmsg`` from its start without removing records (Documentation/ABI/testing/dev-kmsg).
+If the user may not read it, this probe finds nothing.
 """
 
 import os
@@ -20,7 +20,7 @@ _RECORD_BYTES = 8192  # longest record: PRINTKRB_RECORD_MAX is 1024 before 6.5, 
 class KernelLog(Probe):
     """Lines logged between the snapshot before the run and the one after everything was flushed.
 
-    The log stays open, so that only the first snapshot of a process reads all of it: on some machines it holds tens of
+    The log stays open, so that only the first snapshot of a process reads all of it; on some machines it has tens of
     thousands of lines."""
 
     summary = "kernel messages during the trial"
@@ -29,10 +29,10 @@ class KernelLog(Probe):
     _descriptor: int | None = None
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
-        """The records since the last snapshot (in the first one: all that are still in the log), unread: that takes
-        some 10 µs, of the first one about 1 ms, and no time from the run.
+        """Return the records since the last snapshot; the first snapshot returns all records in the log.
 
-        ``log`` is None where it may not be read.
+        This takes some 10 µs, for the first snapshot about 1 ms. The records are parsed later, to take no time from the
+        run. ``log`` is None if the log may not be read.
         """
         if self._descriptor is None:
             try:
@@ -43,7 +43,7 @@ class KernelLog(Probe):
         return {"log": b"".join(_chunks(self._descriptor))}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """The texts of new records; no text at all is not the same as a log that may not be read."""
+        """Return the texts of new records, possibly none. Leave ``kernel_log`` out if the log may not be read."""
         before, after = (taken[moment]["log"] for moment in self.moments)
         if before is None or after is None:
             return ProbeFinding(values={})
@@ -54,7 +54,7 @@ class KernelLog(Probe):
 
 
 def _records(log: bytes) -> list[tuple[int, str]]:
-    """Numbered records, oldest first."""
+    """Return the numbered records, the oldest first."""
     # Lines that start with a blank continue a record with its key=value pairs.
     matches = (_RECORD.match(line) for line in log.decode("utf-8", "replace").splitlines())
     return [(int(match[1]), match[2]) for match in matches if match]
@@ -66,7 +66,7 @@ def _chunks(descriptor: int) -> list[bytes]:
         try:
             chunk = os.read(descriptor, _RECORD_BYTES)
         except BrokenPipeError:
-            continue  # the record was overwritten meanwhile; the next read goes on with the oldest there is
+            continue  # the record was overwritten; the next read returns the oldest record left
         except OSError:
             return chunks  # EAGAIN: no more
         if not chunk:

@@ -1,4 +1,4 @@
-"""Whether the loop devices under the file system bypassed the page cache of their images, to the end.
+"""Whether the loop devices under the file system bypassed the page cache of their images until the end.
 
 Reads ``/sys/class/block/loop*/loop/dio`` (Documentation/ABI/testing/sysfs-block-loop); takes some 20 µs.
 """
@@ -13,20 +13,20 @@ from fslab.units import Unit
 
 
 class LoopDevice(Probe):
-    """``loop_direct`` is 1 if every loop device did direct I/O, 0 if one did not; other devices have no such figure."""
+    """``loop_direct`` is 1 if every loop device used direct I/O, else 0. Without loop devices there is no figure."""
 
     summary = "whether loop devices used direct I/O"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.END,)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """By device; only loop devices have the file."""
+        """Return ``loop/dio`` by device; only loop devices have this file."""
         found = {
             name: sysfs.number(target.sys / "class/block" / name / "loop/dio") for name in target.devices
         }
         return {name: direct for name, direct in found.items() if direct is not None}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """One figure for all of them."""
+        """Return one figure for all loop devices."""
         found = taken[SnapshotMoment.END]
         if not found:
             return ProbeFinding(values={})

@@ -1,4 +1,4 @@
-"""Mount options in effect: the requested ones and defaults, or what the kernel made of them.
+"""Mount options in effect: requested options and defaults, as the kernel applies them.
 
 Reads ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)) and, for ext4, ``/proc/fs/ext4/DEVICE/options``; some 50 µs.
 """
@@ -18,14 +18,14 @@ class MountOptions(Probe):
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE,)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """All options, as the kernel spells them."""
+        """Return all options, as the kernel spells them."""
         own = target.proc / "fs/ext4" / (target.volume or ".") / "options"
         shown = mounts.containing(target.directory).options.split(",") if target.directory.is_dir() else []
         listed = own.read_text().split() if target.volume and own.is_file() else []
         return {"options": [*dict.fromkeys((*shown, *listed))]}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """One text for each option."""
+        """Return one text for each option."""
         return ProbeFinding(
             values={}, texts={"mount_options": tuple(taken[SnapshotMoment.BEFORE]["options"])}
         )

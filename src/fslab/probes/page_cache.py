@@ -18,14 +18,14 @@ _LINE = re.compile(r"^(BdiDirtied|BdiWritten):\s+(\d+) kB", re.MULTILINE)
 
 
 class PageCacheCounters(Probe):
-    """Direct writes that bypassed the page cache dirty nothing. Unlike /proc/vmstat, the counters are of one file
-    system, but only root can read them: for other users there are no figures."""
+    """Direct writes that bypass the page cache dirty nothing. Unlike /proc/vmstat, the counters are of one file
+    system, but only root can read them; for other users there are no figures."""
 
     summary = "page cache bytes that this file system dirtied and wrote back"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Kilobytes since the mount; nothing without root or debugfs."""
+        """Return KiB since the mount; nothing without root or debugfs."""
         try:
             found = _LINE.findall((detached.debugfs() / "bdi" / _name(target) / "stats").read_text())
         except OSError:
@@ -45,7 +45,7 @@ class PageCacheCounters(Probe):
 
 
 def _name(target: Target) -> str:
-    """The device's number; btrfs has one of its own, ``btrfs-77``, for all of its devices."""
+    """Return the device's number; for btrfs a name such as ``btrfs-77``, which stands for all of its devices."""
     for link in (target.sys / "fs/btrfs").glob("*/bdi"):
         if {entry.name for entry in (link.parent / "devices").iterdir()} & {*target.devices}:
             return Path(os.readlink(link)).name  # noqa: PTH115 - it leads nowhere that is mounted

@@ -1,4 +1,4 @@
-"""Pressure stall information: for how much of the time tasks waited for CPU, memory or I/O.
+"""Pressure stall information: the share of time in which tasks waited for CPU, memory or I/O.
 
 Reads ``/proc/pressure`` (Documentation/accounting/psi.rst), in microseconds since the machine started.
 """
@@ -16,15 +16,15 @@ _KINDS = ("some", "full")
 
 
 class Pressure(Probe):
-    """Of the whole machine, including the tool, which is expected to wait for I/O.
+    """Pressure on the whole machine, including the tool, which is expected to wait for I/O.
     "some": at least one task waited; "full": all non-idle tasks waited (not meaningful for ``cpu``)."""
 
     summary = "share of the time in which tasks waited for CPU, I/O or memory (PSI)"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Totals by resource and kind. A kernel with CONFIG_PSI_DEFAULT_DISABLED has files that open but cannot
-        be read (EOPNOTSUPP): then, as without the files, there are no totals."""
+        """Return the totals by resource and kind; none if the files are missing or cannot be read. With
+        CONFIG_PSI_DEFAULT_DISABLED, they can be opened but not read (EOPNOTSUPP)."""
         totals: dict[str, int] = {"now_us": time.monotonic_ns() // 1000}
         for resource in _RESOURCES:
             try:
@@ -36,7 +36,7 @@ class Pressure(Probe):
         return totals
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Percent of the time between the snapshots."""
+        """Compute percentages of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         window_us = end["now_us"] - before["now_us"]
         found = {}

@@ -1,6 +1,7 @@
-"""A fixed loop of system calls and copies immediately before and after the run: did the speed of the machine change?
+"""Run a fixed loop of system calls and copies immediately before and after the run, to detect a change in the speed of
+the machine.
 
-Takes 50 ms each time, first of all probes before the run and last of them after it.
+The loop takes 50 ms each time. This probe is the first before the run and the last after it.
 """
 
 from collections.abc import Mapping
@@ -14,19 +15,19 @@ from fslab.units import Unit
 
 
 class ReferenceLoop(Probe):
-    """4 KiB reads from a file in memory. A neighbour on the same hardware takes cache and memory bandwidth, which no
-    counter of a guest shows; measured on an idle guest with 0.2 % steal, such a loop varied by 16 %."""
+    """The loop reads blocks of 4 KiB from a file in memory. Other guests on the same hardware take cache and memory
+    bandwidth, which no counter of a guest shows: on an idle guest with 0.2 % steal, such a loop varied by 16 %."""
 
     summary = "speed of a fixed loop of system calls, before and after the run"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
     outermost = True
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
-        """Reads per second."""
+        """Return the reads per second."""
         return {"rate": reference.rate()}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """The geometric mean of both, and how much the slower one is behind the quicker one."""
+        """Compute the geometric mean of both rates, and by how many percent the lower rate is below the higher one."""
         rates = [taken[moment]["rate"] for moment in self.moments]
         return ProbeFinding(
             values={

@@ -1,7 +1,7 @@
-"""Thermal throttling: how often the CPU slowed itself down.
+"""Thermal throttling: how often the CPU reduced its speed.
 
-Reads ``/sys/devices/system/cpu/cpu*/thermal_throttle`` (arch/x86/kernel/cpu/mce, since Linux 2.6.30), which Intel
-processors on bare metal have; elsewhere its figure is unknown.
+Reads ``/sys/devices/system/cpu/cpu*/thermal_throttle`` (arch/x86/kernel/cpu/mce, since Linux 2.6.30), which only Intel
+processors on bare metal have; elsewhere the figure is unknown.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,14 @@ _COUNTERS = ("core_throttle_count", "package_throttle_count")
 
 
 class Throttle(Probe):
-    """Events of all cores, and of the package with the most: all CPUs of a package count the same events."""
+    """Adds the events of all cores, and those of the package with the most events: all CPUs of a package count the same
+    package events."""
 
     summary = "thermal throttling of the CPU"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Events by CPU since the machine started; nothing where the processor does not count them."""
+        """Return the events by CPU since the machine started; nothing if the processor does not count them."""
         machine = target.sys / "devices/system/cpu"
         if not (machine / "cpu0/thermal_throttle").is_dir():
             return {}

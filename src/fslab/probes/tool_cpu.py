@@ -1,6 +1,6 @@
 """CPU time and memory of the tool itself and of the processes it waited for.
 
-Takes what wait4(2) told of the tool when it ended; reads nothing else.
+Uses the result of wait4(2) for the tool; reads nothing else.
 """
 
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from fslab.units import Unit
 
 
 class ToolCpu(Probe):
-    """getrusage(2) of the tool. Work that it leaves to kernel threads is not in it; that of the machine is
-    in ``machine_cpu_*``."""
+    """Resource usage of the tool (getrusage(2)). It does not include work that kernel threads do for the tool;
+    ``machine_cpu_*`` does."""
 
     summary = "CPU time and peak memory of the tool"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = ()
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
-        """Nothing: the runner already has what is needed."""
+        """Return nothing; the runner already has what is needed."""
         return {}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Seconds, bytes and context switches."""
+        """Return seconds, bytes and context switches."""
         usage = work.usage
         return ProbeFinding(
             values={

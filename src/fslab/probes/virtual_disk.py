@@ -1,4 +1,4 @@
-"""Counters of a virtual disk: service times, lateness of its answers, write amplification of an SSD.
+"""Counters of a virtual disk: service times, lateness of its replies, write amplification of an SSD.
 
 Asks the servers of virtual disks (``fslab-disk``) on their control sockets; takes some 0.3 ms per disk.
 """
@@ -19,11 +19,11 @@ OPERATIONS = ("read", "write", "flush", "discard")
 
 
 class VirtualDisk(Probe):
-    """Counters of all virtual disks under the file system, summed; a machine without them has no such figures.
+    """Counters of all virtual disks under the file system, summed. Without virtual disks there are no figures.
 
-    ``disk_late_mean`` is how much later than its deadline a reply was ready, ``disk_service_mean`` the service time of
-    the model, both in real time. ``device_write_amplification``: bytes that an SSD wrote to flash, divided by bytes
-    that the host wrote.
+    ``disk_late_mean`` is the mean time from the deadline of a reply until it was ready, ``disk_service_mean`` the mean
+    service time of the model, both in real time. ``device_write_amplification``: bytes that an SSD wrote to flash,
+    divided by bytes that the host wrote.
     """
 
     summary = "virtual disks: service times, lateness, seek distances; write amplification and wear of SSDs"
@@ -34,7 +34,7 @@ class VirtualDisk(Probe):
     )
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Statistics by device; ValueError where a server does not answer."""
+        """Return the statistics by device. ValueError if a server does not answer."""
         found = {name: _directory(target.sys / "class/block" / name) for name in target.devices}
         return {name: _statistics(directory) for name, directory in found.items() if directory is not None}
 
@@ -48,7 +48,7 @@ class VirtualDisk(Probe):
 
 
 def figures(before: Statistics, end: Statistics, flushed: Statistics) -> dict[str, Value]:
-    """The same, of what each server said before the run, at its end, and when all was flushed."""
+    """Compute the probe's figures from the statistics of each server before and after the run, and after the flush."""
     pairs = list(zip(before, end, flushed, strict=True))
     values = {**_times(end), **_heads(pairs), **_flash(pairs)}
     return {name: Value(value=value, unit=unit) for name, (value, unit) in values.items()}
@@ -58,7 +58,7 @@ Figures = dict[str, tuple[float | None, Unit]]
 
 
 def _directory(block: Path) -> Path | None:
-    """Where a loop device's virtual disk is mounted; None if it lies on something else."""
+    """Return where the virtual disk under a loop device is mounted; None if the loop device is on something else."""
     backing = sysfs.text(block / "loop/backing_file")
     directory = Path(backing).parent if backing else None
     return directory if directory and disk.control_of(directory).is_socket() else None
@@ -72,7 +72,7 @@ def _statistics(directory: Path) -> dict[str, Any]:
 
 
 def _times(ends: Statistics) -> Figures:
-    """Until the tool ended."""
+    """Compute requests and times until the tool ended; these counters restart when the run starts."""
     late = [each["late_ns"] for each in ends if each["late_ns"]]
     services = [
         (each["operations"][name]["service_ns"], each["rate"])
@@ -93,7 +93,7 @@ def _times(ends: Statistics) -> Figures:
 
 
 def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
-    """Of hard disks, until the tool ended."""
+    """Compute the figures of hard disks until the tool ended."""
     disks = [(first["model"], last["model"]) for first, last, _ in pairs if last["model"]["kind"] == "hdd"]
     if not disks:
         return {}
@@ -107,7 +107,7 @@ def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
 
 
 def _flash(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
-    """Of SSDs, until everything dirty had reached them."""
+    """Compute the figures of SSDs until all dirty data had reached them."""
     ssds = [(first, last) for first, _, last in pairs if last["model"]["kind"] == "ssd"]
     if not ssds:
         return {}

@@ -17,20 +17,20 @@ COUNTERS = ("pgpgin", "pgpgout", "nr_dirtied", "nr_written", "pgmajfault", "drop
 class Vmstat(Probe):
     """``pgpgin`` and ``pgpgout`` are in KiB and count every block device, both a loop device and the disk under it:
     hence ``all_devices_``. ``nr_dirtied`` and ``nr_written`` are pages of the page cache, so I/O that bypassed it is
-    not counted. ``drop_pagecache`` and ``drop_slab`` count writes to /proc/sys/vm/drop_caches: during a run, another
-    program makes them."""
+    not counted. ``drop_pagecache`` and ``drop_slab`` count writes to /proc/sys/vm/drop_caches; during a run, such
+    writes come from another program."""
 
     summary = "pages dirtied and written back, bytes of all block devices, major faults"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """The counters that this kernel has, and the size of its pages."""
+        """Return the counters that this kernel has, and its page size."""
         pairs = (line.split() for line in (target.proc / "vmstat").read_text().splitlines())
         known = {name: int(number) for name, number in pairs if name in COUNTERS}
         return {**known, "page_bytes": os.sysconf("SC_PAGE_SIZE")}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Bytes and faults between the snapshots; None where the kernel lacks a counter."""
+        """Compute bytes and faults between the snapshots; None if the kernel lacks a counter."""
         before, end = (taken[moment] for moment in self.moments)
         page_bytes = end["page_bytes"]
         return ProbeFinding(

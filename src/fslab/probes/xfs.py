@@ -1,6 +1,7 @@
-"""XFS's own counters of one mount: log, allocations, metadata buffers.
+"""Counters of XFS for one mount: log, allocations, metadata buffers.
 
-Reads ``/sys/fs/xfs/DEVICE/stats/stats`` (fs/xfs/xfs_stats.h; exact, per mount); takes some 30 µs. Gone after umount.
+Reads ``/sys/fs/xfs/DEVICE/stats/stats`` (fs/xfs/xfs_stats.h; exact, per mount), which unmounting removes; takes some
+30 µs.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from fslab.probes._figures import grown
 from fslab.units import Unit
 
 _LOG_BLOCK_BYTES = 512
-# Line and position in it of the counters that are kept.
+# The line of each counter that is kept, and its position in the line.
 _COUNTERS: Mapping[str, tuple[str, int]] = {
     "log_writes": ("log", 0),
     "log_blocks": ("log", 1),
@@ -35,7 +36,7 @@ class XfsCounters(Probe):
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.SYNCED)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Counters of this mount; nothing where it is none of XFS."""
+        """Return the counters of this mount; nothing if it is not XFS."""
         file = target.sys / "fs/xfs" / (target.volume or ".") / "stats/stats"
         if target.volume is None or not file.is_file():
             return {}

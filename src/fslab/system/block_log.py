@@ -22,11 +22,10 @@ _FIELDS: list[Any] = [
 
 
 def read(log: Path) -> pl.DataFrame:
-    """Rows in the order in which requests were done: ``row``, ``op``, ``offset``, ``length``, ``arrived_ns``,
-    ``done_ns``, ``epoch``, ``phase`` and ``mark`` (names; null where there is none), ``failed``, ``fault``,
-    ``ignored``.
+    """Return the rows in the order in which requests were done: ``row``, ``id``, ``op``, ``offset``, ``length``,
+    ``arrived_ns``, ``done_ns``, ``epoch``, ``phase`` and ``mark`` (names, or null), ``failed``, ``fault``, ``ignored``.
 
-    Ask the server to ``sync`` first. ToolOutputError if it is no log of this version.
+    Ask the server to ``sync`` first. ToolOutputError if the file is not such a log, or is damaged.
     """
     import numpy as np  # noqa: PLC0415 - 0.3 s
     import polars as pl  # noqa: PLC0415
@@ -56,7 +55,7 @@ def read(log: Path) -> pl.DataFrame:
 
 
 def _names(path: Path) -> dict[str, list[str]]:
-    """Those of phases and marks."""
+    """Return the names of phases and of marks."""
     try:
         about = texts.json_of(path.read_bytes())
         names = {key: about[key] for key in ("phases", "marks")}

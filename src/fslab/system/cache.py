@@ -1,4 +1,4 @@
-"""The page cache: dropping it (wholly as root, file by file for everybody) and filling it."""
+"""Drop the page cache (all of it as root, file by file as any user) and fill it."""
 
 import fcntl
 import os
@@ -14,13 +14,13 @@ _BLKFLSBUF = 0x1261  # include/uapi/linux/fs.h
 
 
 def drop_all() -> None:
-    """Drop clean page cache, dentries and inodes of the machine (Documentation/admin-guide/sysctl/vm.rst)."""
+    """Drop the clean page cache, dentries and inodes of the machine (Documentation/admin-guide/sysctl/vm.rst)."""
     DROP_CACHES.write_text("3")
 
 
 def drop_device(device: Path) -> None:
-    """Drop what is cached of a block device, with nothing of it mounted: its own pages (ioctl BLKFLSBUF, as blockdev(8)
-    does) and, of a loop device that does not bypass them, those of the file behind it."""
+    """Drop the cached pages of a block device that is not mounted (ioctl BLKFLSBUF, as blockdev(8) does). For a loop
+    device, also drop those of its backing file, which exist if the loop device does not bypass the page cache."""
     with _opened(device) as descriptor:
         fcntl.ioctl(descriptor, _BLKFLSBUF)
     behind = sysfs.text(sysfs.block_directory(device) / "loop/backing_file")
@@ -42,7 +42,7 @@ def drop_tree(directory: Path) -> None:
 def fill_from(directory: Path) -> None:
     """Read every regular file below ``directory`` once, so that as much of it as fits is cached.
 
-    Needed for a warm cache: fio, for one, drops what it has laid out.
+    Needed for a warm cache: fio, for example, drops the files that it has laid out.
     """
     buffer = bytearray(CHUNK_BYTES)
     for path in _files(directory):

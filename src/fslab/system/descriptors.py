@@ -1,7 +1,7 @@
-"""Which processes can write to a block device: by the numbers of what they have open, never by names.
+"""Find the processes that can write to a block device, by the device numbers of their open files, never by names.
 
-A node can lie anywhere, in any mount namespace, and can be gone. Looks only. What is not seen: processes of a PID
-namespace beside or above ours, and descriptors that lie in a socket's queue or in an io_uring.
+A device node can be anywhere, in any mount namespace, and can be deleted. Only reads. Not found are processes of a
+sibling or parent PID namespace, and descriptors in the queue of a socket or in an io_uring.
 """
 
 import os
@@ -14,13 +14,13 @@ from pathlib import Path
 from fslab.system import syscalls, sysfs
 
 PROC = Path("/proc")
-# Mapped shared: the file may be written through the mapping long after its descriptor was closed.
+# Shared mappings: a process can write to the file through one long after it closed the descriptor.
 _SHARED = re.compile(r"^([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ \S+ [1-9]", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Writer:
-    """A process, and what it calls itself."""
+    """A process, and its name as in /proc/PID/comm."""
 
     pid: int
     name: str
@@ -30,8 +30,8 @@ class Writer:
 
 
 def writers(numbers: Collection[str], root: Path = PROC) -> list[Writer]:
-    """The processes that have a device of one of these numbers open or mapped for writing (``major:minor``; with a
-    ``c`` before it: a character device)."""
+    """Return the processes that have a device with one of these numbers open or mapped for writing. A number is
+    ``major:minor``; a ``c`` before it means a character device."""
     found = set()
     for process in root.glob("[0-9]*"):
         if any(_writes(link, numbers) for link in _links(process)):
@@ -40,7 +40,7 @@ def writers(numbers: Collection[str], root: Path = PROC) -> list[Writer]:
 
 
 def _links(process: Path) -> Iterator[Path]:
-    """The links to everything that the process has open or mapped, also where its first thread is gone."""
+    """Yield the links to all files that the process has open or mapped, even if its first thread has ended."""
     seen: list[int] = []
     for task in _listed(process / "task"):
         pid = int(task.name)
@@ -54,22 +54,22 @@ def _links(process: Path) -> Iterator[Path]:
 def _listed(directory: Path) -> list[Path]:
     try:
         return list(directory.iterdir())
-    except OSError:  # ended meanwhile, or not ours to read
+    except OSError:  # the process has ended, or may not be read
         return []
 
 
 def _writes(link: Path, numbers: Collection[str]) -> bool:
     try:
-        # proc_pid_fd(5): the link's own mode tells how the file was opened.
+        # proc_pid_fd(5): the mode of the link itself shows how the file was opened.
         if not link.lstat().st_mode & stat.S_IWUSR:
             return False
         return syscalls.device_number(link) in numbers
     except OSError:
-        return False  # closed meanwhile
+        return False  # it was closed
 
 
 def locker(path: Path, table: Path = PROC / "locks") -> Writer | None:
-    """Who holds the flock(2) on a file, as far as the kernel tells: None: no process, or one of another namespace."""
+    """Return the process with the exclusive flock(2) on a file; None if there is none, or one in another namespace."""
     about = os.stat(path)  # noqa: PTH116 - follows links on purpose: the lock is the file's, not its name's
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     for line in (sysfs.text(table) or "").splitlines():

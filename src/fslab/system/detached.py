@@ -1,7 +1,7 @@
-"""Kernel file systems that need no mount point: a detached mount, reachable by its descriptor only.
+"""Kernel file systems without a mount point: detached mounts that only their descriptors can reach.
 
-Nothing can be left behind: it goes with the descriptor, whatever becomes of this process. Changes nothing that others
-see. fsopen(2), fsconfig(2), fsmount(2): Linux 5.2 and newer, CAP_SYS_ADMIN.
+Nothing is left behind: the mount ends with the descriptor, even if this process is killed. Must not change what other
+processes see. fsopen(2), fsconfig(2), fsmount(2): Linux 5.2 and newer, CAP_SYS_ADMIN.
 """
 
 import ctypes
@@ -16,8 +16,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @cache
 def opened(filesystem: str, usual: str) -> Path:
-    """Where ``filesystem`` (tracefs, debugfs) can be read: where it is ``usual``\\ ly mounted, else a mount of ours
-    that no other process sees. OSError where neither is possible."""
+    """Return where ``filesystem`` (tracefs, debugfs) can be read: its ``usual`` mount point, else a new detached mount
+    that no other process sees. OSError if neither is possible."""
     if any(Path(usual).iterdir()):
         return Path(usual)
     context = _call(_FSOPEN, filesystem.encode(), _CLOEXEC)
@@ -30,12 +30,12 @@ def opened(filesystem: str, usual: str) -> Path:
 
 
 def tracefs() -> Path:
-    """The tracing file system; OSError for other users than root and kernels without CONFIG_FTRACE."""
+    """Return the tracing file system. OSError for users other than root, and on kernels without CONFIG_FTRACE."""
     return opened("tracefs", "/sys/kernel/tracing")
 
 
 def debugfs() -> Path:
-    """The debugging file system; OSError likewise."""
+    """Return the debugging file system. OSError for users other than root, and on kernels without debugfs."""
     return opened("debugfs", "/sys/kernel/debug")
 
 

@@ -1,6 +1,6 @@
-"""``fslab-disk``, which serves a virtual disk (engine/disk/PROTOCOL.md): start, ask, end and clean up.
+"""Start, ask, end and clean up ``fslab-disk``, which serves a virtual disk (engine/disk/PROTOCOL.md).
 
-A server ends with whoever started it: it holds the other end of a pipe.
+A server ends with the process that started it, which holds the other end of a pipe.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ TOOL = Tool(program="fslab-disk", package=None)
 FILE = "disk"
 UNMOUNTED = "--unmounted"
 SERIAL_LENGTH = 20  # of a virtio disk
-READY_LIMIT_S = 300.0  # an SSD that is to be full is written over first
+READY_LIMIT_S = 300.0  # an SSD that must start full is written over first
 ASK_LIMIT_S = 60.0
 END_LIMIT_S = 10.0
 LOOK_EVERY_S = 0.2
@@ -34,8 +34,8 @@ CAP_SYS_RESOURCE = 24  # capabilities(7)
 
 
 class Unflushed(StrEnum):
-    """What a cut of power makes of the writes that the disk has and no flush covered: each kept or not at random, none,
-    or all."""
+    """What a power cut does to writes on the disk that no flush covered: keep or lose each at random, lose all, or keep
+    all."""
 
     RANDOM = "random"
     LOST = "lost"
@@ -43,7 +43,7 @@ class Unflushed(StrEnum):
 
 
 def check_supported(*, mounted: bool = True) -> None:
-    """ToolMissingError or UnsupportedError where no such disk can be served; one that is not mounted needs no FUSE."""
+    """Raise ToolMissingError or UnsupportedError if no disk can be served. Without ``mounted``, no FUSE is needed."""
     tools.require(TOOL)
     if mounted and not FUSE.exists():
         raise UnsupportedError(
@@ -54,36 +54,36 @@ def check_supported(*, mounted: bool = True) -> None:
 
 
 def may_flush(pid: int | None = None) -> bool | None:
-    """Whether a process (this one) has the right to PR_SET_IO_FLUSHER: memory reclaim never waits for it then; None:
-    unknown."""
+    """Return whether a process (by default this one) may set PR_SET_IO_FLUSHER, so that memory reclaim never waits for
+    it; None if unknown."""
     status = sysfs.text(Path(f"/proc/{pid or 'self'}/status")) or ""
     rights = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), None)
     return None if rights is None else bool(int(rights, 16) >> CAP_SYS_RESOURCE & 1)
 
 
 def control_of(directory: Path) -> Path:
-    """The control socket of the disk that is mounted on ``directory``."""
+    """Return the control socket of the disk that is mounted on ``directory``."""
     return directory.with_name(f"{directory.name}.control")
 
 
 def log_of(directory: Path) -> Path:
-    """The log of the disk that is mounted on ``directory``; beside it, with suffixes, its data and its names."""
+    """Return the log of the disk mounted on ``directory``. Its data and names are in files with further suffixes."""
     return directory.with_name(f"{directory.name}.log")
 
 
 def guest_socket_of(directory: Path) -> Path:
-    """Where a guest finds the disk that is mounted on ``directory``, once it is offered."""
+    """Return the socket where a guest finds the disk mounted on ``directory``, once the disk is offered."""
     return directory.with_name(f"{directory.name}.guest")
 
 
 def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -> dict[str, Any]:
-    """The answer of the server of ``directory`` to one request. ToolFailedError if it is gone.
+    """Return the server's answer to one request. ToolFailedError if the server has ended, FslabError if it refuses.
 
-    With its ``pid`` also where it was killed and cannot end, because a thread of it waits for its own disk: the disk's
-    connection is aborted then.
+    With the server's ``pid``, this also detects a killed server that cannot end, because one of its threads waits for
+    its own disk. The disk's connection is aborted then.
     """
     control = control_of(directory)
-    # A socket's path has at most 107 bytes; a directory's descriptor makes it short.
+    # The path of a socket has at most 107 bytes; the path of a directory's descriptor is short.
     parent = os.open(control.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -107,7 +107,10 @@ def ask(directory: Path, do: str, *, pid: int | None = None, **arguments: Any) -
 
 
 def clean(directory: Path) -> None:
-    """Undo what a server left, and what lies on its disk; nothing here waits for the server. Can be called twice."""
+    """Remove what a server left, and the mounts and loop devices on its disk. Does not wait for the server.
+
+    Can be called twice.
+    """
     proc.run([TOOL.program, "clean", str(directory)], timeout_s=60)
     log = log_of(directory)
     logs = (log, *(Path(f"{log}.{suffix}") for suffix in ("data", "json")))
@@ -117,7 +120,7 @@ def clean(directory: Path) -> None:
 
 @dataclass(kw_only=True, slots=True)
 class Server:
-    """A running server. ``ready`` is what it said when its disk could be used."""
+    """A running server. ``ready`` is its message that the disk can be used."""
 
     directory: Path
     child: proc.Child
@@ -127,16 +130,16 @@ class Server:
 
     @property
     def file(self) -> Path:
-        """The disk, for a loop device or a guest."""
+        """The file with the contents of the disk, for a loop device or a guest."""
         return self.directory / FILE
 
     @property
     def timed(self) -> bool:
-        """Whether it answers in the disk's time; only then can it be offered to a guest."""
+        """Whether the server answers in the time of the modelled disk; only then can it be offered to a guest."""
         return bool(self.ready["timed"])
 
     def offered(self) -> tuple[Path, str]:
-        """The vhost-user socket where a guest gets the disk, and the serial number that it has there."""
+        """Offer the disk to guests, if it is not offered yet. Return the vhost-user socket and the serial number."""
         socket, serial = guest_socket_of(self.directory), f"fslab-{self.directory.name}"[-SERIAL_LENGTH:]
         if not socket.exists():
             self.ask("offer", socket=socket.name, serial=serial)
@@ -144,27 +147,27 @@ class Server:
 
     @property
     def runs(self) -> bool:
-        """Whether it still serves."""
+        """Whether the server still runs."""
         return self.child.exit_code() is None and _lives(self.child.pid)
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to one request."""
+        """Return the answer to one request."""
         return ask(self.directory, do, pid=self.child.pid, **arguments)
 
     def end(self) -> None:
-        """End it, and remove what it made. Can be called twice."""
+        """End the server, and remove what it made. Can be called twice."""
         if self.lifeline >= 0:
             os.close(self.lifeline)
             os.close(self.errors)
             self.lifeline = -1
         if not self.runs or self.child.wait(END_LIMIT_S) is None:
-            clean(self.directory)  # first, for it may wait for its own disk
+            clean(self.directory)  # first, because it may wait for its own disk
             self.child.end()
         clean(self.directory)
 
 
 def start(directory: Path, options: Sequence[str], *, mark: str) -> Server:
-    """Serve a disk on the new ``directory``; ToolFailedError, with what it said, if it does not become ready."""
+    """Serve a disk on the new ``directory``. ToolFailedError, with the server's message, if it does not get ready."""
     control = control_of(directory).name
     argv = [TOOL.program, "serve", str(directory), "--control", control, *options]
     ours, theirs = os.pipe2(os.O_CLOEXEC)
@@ -195,7 +198,7 @@ def start(directory: Path, options: Sequence[str], *, mark: str) -> Server:
 
 
 def _ready(answer: int, server: Server) -> dict[str, Any]:
-    """The line that says that the disk can be used."""
+    """Wait for the message that the disk can be used, and return it."""
     line = _line(answer, READY_LIMIT_S, server.child.pid)
     try:
         ready: dict[str, Any] = texts.json_of(line)
@@ -210,7 +213,7 @@ def _ready(answer: int, server: Server) -> dict[str, Any]:
 
 
 def _line(descriptor: int, limit_s: float, pid: int | None) -> bytes:
-    """What comes, up to the end of a line; less where the other end is gone, or nothing came in time."""
+    """Read up to the end of a line; less if the other end has closed, or if nothing arrives in time."""
     deadline, line = time.monotonic() + limit_s, b""
     while not line.endswith(b"\n") and len(line) < ANSWER_BYTES:
         found, _, _ = select.select([descriptor], [], [], LOOK_EVERY_S)
@@ -225,7 +228,7 @@ def _line(descriptor: int, limit_s: float, pid: int | None) -> bytes:
 
 
 def _lives(pid: int) -> bool:
-    """Whether a process has not been killed. One with a thread that waits in the kernel stays, with all its descriptors
-    open, as a zombie."""
+    """Return whether a process has not been killed. A killed process with a thread that waits in the kernel remains as
+    a zombie, with all its descriptors open."""
     found = sysfs.text(Path(f"/proc/{pid}/stat"))
     return found is not None and found.rpartition(")")[2].split()[0] not in {"Z", "X"}

@@ -1,4 +1,4 @@
-"""What the running kernel can do: file systems, built in or loadable."""
+"""The running kernel: its version, and its file systems, built in or loadable."""
 
 import platform
 import shutil
@@ -10,12 +10,12 @@ FILESYSTEMS = Path("/proc/filesystems")
 
 
 def known_filesystems(table: Path = FILESYSTEMS) -> frozenset[str]:
-    """The file systems that the kernel has now (proc(5))."""
+    """Return the file systems that are built into the kernel or loaded now (proc(5))."""
     return frozenset(line.split()[-1] for line in (sysfs.text(table) or "").splitlines() if line.split())
 
 
 def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
-    """Whether the kernel has a file system; ``load``: a module that brings it may be loaded (needs root)."""
+    """Return whether the kernel has a file system or a module for it. ``load``: load that module (needs root)."""
     if mount_type in known_filesystems():
         return True
     if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
@@ -26,5 +26,5 @@ def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
 
 
 def release() -> str:
-    """The running kernel's version, such as ``6.12.41-amd64``."""
+    """Return the running kernel's version, such as ``6.12.41-amd64``."""
     return platform.uname().release

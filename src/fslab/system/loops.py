@@ -1,6 +1,6 @@
-"""Loop devices: attach an image with direct I/O, verify, detach and wait until it is gone.
+"""Loop devices: attach an image with direct I/O, verify this, detach the image and wait until it is detached.
 
-Only devices whose backing file is the given image are ever detached.
+Must not detach a device whose backing file is not the given image.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ LOOP_CTL_REMOVE = 0x4C81
 
 
 def check_supported() -> None:
-    """UnsupportedError when this kernel has no loop devices."""
+    """Raise UnsupportedError if this kernel has no loop devices."""
     if not CONTROL.exists():
         raise UnsupportedError(
             "this kernel has no loop devices", where=str(CONTROL),
@@ -35,13 +35,15 @@ def check_supported() -> None:
 
 
 def attach_argv(image: Path, *, direct: bool, device: Path | None = None) -> list[str]:
-    """losetup(8), for ``image``, on ``device`` or the first free one; prints the device's path."""
+    """Return the losetup(8) command that attaches ``image`` to ``device``, or to the first free one, and prints its
+    path."""
     where = ["--find"] if device is None else [str(device)]
     return ["losetup", *where, "--show", f"--direct-io={'on' if direct else 'off'}", str(image)]
 
 
 def allows_direct_io(image: Path) -> bool:
-    """Whether the file system under ``image`` takes O_DIRECT; tmpfs does since Linux 6.6. Without, losetup fails."""
+    """Return whether the file system under ``image`` supports O_DIRECT (tmpfs since Linux 6.6). Otherwise losetup
+    with direct I/O fails."""
     try:
         os.close(os.open(image, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC))
     except OSError as error:
@@ -52,7 +54,7 @@ def allows_direct_io(image: Path) -> bool:
 
 
 def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
-    """The loop devices whose backing file is ``image``, deleted or not."""
+    """Return the loop devices whose backing file is ``image``, deleted or not."""
     wanted = {str(image), f"{image} (deleted)"}
     return [
         Path("/dev") / entry.parent.parent.name
@@ -62,13 +64,14 @@ def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
 
 
 def backing(device: Path) -> tuple[int, int]:
-    """Device and inode number of the file behind a loop device, as of stat(2): of the file, not of its name."""
+    """Return device and inode number of a loop device's backing file, as in stat(2). They identify the file itself,
+    whatever its name leads to now."""
     number, inode, _ = _status(device)
     return number, inode
 
 
 def backing_device(device: Path) -> str | None:
-    """``major:minor`` of the block device that a loop device lies on, None if it lies on a file."""
+    """Return ``major:minor`` of the block device that a loop device lies on; None if it lies on a file."""
     *_, number = _status(device)
     return f"{os.major(number)}:{os.minor(number)}" if number else None
 
@@ -84,14 +87,15 @@ def _status(device: Path) -> tuple[int, int, int]:
 
 
 def uses_direct_io(device: Path) -> bool:
-    """Whether the kernel really bypasses the page cache of the backing file (sysfs ``loop/dio``)."""
+    """Return whether the kernel really bypasses the page cache of the backing file (sysfs ``loop/dio``)."""
     return sysfs.text(sysfs.block_directory(device) / "loop/dio") == "1"
 
 
 def forbid_discard(device: Path) -> None:
     """Make the device refuse discards: they would punch holes into the fully written image.
 
-    Writing waits until the kernel has stopped the device's queue; one that was forbidden before stays so.
+    Each write to the limit waits until the kernel has stopped the device's queue, so a limit that is already 0 is not
+    written again.
     """
     limit = sysfs.block_directory(device) / "queue/discard_max_bytes"
     if sysfs.text(limit) != "0":
@@ -100,8 +104,8 @@ def forbid_discard(device: Path) -> None:
 
 @contextmanager
 def added() -> Iterator[Path]:
-    """A loop device that is new, for as long as it is wanted: one that was once forbidden to discard never does again,
-    whatever is attached to it. Somebody else who looks for a free one may take it first."""
+    """Add a new loop device, and remove it at the end of the block. An old one may be unusable: once discard was
+    forbidden, it stays forbidden for every image. Another process that looks for a free device may take it first."""
     control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
     try:
         number = fcntl.ioctl(control, LOOP_CTL_ADD, -1)
@@ -115,7 +119,8 @@ def added() -> Iterator[Path]:
 
 
 def detach(image: Path) -> None:
-    """Detach every loop device on ``image`` and wait until the kernel let go. Can be called twice."""
+    """Detach every loop device on ``image`` and wait until the kernel has detached it. MountError or ToolFailedError
+    at the deadline. Can be called twice."""
     deadline = time.monotonic() + DETACH_DEADLINE_S
     while devices := attached_to(image):
         for device in devices:
@@ -131,7 +136,7 @@ def detach(image: Path) -> None:
 
 
 def _detach(device: Path, image: Path) -> None:
-    # While we hold it open, it cannot be given another image between our look and losetup.
+    # While this descriptor is open, the device cannot get another image between the check and losetup.
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if device in attached_to(image):

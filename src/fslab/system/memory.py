@@ -1,4 +1,4 @@
-"""How much memory there is, and where files can lie in it: a tmpfs with room. Looks only."""
+"""How much memory there is, and which tmpfs has room for files. Only reads."""
 
 import os
 from collections.abc import Iterator
@@ -12,18 +12,19 @@ SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
 
 
 def total_bytes() -> int | None:
-    """Of the machine; None where the kernel does not tell."""
+    """Return the memory of the machine; None if unknown."""
     return _told("MemTotal")
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
-    """What can still be taken: of the machine, and of each control group that this process is in."""
+    """Return the memory that this process can still use: the minimum over the machine and all its control groups."""
     rooms = [_told("MemAvailable", root / "proc/meminfo"), *_rooms_of_groups(root)]
     return min((room for room in rooms if room is not None), default=None)
 
 
 def _rooms_of_groups(root: Path) -> Iterator[int]:
-    """cgroup-v2.rst: beyond memory.max a group's processes are killed, but caches are given up before."""
+    """Yield the free memory of each control group. cgroup-v2.rst: beyond memory.max the kernel kills processes of a
+    group, but it reclaims caches before that."""
     lines = (sysfs.text(root / "proc/self/cgroup") or "").splitlines()
     own = next((Path(line[4:]) for line in lines if line.startswith("0::/")), None)
     if own is None or ".." in own.parts:
@@ -38,12 +39,13 @@ def _rooms_of_groups(root: Path) -> Iterator[int]:
 
 
 def holds(place: Path) -> bool:
-    """Whether what is written there takes memory."""
+    """Return whether files in ``place`` take memory."""
     return mounts.containing(place).filesystem in {"tmpfs", "ramfs"}
 
 
 def check_room(size_bytes: int) -> None:
-    """NoSpaceError unless all memory file systems together have room for so much: each file takes its own place."""
+    """Raise NoSpaceError unless all memory file systems together have ``size_bytes`` free. Each file may lie on
+    another one of them."""
     rooms = {place.stat().st_dev: os.statvfs(place) for place in _places()}
     free = sum(room.f_bavail * room.f_frsize for room in rooms.values())
     if free < size_bytes:
@@ -62,10 +64,10 @@ def _told(name: str, table: Path = Path("/proc/meminfo")) -> int | None:
 
 
 def directory(size_bytes: int, *, executable: bool = True) -> Path:
-    """A directory of ours in memory with room for ``size_bytes``; ``executable``: its files can be mapped so.
+    """Return a writable directory in memory with ``size_bytes`` free. ``executable``: its files can be mapped so.
 
-    A guest's memory is a file there, mapped executable; with too little room the guest would die by SIGBUS
-    when it touches a page, not when it starts. NoSpaceError where there is none.
+    A guest's memory is a file there, mapped executable. With too little room the guest would die by SIGBUS
+    when it touches a page, not when it starts. NoSpaceError if there is no such directory.
     """
     seen, barred = [], False
     for place in _places():

@@ -1,4 +1,4 @@
-"""Kernel modules that are no file systems: whether the running kernel has one, built in, loaded or loadable."""
+"""Kernel modules other than file systems: whether the running kernel has one, built in, loaded or loadable."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ ROOT = Path("/lib/modules")
 
 
 def available(module: str, *, load: bool) -> bool:
-    """Whether the kernel has ``module``; ``load``: it is loaded if it is not there yet (needs root)."""
+    """Return whether the kernel has ``module``. ``load``: load it if needed (needs root)."""
     if is_present(module):
         return True
     if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
@@ -20,7 +20,7 @@ def available(module: str, *, load: bool) -> bool:
 
 
 def is_present(module: str, sys: Path = sysfs.SYS, root: Path = ROOT) -> bool:
-    """Whether it is loaded or built in. One that is built in without parameters has no directory in sysfs."""
+    """Return whether the module is loaded or built in. A built-in one without parameters has no directory in sysfs."""
     name = module.replace("-", "_")
     if (sys / "module" / name).is_dir():
         return True

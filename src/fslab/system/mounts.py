@@ -1,6 +1,6 @@
-"""What is mounted where, from /proc/self/mountinfo, and unmounting that waits for the kernel.
+"""Read /proc/self/mountinfo, unmount and wait for the kernel, and flush.
 
-Mounting itself is a command of a file system; this module only looks, unmounts, and flushes.
+This module does not mount; the drivers of the file systems do.
 """
 
 import ctypes
@@ -33,9 +33,9 @@ class Mount:
 
 
 def parse(text: str) -> list[Mount]:
-    """All mounts in the text of a mountinfo file, in its order."""
+    """Return all mounts in the text of a mountinfo file, in its order."""
     found = []
-    # Not splitlines(): names may hold form feeds and the like, the kernel escapes only blanks and newlines.
+    # Not splitlines(): names may contain form feeds and the like; the kernel escapes only blanks and newlines.
     for line in filter(None, text.split("\n")):
         before, _, after = line.partition(" - ")
         fields, (filesystem, source, superblock) = before.split(" "), after.split(" ")[:3]
@@ -56,20 +56,20 @@ def mounted(path: Path = MOUNTINFO) -> list[Mount]:
 
 
 def at(target: Path) -> Mount | None:
-    """The mount whose mount point is exactly ``target`` (the topmost, if several), or None."""
+    """Return the mount whose mount point is exactly ``target`` (the topmost, if several), or None."""
     real = target.resolve()
     return next((mount for mount in reversed(mounted()) if mount.target == real), None)
 
 
 def containing(path: Path) -> Mount:
-    """The mount that ``path`` lies on."""
+    """Return the mount that ``path`` lies on."""
     real = path.resolve()
     inside = [mount for mount in mounted() if real.is_relative_to(mount.target)]
     return max(reversed(inside), key=lambda mount: len(mount.target.parts))
 
 
 def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
-    """Unmount ``target`` if it is mounted; wait while it is busy. Can be called twice."""
+    """Unmount ``target`` if it is mounted; wait while it is busy, MountError at the deadline. Can be called twice."""
     ends = time.monotonic() + deadline_s
     while at(target) is not None:
         done = proc.run(["umount", str(target)], check=False, timeout_s=300)
@@ -84,32 +84,32 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
 
 
 def wait_released(device: Path) -> None:
-    """Wait until no file system is on ``device``; MountError, naming who has it, at the deadline.
+    """Wait until ``device`` is mounted nowhere. At the deadline raise MountError with the processes that hold it.
 
-    umount(8) also succeeds where another mount namespace has a copy of the mount, and then nothing cached is gone.
+    umount(8) also succeeds if another mount namespace has a copy of the mount, but then the cache stays.
     """
     ends = time.monotonic() + UNMOUNT_DEADLINE_S
     while _is_held(device):
         if time.monotonic() > ends:
-            who = ", ".join(_mounted_by(device)) or "an unknown one"
+            who = ", ".join(_mounted_by(device)) or "an unknown process"
             raise MountError(
-                f"is unmounted here, but not in the mount namespace of {who}", where=str(device),
+                f"still mounted in the mount namespace of {who}", where=str(device),
                 hint="end that process, or let it unmount",
             )  # fmt: skip
         time.sleep(0.05)
 
 
 def _is_held(device: Path) -> bool:
-    """Whether the kernel refuses O_EXCL (open(2)): so it does as long as a file system is on it."""
+    """Return whether the kernel refuses O_EXCL (open(2)), as it does while the device is mounted."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
-        return error.errno == errno.EBUSY  # a device that is gone is held by nothing
+        return error.errno == errno.EBUSY  # a device that no longer exists is not held
     return False
 
 
 def _mounted_by(device: Path) -> list[str]:
-    """One process of each mount namespace in which the device is mounted, with its name."""
+    """Return one process of each mount namespace in which the device is mounted, with its name."""
     found: dict[Path, str] = {}
     real = os.path.realpath(device)
     for process in PROC.glob("[0-9]*"):
@@ -118,14 +118,14 @@ def _mounted_by(device: Path) -> list[str]:
                 name = (process / "comm").read_text().strip()
                 found.setdefault((process / "ns/mnt").readlink(), f"process {process.name} ({name})")
         except OSError:
-            continue  # ended meanwhile, or not ours to read
+            continue  # the process has ended, or may not be read
     return list(found.values())
 
 
 def on_dead_disks() -> list[Mount]:
-    """Mounts from loop devices whose image can no longer be reached, because its FUSE or network server is gone.
+    """Return mounts from loop devices whose image cannot be reached, because its FUSE or network server has ended.
 
-    One of them makes mkfs.btrfs fail for every device: it looks at all mounts.
+    One such mount makes mkfs.btrfs fail for every device, because mkfs.btrfs reads all mounts.
     """
     loops = [mount for mount in mounted() if mount.source.startswith("/dev/loop")]
     return [mount for mount in loops if _is_unreachable(mount.device)]
@@ -141,7 +141,7 @@ def _is_unreachable(device: str) -> bool:
 
 
 def flush(directory: Path) -> None:
-    """Write everything dirty of the file system under ``directory`` to its device: syncfs(2)."""
+    """Write all dirty data of the file system under ``directory`` to its device: syncfs(2)."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if _libc.syncfs(descriptor) != 0:
@@ -152,5 +152,5 @@ def flush(directory: Path) -> None:
 
 
 def _unescape(text: str) -> str:
-    """Mountinfo writes space, tab, newline and backslash as octal."""
+    """Decode space, tab, newline and backslash, which mountinfo writes as octal numbers."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -1,7 +1,7 @@
-"""Which process goes first when memory is gone: the tools that fslab starts, before fslab itself.
+"""Make the OOM killer kill the tools that fslab starts before fslab itself: proc_pid_oom_score_adj(5).
 
-A tool that is killed costs one trial; fslab, killed, costs the rest of the campaign and leaves images and mounts to the
-next run. proc_pid_oom_score_adj(5).
+A killed tool costs one trial. If fslab is killed, the rest of the campaign is lost, and images and mounts remain until
+the next run.
 """
 
 import contextlib
@@ -15,14 +15,15 @@ KEPT, EXPENDABLE = -500, 500
 
 @contextmanager
 def protected() -> Iterator[None]:
-    """Fslab itself is killed later than others; without the privilege (CAP_SYS_RESOURCE) as early as they are."""
+    """Have fslab itself killed later than other processes. Without CAP_SYS_RESOURCE this has no effect."""
     with _adjusted(lambda found: min(found, KEPT)):
         yield
 
 
 @contextmanager
 def expendable() -> Iterator[None]:
-    """What is started meanwhile is killed earlier than others. A child inherits it, so none ever has our own."""
+    """Have children that start in this block killed earlier than other processes. They inherit this value, so no child
+    has the protection of fslab."""
     with _adjusted(lambda found: max(found, EXPENDABLE)):
         yield
 
@@ -31,7 +32,7 @@ def expendable() -> Iterator[None]:
 def _adjusted(wanted: Callable[[int], int]) -> Iterator[None]:
     try:
         found = int(OWN.read_text())
-    except OSError:  # no such kernel feature
+    except OSError:  # the kernel lacks this feature
         yield
         return
     _write(wanted(found))

@@ -1,8 +1,8 @@
-"""Starts several commands at the same moment and waits for all.
+"""Start several commands at the same moment and wait for all.
 
-``python -m fslab.system.parallel REPORTS NAME DIRECTORY LINE [NAME DIRECTORY LINE …]``. Each has its own directory to
-run in and its own output files (``REPORTS/NAME/stdout`` and ``stderr``). They wait at a gate until all are there.
-``REPORTS/together.json`` says how long each ran. When one fails, the others are ended.
+``python -m fslab.system.parallel REPORTS NAME DIRECTORY LINE [NAME DIRECTORY LINE …]``. Each command has its own
+working directory and its own output files (``REPORTS/NAME/stdout`` and ``stderr``). All commands wait at a gate until
+the last is ready. ``REPORTS/together.json`` contains the seconds that each ran. When one fails, the others are ended.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from fslab.errors import FslabError
 from fslab.system import proc
 
 RESULT = "together.json"
-# All share one pipe as their stdin: its other end is closed when all are there.
+# All commands share one pipe as their stdin. Its other end is closed when all are ready.
 _GATE = 'read -r _; exec "$@" </dev/null'
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run them; the exit code of the first that failed, else 0."""
+    """Run the commands. Return the exit code of the first that failed, else 0."""
     reports, rest = Path(argv[0]), argv[1:]
     parts = list(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
     signal.signal(signal.SIGTERM, _end)
@@ -68,7 +68,7 @@ def _started(argv: Sequence[str], directory: Path, reports: Path, gate: int) -> 
 
 
 def _as_they_end(children: dict[str, proc.Child]) -> Iterator[str]:
-    """Names in the order of ending."""
+    """Yield the names in the order in which the commands end."""
     poller = select.poll()
     names = {}
     try:

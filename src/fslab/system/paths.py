@@ -1,6 +1,6 @@
-"""Where fslab keeps what: results in the user's data directory, its own state and mount points elsewhere.
+"""The directories of fslab: results are in the user's data directory, its own state and mount points elsewhere.
 
-XDG Base Directory Specification 0.8. Makes nothing; callers create what they use.
+XDG Base Directory Specification 0.8. Creates nothing; callers create the directories that they use.
 """
 
 import os
@@ -15,34 +15,35 @@ def _xdg(variable: str, fallback: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The variables that choose these directories, for a child that is to find the same ones."""
+    """Return the variables that determine these directories, for a child that must use the same ones."""
     return {name: value for name, value in os.environ.items() if name.startswith("XDG_") or name == RUNTIME}
 
 
 def data() -> Path:
-    """Results: the default store lies here."""
+    """Return the directory for results, with the default store."""
     return _xdg("XDG_DATA_HOME", ".local/share") / "fslab"
 
 
 def state() -> Path:
-    """Journals of campaigns."""
+    """Return the directory for journals of campaigns."""
     return _xdg("XDG_STATE_HOME", ".local/state") / "fslab"
 
 
 def images() -> Path:
-    """Image files of loop media, unless the study names another place."""
+    """Return the directory for image files of loop media, unless the study names another one."""
     return state() / "images"
 
 
 def cache() -> Path:
-    """What was found out about this machine and can be found out again."""
+    """Return the directory for facts about this machine that can be determined again."""
     return _xdg("XDG_CACHE_HOME", ".cache") / "fslab"
 
 
 def runtime() -> Path:
-    """Mount points and report files of running campaigns: FSLAB_RUNTIME_DIR, else /run/fslab for root.
+    """Return the directory for mount points and report files of running campaigns: FSLAB_RUNTIME_DIR, else /run/fslab
+    for root.
 
-    Campaigns that share this directory take turns, trial by trial; with another one they run side by side.
+    Campaigns that share this directory take turns, trial by trial. Campaigns with different ones run at the same time.
     """
     chosen = os.environ.get(RUNTIME, "")
     if chosen.startswith("/"):
@@ -53,10 +54,10 @@ def runtime() -> Path:
 
 
 def fleet() -> Path:
-    """What the programs of a fleet need while they run; each has a directory of its own there."""
+    """Return the directory for files that the programs of a fleet need while they run; each has a subdirectory."""
     return runtime().with_name(f"{runtime().name}-fleet")
 
 
 def recordings() -> Path:
-    """Where recordings of broken promises are kept, to make their crash states again."""
+    """Return the directory for recordings of broken promises, from which their crash states can be made again."""
     return state() / "crash"

@@ -1,7 +1,7 @@
-"""The only place that starts a process: an argv list, never a shell.
+"""The only module that starts processes, from an argv list, never through a shell.
 
-Fixed locale, stdin closed, an own session, a time limit, the whole process group ended on any exception.
-Nothing else in fslab may call subprocess, os.fork or os.exec.
+A process has a fixed locale, an empty stdin, its own session and a time limit. On any exception its whole process group
+is ended. No other module of fslab may call subprocess, os.fork or os.exec.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ MARK = "FSLAB_CAMPAIGN"
 DEFAULT_TIMEOUT_S = 120.0
 STDERR_LINES = 8
 GROUP_DEADLINE_S = 2.0
-OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest that a tool of ours prints has some KiB
-# At how much a child has printed or filled: a fast one takes 200 MiB meanwhile, and a look some microseconds.
+OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest output of a tool is some KiB
+# Interval of the checks of output and space. In this time a fast child writes 200 MiB; a check takes some microseconds.
 LOOK_EVERY_S = 0.05
 
 
@@ -54,12 +54,12 @@ class Completed:
 
 
 def shell_line(argv: Sequence[str]) -> str:
-    """The command as one can paste it into a shell."""
+    """Return the command in a form that can be pasted into a shell."""
     return shlex.join(argv)
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of every child: C locale, UTC, a PATH of trusted directories, what the caller adds."""
+    """Return the environment of a child: C locale, UTC, a PATH of trusted directories, and what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
     return {
         **inherited,
@@ -80,12 +80,12 @@ def run(
     failure: type[ToolFailedError] = ToolFailedError,
     watch: Callable[[], None] | None = None,
 ) -> Completed:
-    """Run a command to its end and return what it printed, how long it took and what it used.
+    """Run a command to its end and return its output, its duration and its resource usage.
 
-    ``check`` raises ``failure`` (with the end of stderr) on a non-zero exit, NoSpaceError when stderr
-    says that a disk was full; ToolTimeoutError after ``timeout_s``, ToolMissingError if there is no such
-    program, ToolOutputError when it prints more than ``OUTPUT_LIMIT_BYTES`` on one stream: it is ended then. ``watch``
-    is called again and again meanwhile; what it raises ends the command.
+    ``check``: on a non-zero exit raise ``failure`` with the end of stderr, or NoSpaceError if the output reports a full
+    disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ToolOutputError if the
+    command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends it. ``watch`` is called every
+    ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
     """
     line = shell_line(argv)
     log.info("+ %s", line)
@@ -93,7 +93,7 @@ def run(
     child: subprocess.Popen[bytes] | None = None
     try:
         started = time.monotonic()
-        # A signal between the start and the assignment would leave a process that nothing ends.
+        # A signal between the start and the assignment would leave a process that is never ended.
         with signals.shielded(), oom.expendable():
             child = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
@@ -110,7 +110,7 @@ def run(
         if child is None:
             raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
         raise
-    except ValueError as error:  # a NUL character
+    except ValueError as error:  # an argument contains a NUL character
         if child is None:
             raise failure(f"cannot be run: {error}", where=line) from error
         raise
@@ -127,22 +127,25 @@ def run(
 
 @dataclass(kw_only=True, slots=True)
 class Child:
-    """A process that runs on beside us, in a process group of its own. Whoever starts it ends it."""
+    """A process that keeps running, in its own process group. The caller that started it must end it."""
 
     argv: tuple[str, ...]
     process: subprocess.Popen[bytes]
 
     @property
     def pid(self) -> int:
-        """Its process id, which is also that of its group."""
+        """The process id, which is also the id of its process group."""
         return self.process.pid
 
     def exit_code(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return the exit code, negative for a signal; None while the process runs."""
         return self.process.poll()
 
     def wait(self, timeout_s: float) -> int | None:
-        """How it ended; None if it still runs after ``timeout_s``. Python's own wait looks 20 times a second."""
+        """Return the exit code; None if the process still runs after ``timeout_s``.
+
+        This does not use subprocess's wait with a timeout, which polls 20 times a second.
+        """
         if self.process.poll() is None:
             pidfd = os.pidfd_open(self.pid)
             try:
@@ -154,7 +157,8 @@ class Child:
         return self.process.poll()
 
     def end(self) -> None:
-        """SIGKILL its group and wait until it is gone, for a moment at most. Can be called twice."""
+        """Kill the process group (SIGKILL), wait for the process, and up to ``GROUP_DEADLINE_S`` for the rest of the
+        group. Can be called twice."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
             self.process.wait()
@@ -177,12 +181,11 @@ def start(
     kept: bool = False,
     user: tuple[int, int] | None = None,
 ) -> Child:
-    """Start a command that runs on: its output goes to the descriptor ``output``, its errors there too or to
-    ``errors``; it keeps those of ``inherit``.
+    """Start a command and let it run. Its output goes to the descriptor ``output``, its errors to ``errors`` or also to
+    ``output``. It inherits the descriptors of ``inherit``.
 
-    ``kept``: when memory is gone it is no more expendable than fslab itself. ``user``: who it runs as, by user and
-    group id, without further groups.
-    ToolMissingError if there is no such program.
+    ``kept``: the OOM killer does not kill it before fslab itself. ``user``: the user id and group id that it runs with,
+    without supplementary groups. ToolMissingError if there is no such program.
     """
     log.info("+ %s", shell_line(argv))
     try:
@@ -200,7 +203,7 @@ def start(
 def failed(
     done: Completed, failure: type[ToolFailedError] = ToolFailedError
 ) -> ToolFailedError | NoSpaceError:
-    """The error that a non-zero exit means, with the end of what the tool said."""
+    """Return the error for a non-zero exit, with the end of the tool's output."""
     said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-STDERR_LINES:]
     ended = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"exited {done.returncode}"
     what = f"{Path(done.argv[0]).name} {ended}"
@@ -215,13 +218,16 @@ def failed(
 
 
 def end_group(leader: int, *, grace_s: float = 2.0) -> None:
-    """End a process group that we started: SIGTERM, and SIGKILL for what is left after ``grace_s``."""
-    for signum, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 0.0)):
+    """End a process group that fslab started: SIGTERM, and SIGKILL for what is left after ``grace_s``.
+
+    Reaps the leader. Waits up to ``grace_s`` after either signal: a process in an uninterruptible sleep outlives both.
+    """
+    for signum in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(leader, signum)
         except ProcessLookupError:
             return
-        deadline = time.monotonic() + wait_s
+        deadline = time.monotonic() + grace_s
         while time.monotonic() < deadline:
             try:
                 ended, _ = os.waitpid(leader, os.WNOHANG)
@@ -233,7 +239,7 @@ def end_group(leader: int, *, grace_s: float = 2.0) -> None:
 
 
 def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
-    """Processes whose environment says that the campaign started them, ourselves excepted."""
+    """Return the processes whose environment names the campaign that started them, except this process."""
     needle = f"{MARK}={campaign}".encode()
     found = []
     for entry in root.iterdir():
@@ -243,12 +249,12 @@ def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
             if needle in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
         except OSError:
-            continue  # ended meanwhile, or not ours to read
+            continue  # the process has ended, or may not be read
     return found
 
 
 def _capture_file(name: str) -> int:
-    # A memory file rather than a pipe: the tool never blocks on us, and we need no reader thread.
+    # A memory file instead of a pipe: the tool never waits for fslab, and no reader thread is needed.
     return os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC)
 
 
@@ -258,7 +264,7 @@ def _contents(descriptor: int) -> str:
 
 
 def _check_length(captured: Sequence[int], line: str) -> None:
-    """What a tool prints is in memory, and all of it would be in the store."""
+    """Raise ToolOutputError if the output is too long: all of it is in memory, and would be stored."""
     for descriptor in captured:
         if os.fstat(descriptor).st_size > OUTPUT_LIMIT_BYTES:
             raise ToolOutputError(f"printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB, ended", where=line)
@@ -283,7 +289,7 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Cal
                     f"still running after {timeout_s:.0f} s, ended", where=line,
                     hint="if the workload needs longer, raise 'time_limit' in the study",
                 )  # fmt: skip
-        with signals.shielded():  # what is waited for is never ended: its number may be another's by then
+        with signals.shielded():  # after wait4 the pid may be reused: no exception may lead to a kill
             _, status, resources = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
     finally:

@@ -1,6 +1,6 @@
-"""A fixed piece of work, system calls and copies in memory: how quick the machine is just now.
+"""Measure the current speed of the machine with fixed work: system calls and copies in memory.
 
-What takes cache and memory bandwidth on the same hardware shows in it, and in no counter of a guest.
+It shows when others take cache and memory bandwidth of the same hardware, which no counter of a guest shows.
 """
 
 import os
@@ -19,12 +19,12 @@ ROUND_S = 0.05
 
 
 def rate(duration_s: float = ROUND_S) -> float:
-    """Reads of 4 KiB per second from a file in memory; OSError where there are no such files."""
+    """Return the reads of 4 KiB per second from a file in memory. OSError if the kernel has no such files."""
     descriptor = os.memfd_create("fslab-reference")
     try:
         os.truncate(descriptor, _FILE_BYTES)
         offsets = [_READ_BYTES * (number % (_FILE_BYTES // _READ_BYTES)) for number in range(_BATCH)]
-        _read(descriptor, offsets)  # the first pass makes the pages
+        _read(descriptor, offsets)  # the first pass allocates the pages
         done, begun = 0, time.perf_counter()
         while (taken_s := time.perf_counter() - begun) < duration_s:
             _read(descriptor, offsets)
@@ -35,9 +35,9 @@ def rate(duration_s: float = ROUND_S) -> float:
 
 
 def spread(rounds: int = ROUNDS, duration_s: float = ROUND_S) -> float | None:
-    """The standard deviation of the logarithm of the rate over some rounds: 0.05 reads as ± 5 %.
+    """Return the standard deviation of the logarithm of the rate over some rounds; 0.05 means ± 5 %.
 
-    None where the kernel has no files in memory.
+    None if the kernel has no files in memory.
     """
     try:
         return spread_of([rate(duration_s) for _ in range(rounds)])
@@ -46,16 +46,16 @@ def spread(rounds: int = ROUNDS, duration_s: float = ROUND_S) -> float | None:
 
 
 def spread_of(rates: Sequence[float]) -> float:
-    """The standard deviation of the logarithms of two rates and more."""
+    """Return the standard deviation of the logarithms of at least two rates."""
     return stdev(map(log, rates))
 
 
 def trials_for(difference: float, spread_each: float) -> int:
-    """Roughly how many trials of each of two show a difference (a share) in four of five campaigns."""
-    # Normal quantiles of 97.5 % and 80 %; the difference of two has √2 times the spread. Three trials are the fewest.
+    """Estimate how many trials of each of two cells detect a relative ``difference`` in four of five campaigns."""
+    # Normal quantiles of 97.5 % and 80 %; the difference of two has √2 times the spread. The minimum is three trials.
     return max(3, round(2 * ((1.96 + 0.84) * spread_each / log(1 + difference)) ** 2 + 1))
 
 
 def _read(descriptor: int, offsets: list[int]) -> None:
-    """All reads in a loop of C."""
+    """Do all reads in a loop that runs in C."""
     deque(map(os.pread, repeat(descriptor), repeat(_READ_BYTES), offsets), maxlen=0)

@@ -1,7 +1,7 @@
-"""Where programs are looked for: directories of PATH that others cannot write to. Looks only.
+"""Where fslab searches for programs: directories of PATH that other users cannot write to. Only reads.
 
-A relative or empty entry means the current directory, which may be the one under test. What lies in a directory that
-others can write to, or in one of theirs, is run with the rights of whoever runs fslab.
+A relative or empty entry means the current directory, which may be the one under test. A program in a directory that
+another user owns or can write to would run with the rights of the user of fslab.
 """
 
 import os
@@ -15,13 +15,14 @@ DEFAULT = "/usr/bin:/bin"
 
 
 def directories() -> tuple[str, ...]:
-    """In the order of search: our own programs, beside our interpreter; those of PATH that are trusted; sbin."""
+    """Return the directories in search order: that of the Python interpreter, with fslab's own programs; the trusted
+    ones of PATH; sbin."""
     own = str(Path(sys.executable).parent)
     return (own, *trusted(os.environ.get("PATH", DEFAULT)), *SBIN)
 
 
 def refused() -> tuple[str, ...]:
-    """The entries of PATH in which nothing is looked for."""
+    """Return the entries of PATH in which fslab does not search."""
     given = os.environ.get("PATH", DEFAULT)
     kept = trusted(given)
     return tuple(entry for entry in given.split(":") if entry not in kept)
@@ -29,8 +30,8 @@ def refused() -> tuple[str, ...]:
 
 @cache
 def trusted(path: str) -> tuple[str, ...]:
-    """The entries that are absolute and belong, with all above them, to the system or to the user, and that others
-    cannot write to. The user's own are those of sudo's caller too."""
+    """Return the entries that are absolute, belong to the system or to the user, as do all directories above them, and
+    are not writable for others. Under sudo, directories of its caller count as the user's."""
     owners = {0, os.geteuid(), os.stat("/").st_uid, *_caller()}  # noqa: PTH116
     return tuple(entry for entry in path.split(":") if _is_trusted(entry, owners))
 
@@ -51,12 +52,12 @@ def _is_trusted(entry: str, owners: set[int]) -> bool:
             ):
                 return False
     except (OSError, ValueError):
-        return False  # not there: whoever makes it decides what is in it
+        return False  # it does not exist: another user might create it
     return True
 
 
 def _is_closed(directory: Path, owners: set[int], *, sticky: bool = False) -> bool:
-    """Whether others can put nothing there, or with ``sticky`` exchange nothing."""
+    """Return whether others cannot create files there or, with ``sticky``, cannot replace any."""
     about = directory.stat()
     if about.st_uid not in owners or not stat.S_ISDIR(about.st_mode):
         return False

@@ -1,7 +1,7 @@
-"""Signals that would end the program leave by one exception, and never in the middle of undoing something.
+"""Turn signals that would end the program into one exception, and never raise it during a teardown.
 
-An exception raised inside a teardown would skip the rest of that teardown, so while a ``Teardown`` unwinds
-a signal is only noted, and acted on when that is done.
+An exception inside a teardown would skip the rest of that teardown. So while a ``Teardown`` unwinds, a signal is only
+noted; the exception is raised when the teardown is done.
 """
 
 import os
@@ -14,17 +14,17 @@ from types import FrameType, TracebackType
 
 from fslab.errors import InterruptedBySignal
 
-# All that end a process by default and tell of no fault of its own (signal(7)); Python ignores SIGPIPE and SIGXFSZ.
+# All signals that end a process by default and report no fault of it (signal(7)). Python ignores SIGPIPE and SIGXFSZ.
 CAUGHT = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
     signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU, signal.SIGIO, signal.SIGPWR, signal.SIGSTKFLT,
 )  # fmt: skip
 
-AGAIN_S = 5.0  # a further signal is one as the first was
+AGAIN_S = 5.0  # a further signal raises again only after this time
 
 
 class _SignalState:
-    """What the handler knows; there is one per process, as of the handlers."""
+    """The state of the signal handler; like handlers, there is one per process."""
 
     shields = 0
     noted: int | None = None
@@ -33,8 +33,8 @@ class _SignalState:
 
 
 def install() -> None:
-    """Make them raise InterruptedBySignal in the main thread, but for those that are ignored, as nohup(1) wants, or
-    that the program handles itself."""
+    """Make these signals raise InterruptedBySignal in the main thread. Signals that are ignored, as under nohup(1), or
+    that already have a handler are not changed."""
     for signum in CAUGHT:
         if signal.getsignal(signum) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(signum, _handle)
@@ -42,13 +42,13 @@ def install() -> None:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Put off signals until the block is done; then the first of them raises. Blocks may nest."""
+    """Delay signals until the block is done; then raise the exception of the first one. Blocks may nest."""
     _SignalState.shields += 1
     try:
         yield
     finally:
         _SignalState.shields -= 1
-    # An error of the block comes first; a signal that was noted waits for the next block's end.
+    # An error of the block takes precedence; a noted signal is then raised at the end of the next block.
     if _SignalState.shields == 0 and _SignalState.noted is not None:
         signum, _SignalState.noted = _SignalState.noted, None
         _leave(signum)
@@ -56,8 +56,8 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Raise a signal that arrived in this block, also if the block lost it: a library's error during clean-up replaced
-    it, or a callback could not raise it."""
+    """Raise the exception of a signal that arrived in this block, even if it was lost: a library's error during
+    clean-up replaced it, or it was raised in a callback that ignores exceptions."""
     before = _SignalState.raised
     try:
         yield
@@ -75,21 +75,21 @@ def _lost_since(before: InterruptedBySignal | None) -> InterruptedBySignal | Non
 
 
 class Teardown(ExitStack):
-    """An ExitStack whose unwinding no signal cuts short."""
+    """An ExitStack whose unwinding no signal interrupts."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> bool | None:
-        """Unwind, shielded."""
+        """Unwind; signals are delayed until that is done."""
         with shielded():
             return super().__exit__(kind, error, trace)
 
 
 def _handle(signum: int, _frame: FrameType | None) -> None:
-    # What was raised can be lost: Python ignores what is raised in some callbacks, such as those of weak references.
+    # The exception can be lost: Python ignores exceptions in some callbacks, such as those of weak references.
     left_s = None if _SignalState.left_at is None else time.monotonic() - _SignalState.left_at
     if _SignalState.shields or (left_s is not None and left_s < AGAIN_S):
-        os.write(2, b"fslab: putting everything back, one moment\n")
+        os.write(2, b"fslab: cleaning up, please wait\n")
         if left_s is None and _SignalState.noted is None:
             _SignalState.noted = signum
         return
@@ -97,6 +97,6 @@ def _handle(signum: int, _frame: FrameType | None) -> None:
 
 
 def _leave(signum: int) -> None:
-    # Everything after this is unwinding.
+    # From here on, the program only unwinds.
     _SignalState.left_at, _SignalState.raised = time.monotonic(), InterruptedBySignal(signum)
     raise _SignalState.raised

@@ -1,4 +1,4 @@
-"""System calls and ioctls that Python does not offer: thin, typed, raising OSError. Decides nothing.
+"""System calls and ioctls that Python does not offer: thin, typed functions that raise OSError. Decides nothing.
 
 Numbers are those of the generic ABI (x86-64, arm64, riscv): include/uapi/linux/{fs,fiemap,fscrypt,fsverity,btrfs,
 nilfs2_api,stat,falloc}.h.
@@ -66,7 +66,7 @@ class Rename(IntFlag):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectAlignment:
-    """What direct I/O must be a multiple of, in bytes, as statx(2) says; 0: not possible on this file."""
+    """The alignment that direct I/O needs, in bytes, from statx(2); 0: not possible on this file."""
 
     memory_bytes: int
     offset_bytes: int
@@ -79,19 +79,19 @@ def _checked(result: int, what: str | Path) -> None:
 
 
 def fallocate(descriptor: int, mode: Fallocate, offset: int, length: int) -> None:
-    """fallocate(2)."""
+    """Call fallocate(2)."""
     arguments = (ctypes.c_longlong(offset), ctypes.c_longlong(length))
     _checked(_libc.fallocate(descriptor, int(mode), *arguments), f"fallocate {mode!r}")
 
 
 def rename(old: Path, new: Path, flags: Rename) -> None:
-    """renameat2(2)."""
+    """Call renameat2(2)."""
     names = (AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new))
     _checked(_libc.renameat2(*names, ctypes.c_uint(flags)), old)
 
 
 def direct_alignment(path: Path) -> DirectAlignment | None:
-    """STATX_DIOALIGN of a file (Linux 6.1); None where kernel or file system does not say."""
+    """Return STATX_DIOALIGN of a file (Linux 6.1); None if the kernel or the file system does not support it."""
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     _checked(_libc.statx(AT_FDCWD, os.fsencode(path), 0, ctypes.c_uint(_STATX_DIOALIGN), buffer), path)
     (mask,) = struct.unpack_from("=I", buffer, 0)
@@ -102,10 +102,10 @@ def direct_alignment(path: Path) -> DirectAlignment | None:
 
 
 def device_number(path: Path) -> str | None:
-    """``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device, None for any
-    other file.
+    """Return ``major:minor`` of the block device that a path leads to, ``cmajor:minor`` of a character device, None for
+    any other file.
 
-    With what the kernel knows already (AT_STATX_DONT_SYNC): a stat(2) of a file on a network that is gone hangs.
+    Uses only cached attributes (AT_STATX_DONT_SYNC): a stat(2) of a file on an unreachable network server hangs.
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     arguments = (AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, ctypes.c_uint(_STATX_TYPE), buffer)
@@ -118,13 +118,13 @@ def device_number(path: Path) -> str | None:
 
 
 def same_descriptors(one: int, other: int) -> bool:
-    """kcmp(2): whether two threads share their table of open files; False where the kernel does not say."""
+    """Return whether two threads share their table of open files: kcmp(2). False if unknown."""
     number = _KCMP.get(os.uname().machine)
     return number is not None and _libc.syscall(number, one, other, _KCMP_FILES, 0, 0) == 0
 
 
 def cached_pages(path: Path) -> int:
-    """How many of a file's pages are in the page cache: mincore(2) on an untouched mapping."""
+    """Return how many of a file's pages are in the page cache: mincore(2) on a mapping that is never accessed."""
     size_bytes = path.stat().st_size
     pages = (ctypes.c_ubyte * -(-size_bytes // PAGE_BYTES))()
     with path.open("rb") as file:
@@ -139,7 +139,7 @@ def cached_pages(path: Path) -> int:
 
 
 def map_synchronously(path: Path) -> None:
-    """mmap(2) with MAP_SYNC, which only files in persistent memory (DAX) allow; undone at once."""
+    """Map a file with MAP_SYNC and unmap it at once: mmap(2). Only files in persistent memory (DAX) allow this."""
     size_bytes = path.stat().st_size
     with path.open("r+b") as file:
         flags = MAP_SHARED_VALIDATE | MAP_SYNC
@@ -150,7 +150,7 @@ def map_synchronously(path: Path) -> None:
 
 
 def flags(descriptor: int) -> int:
-    """Inode flags, as of chattr(1)."""
+    """Return the inode flags, as in chattr(1)."""
     (found,) = struct.unpack_from("=I", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(8)))
     return int(found)
 
@@ -166,9 +166,10 @@ def clone(source: int, target: int) -> None:
 
 
 def extent_flags(descriptor: int) -> list[int]:
-    """Flags of a file's first extents (Documentation/filesystems/fiemap.rst); written back first."""
+    """Return the flags of a file's first extents, after writing the file back
+    (Documentation/filesystems/fiemap.rst)."""
     count, sync = 32, 0x1
-    # A buffer of more than 1024 bytes must be one that the kernel may write to.
+    # fcntl.ioctl() accepts more than 1024 bytes only in a mutable buffer.
     buffer = bytearray(struct.pack("=QQIIII", 0, (1 << 64) - 1, sync, 0, count, 0) + bytes(56 * count))
     fcntl.ioctl(descriptor, FS_IOC_FIEMAP, buffer)
     (mapped,) = struct.unpack_from("=I", buffer, 20)
@@ -176,7 +177,7 @@ def extent_flags(descriptor: int) -> list[int]:
 
 
 def enable_verity(descriptor: int, block_bytes: int = 4096) -> None:
-    """FS_IOC_ENABLE_VERITY with SHA-256, on a descriptor open for reading only."""
+    """Enable fs-verity with SHA-256: FS_IOC_ENABLE_VERITY, on a descriptor that is open for reading only."""
     version, sha256 = 1, 1
     fcntl.ioctl(
         descriptor, FS_IOC_ENABLE_VERITY, struct.pack("=III", version, sha256, block_bytes).ljust(128, b"\0")
@@ -184,7 +185,7 @@ def enable_verity(descriptor: int, block_bytes: int = 4096) -> None:
 
 
 def encrypt_directory(directory: int, key: bytes) -> None:
-    """Give an empty directory the policy AES-256-XTS/CTS with ``key`` (64 bytes): fscrypt.rst, version 2."""
+    """Give an empty directory the encryption policy AES-256-XTS/CTS with ``key`` (64 bytes): fscrypt.rst, version 2."""
     by_identifier, xts, cts, pad_32 = 2, 1, 4, 3
     request = struct.pack("=II32sII32s", by_identifier, 0, b"", len(key), 0, b"") + key
     answer = fcntl.ioctl(directory, FS_IOC_ADD_ENCRYPTION_KEY, request)
@@ -194,25 +195,25 @@ def encrypt_directory(directory: int, key: bytes) -> None:
 
 
 def create_subvolume(parent: int, name: str) -> None:
-    """BTRFS_IOC_SUBVOL_CREATE in the open directory ``parent``."""
+    """Create a subvolume in the open directory ``parent``: BTRFS_IOC_SUBVOL_CREATE."""
     request = bytearray(struct.pack(f"=q{_NAME_BYTES}s", 0, os.fsencode(name)))
     fcntl.ioctl(parent, BTRFS_IOC_SUBVOL_CREATE, request)
 
 
 def snapshot_subvolume(source: int, parent: int, name: str) -> None:
-    """BTRFS_IOC_SNAP_CREATE_V2: a snapshot of the open subvolume ``source`` called ``name`` in ``parent``."""
+    """Create a snapshot ``name`` of the open subvolume ``source`` in ``parent``: BTRFS_IOC_SNAP_CREATE_V2."""
     request = bytearray(struct.pack("=qQQ32s4040s", source, 0, 0, b"", os.fsencode(name)))
     fcntl.ioctl(parent, BTRFS_IOC_SNAP_CREATE_V2, request)
 
 
 def enable_qgroups(directory: int) -> None:
-    """BTRFS_IOC_QUOTA_CTL: account space per subvolume."""
+    """Switch on space accounting per subvolume: BTRFS_IOC_QUOTA_CTL."""
     enable = 1
     fcntl.ioctl(directory, BTRFS_IOC_QUOTA_CTL, struct.pack("=QQ", enable, 0))
 
 
 def keep_checkpoint(directory: int) -> int:
-    """Write a checkpoint of a NILFS2 and keep it as a snapshot; returns its number."""
+    """Write a checkpoint of a NILFS2 file system, keep it as a snapshot and return its number."""
     (number,) = struct.unpack("=Q", fcntl.ioctl(directory, NILFS_IOCTL_SYNC, bytes(8)))
     snapshot = 1
     fcntl.ioctl(directory, NILFS_IOCTL_CHANGE_CPMODE, struct.pack("=QII", number, snapshot, 0))
@@ -220,7 +221,7 @@ def keep_checkpoint(directory: int) -> int:
 
 
 def used_by_user(device: Path, user: int) -> int:
-    """Bytes that a user's files hold, as quota accounting says: quotactl(2), Q_GETQUOTA; OSError where it is off."""
+    """Return the bytes of a user's files by quota accounting: quotactl(2), Q_GETQUOTA. OSError if quotas are off."""
     get_quota, of_user = 0x800007, 0
     buffer = ctypes.create_string_buffer(72)
     command = ctypes.c_uint((get_quota << 8) | of_user)
@@ -230,7 +231,7 @@ def used_by_user(device: Path, user: int) -> int:
 
 
 def die_with(parent: int, signum: int) -> None:
-    """This process gets ``signum`` when its parent, process ``parent``, ends (prctl(2)); at once if it has ended."""
+    """Have ``signum`` sent to this process when its parent, process ``parent``, ends (prctl(2)), or now if it has."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "prctl")
     if os.getppid() != parent:
         os.kill(os.getpid(), signum)

@@ -1,4 +1,4 @@
-"""Reads of /sys and /proc as values: unknown is None. Writes nothing."""
+"""Read values from /sys and /proc; an unknown value is None. Writes nothing."""
 
 import os
 from pathlib import Path
@@ -8,9 +8,9 @@ SYS = Path("/sys")
 
 
 def text(path: Path) -> str | None:
-    """The stripped content of a file, or None if it cannot be read.
+    """Return the stripped content of a file, or None if it cannot be read.
 
-    It may name a file of another user, in bytes that are no UTF-8.
+    The content may be a file name of another user that is not UTF-8, so it is decoded like a file name.
     """
     try:
         return os.fsdecode(path.read_bytes()).strip()
@@ -19,13 +19,13 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """The content of a file as a whole number, or None."""
+    """Return the content of a file as a whole number, or None."""
     content = text(path)
     return int(content) if content is not None and content.lstrip("-").isdigit() else None
 
 
 def selected(path: Path) -> str | None:
-    """The chosen word of a file such as ``mq-deadline [none]``."""
+    """Return the selected word of a file such as ``mq-deadline [none]``."""
     content = text(path)
     if content is None:
         return None
@@ -33,29 +33,29 @@ def selected(path: Path) -> str | None:
 
 
 def device_number(device: Path) -> str:
-    """``major:minor`` of a block device node; OSError if there is none."""
+    """Return ``major:minor`` of a block device node. OSError if it does not exist."""
     number = os.stat(device).st_rdev  # noqa: PTH116 - a plain stat, follows links as open(2) would
     return f"{os.major(number)}:{os.minor(number)}"
 
 
 def block_directory(device: Path, sys: Path = SYS) -> Path:
-    """The /sys/class/block directory of a block device, by its number, whatever its name is."""
+    """Return the /sys/class/block directory of a block device, found by its number, whatever its name is."""
     return (sys / "dev/block" / device_number(device)).resolve()
 
 
 def queue_directory(block: Path) -> Path:
-    """The request queue of a disk, or of the disk that a partition is on."""
+    """Return the request queue of a disk, or of the disk that a partition is on."""
     own = block / "queue"
     return own if own.is_dir() else block.parent / "queue"
 
 
 def geometry(device: Path) -> dict[str, Any]:
-    """What the kernel says of a block device: sizes in bytes, scheduler, cache; None where it is silent."""
+    """Return properties of a block device: sizes in bytes unless named otherwise, scheduler, cache; None if unknown."""
     return geometry_of(block_directory(device))
 
 
 def geometry_of(block: Path) -> dict[str, Any]:
-    """The same, given the device's own directory below /sys."""
+    """Do the same as :func:`geometry`, for the device's own directory below /sys."""
     queue = queue_directory(block)
     disk = queue.parent
     sectors = number(block / "size")

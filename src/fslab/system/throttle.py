@@ -1,13 +1,13 @@
-"""Limits of block devices, kept by the kernel's own throttle: so many requests and bytes per second, no more.
+"""Limit the requests and bytes per second of block devices with the kernel's own throttle.
 
-Documentation/admin-guide/cgroup-v1/blkio-controller.rst. At the root group, so that writeback is limited as well;
-that group has such limits in version 1 only.
+Documentation/admin-guide/cgroup-v1/blkio-controller.rst. The limits are on the root group, so that writeback is limited
+as well; the root group can have such limits in cgroup version 1 only.
 """
 
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +19,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limit:
-    """Per second, for reads and for writes each; None: none."""
+    """Limits per second, for reads and for writes separately; None: no limit."""
 
     iops: int | None = None
     bytes_per_s: int | None = None
 
     def files(self) -> dict[str, int]:
-        """The controller's files and what they take."""
+        """Return the controller's files and the value of each."""
         values = {"iops": self.iops, "bps": self.bytes_per_s}
         return {
             f"blkio.throttle.{way}_{kind}_device": value
@@ -37,9 +37,9 @@ class Limit:
 
 @contextmanager
 def limited(devices: Sequence[Path], limit: Limit, hierarchy: Path) -> Iterator[None]:
-    """Limit each of the devices; ``hierarchy`` is an own directory to mount the controller on.
+    """Limit each of the devices. The controller is mounted on ``hierarchy``, a directory only for this purpose.
 
-    UnsupportedError where the kernel has no such controller to be had.
+    UnsupportedError if the controller is unavailable.
     """
     hierarchy.mkdir(mode=0o700, exist_ok=True)
     if (
@@ -50,16 +50,13 @@ def limited(devices: Sequence[Path], limit: Limit, hierarchy: Path) -> Iterator[
             f"the kernel has no blkio controller here: {os.strerror(ctypes.get_errno())}", where="model",
             hint="remove 'model', 'iops' and 'bandwidth' from the medium, or use a guest: --on uml",
         )  # fmt: skip
-    numbers = [sysfs.device_number(device) for device in devices]
-    try:
-        for number in numbers:
+    with ExitStack() as undo:  # each step, also after one that fails: a device may be gone
+        undo.callback(hierarchy.rmdir)
+        undo.callback(mounts.unmount, hierarchy)
+        for number in [sysfs.device_number(device) for device in devices]:
+            undo.callback(_write, hierarchy, number, dict.fromkeys(limit.files(), 0))
             _write(hierarchy, number, limit.files())
         yield
-    finally:
-        for number in numbers:
-            _write(hierarchy, number, dict.fromkeys(limit.files(), 0))
-        mounts.unmount(hierarchy)
-        hierarchy.rmdir()
 
 
 def _write(hierarchy: Path, number: str, values: dict[str, int]) -> None:

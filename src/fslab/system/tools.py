@@ -1,4 +1,4 @@
-"""Programs that fslab needs: where they are, which version, and which package brings them."""
+"""Programs that fslab needs: their paths, their versions, and the packages that contain them."""
 
 import re
 import shutil
@@ -11,10 +11,10 @@ from fslab.system import distributions, proc, search_path
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
-    """A program: its name, the Debian package that brings it, and how to ask for its version.
+    """A program: its name, the Debian package that contains it, and how to ask for its version.
 
-    ``package`` None: it comes with fslab. ``component`` is the part of the Debian archive that has the package;
-    components other than main are for the user to enable, and None is for packages that Debian 12 does not have.
+    ``package`` None: fslab contains it. ``component`` is the part of the Debian archive that has the package. The user
+    must enable components other than main. None: Debian 12 does not have the package.
     """
 
     program: str
@@ -25,7 +25,7 @@ class Tool:
 
     @property
     def remedy(self) -> str:
-        """The command that installs it here, with what has to be enabled first."""
+        """The command that installs the program here, with the component that must be enabled first."""
         if self.package is None:
             return "reinstall fslab"
         family = distributions.here()
@@ -40,7 +40,7 @@ class Tool:
 
     @property
     def installable(self) -> bool:
-        """Whether the distribution's package manager has it without further preparation."""
+        """Whether the distribution's package manager can install the program without preparation."""
         family = distributions.here()
         if self.package is None or family is None or family.package(self.package) is None:
             return False
@@ -48,12 +48,12 @@ class Tool:
 
 
 def find(program: str) -> str | None:
-    """Absolute path of a program, where every command of ours is looked for too."""
+    """Return the absolute path of a program; None if it is not in the directories that fslab runs programs from."""
     return shutil.which(program, path=":".join(search_path.directories()))
 
 
 def require(tool: Tool) -> str:
-    """Absolute path of a tool, or ToolMissingError with the command that installs it."""
+    """Return the absolute path of a tool. ToolMissingError, with the command that installs it, if it is missing."""
     path = find(tool.program)
     if path is None:
         raise ToolMissingError(
@@ -63,20 +63,20 @@ def require(tool: Tool) -> str:
 
 
 def _passed_over(program: str) -> str:
-    """What is said of a program in an entry of PATH that is not trusted."""
+    """Return a note for the message if the program is in an entry of PATH that is not trusted."""
     found = shutil.which(program, path=":".join(search_path.refused()) or "/nowhere")
     return f" ({found} is not used: other users can write to that directory)" if found else ""
 
 
 def page_in(tool: Tool) -> None:
-    """Run the tool for nothing, so that the measured run does not begin with reading it from the disk."""
+    """Run the tool once without effect, so that the measured run does not start with reading it from the disk."""
     if path := find(tool.program):
         proc.run([path, *tool.version_argv], timeout_s=20, check=False)
 
 
 @cache
 def version(tool: Tool) -> str | None:
-    """Version that the tool reports, None if it is missing or does not say."""
+    """Return the version that the tool reports; None if the tool is missing or reports none."""
     path = find(tool.program)
     if path is None:
         return None

@@ -1,7 +1,7 @@
-"""Files that others make where we read them: a tool in its scratch directory, a guest in the one that it shares.
+"""Files in directories that others can write to: a tool in its scratch directory, a guest in its shared directory.
 
-A link would lead us to another file, a pipe would keep us waiting, an endless file would take all memory:
-nothing is written but new files, and nothing read but regular ones, so far and no further.
+A link would lead to another file, a pipe would block, an endless file would take all memory. So this module writes only
+new files, and reads only regular files, up to a limit.
 """
 
 import errno
@@ -12,15 +12,15 @@ from pathlib import Path
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file that is not there yet; OSError (EEXIST) for anything of that name, a link as well."""
+    """Write a file that does not exist yet. OSError (EEXIST) if anything has that name, even a link."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)
 
 
 def read(path: Path | str, *, limit_bytes: int, beneath: int | None = None) -> bytes:
-    """A regular file's content; OSError for anything else, and for one beyond the limit (EFBIG).
+    """Return the content of a regular file. OSError for anything else, and for a file above the limit (EFBIG).
 
-    ``beneath``: a directory's descriptor, where the file has one of its names.
+    ``beneath``: the descriptor of a directory that ``path`` is relative to.
     """
     descriptor = open_regular(path, beneath)
     try:
@@ -33,7 +33,7 @@ def read(path: Path | str, *, limit_bytes: int, beneath: int | None = None) -> b
 
 
 def read_at(descriptor: int, offset: int, count: int) -> bytes:
-    """So many bytes from a place on; fewer where the file ends."""
+    """Return ``count`` bytes from ``offset``; fewer if the file ends."""
     parts = []
     while count > 0 and (data := os.pread(descriptor, min(count, 1 << 20), offset)):
         parts.append(data)
@@ -42,9 +42,9 @@ def read_at(descriptor: int, offset: int, count: int) -> bytes:
 
 
 def open_regular(path: Path | str, beneath: int | None = None) -> int:
-    """A descriptor of a regular file, for reading; OSError for a link, a pipe, a device.
+    """Return a descriptor of a regular file, for reading. OSError for a link, a pipe or a device.
 
-    ``beneath`` as for ``read``: OSError too for a name that leads out of that directory.
+    ``beneath`` as for ``read``; OSError also for a path that leads out of that directory.
     """
     if beneath is not None:
         return _open_beneath(str(path).split("/"), beneath)
@@ -52,7 +52,7 @@ def open_regular(path: Path | str, beneath: int | None = None) -> int:
 
 
 def _open_beneath(names: list[str], directory: int) -> int:
-    """Step by step, so that no link leads elsewhere."""
+    """Open one directory after the other, so that no link is followed."""
     if {"", ".", ".."} & set(names):
         raise OSError(errno.EXDEV, "leads out of its directory", "/".join(names))
     if len(names) == 1:
@@ -66,7 +66,7 @@ def _open_beneath(names: list[str], directory: int) -> int:
 
 
 def _open_regular(path: Path | str, beneath: int | None) -> int:
-    # O_NONBLOCK: to open a pipe without a writer would wait.
+    # O_NONBLOCK: without it, opening a pipe that has no writer blocks.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, dir_fd=beneath)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -76,7 +76,7 @@ def _open_regular(path: Path | str, beneath: int | None) -> int:
 
 
 def clear(path: Path) -> None:
-    """Remove what is there; of a link the link alone."""
+    """Remove the file or directory at ``path``; for a link, only the link itself."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -84,7 +84,7 @@ def clear(path: Path) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Remove it with all that is in it, also directories that were closed to their owner; no link is followed."""
+    """Remove a directory with all its contents, even directories that their owner may not enter. Follows no link."""
     for place, names, _, descriptor in (
         os.fwalk(directory, follow_symlinks=False) if directory.is_dir() else ()
     ):

@@ -1,6 +1,6 @@
-"""Kernel tracing while a workload runs: only in the explain pass, never where speed is measured.
+"""Kernel tracing while a workload runs: only in the explain pass, never in trials that measure speed.
 
-Tracing costs speed, so a traced trial yields no figure of speed. Every figure names its method, and is checked against
+Tracing costs speed, so a traced trial gives no figure of speed. Every figure names its method, and is checked against
 the counters of the block device.
 """
 
@@ -12,9 +12,9 @@ from enum import StrEnum
 
 
 class TraceMethod(StrEnum):
-    """What split the device's I/O, from the cheapest and most exact to the coarsest."""
+    """The method that splits the device's I/O into kinds, from the cheapest and most exact to the coarsest."""
 
-    EBPF = "own eBPF program at block_rq_complete"
+    EBPF = "built-in eBPF program at block_rq_complete"
     HIST = "histogram trigger at block_rq_complete"
     RING = "trace ring, read afterwards"
 
@@ -30,13 +30,13 @@ class Traffic:
         return Traffic(bytes=self.bytes + other.bytes, requests=self.requests + other.requests)
 
 
-# By operation: R(ead), W(rite), D(iscard), F(lush and others), with M where it was marked as metadata (REQ_META).
+# By operation: R(ead), W(rite), D(iscard), F(lush and others), followed by M if it is marked as metadata (REQ_META).
 Split = Mapping[str, Traffic]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sectors:
-    """Where file systems keep their journal and their superblocks: half-open ranges of sectors of 512 bytes."""
+    """The places of a file system's journal and superblocks: half-open ranges of sectors of 512 bytes."""
 
     journal: tuple[tuple[int, int], ...] = ()
     superblocks: tuple[tuple[int, int], ...] = ()
@@ -44,10 +44,11 @@ class Sectors:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RingFigures:
-    """What the order of events tells. ``by_place`` splits written bytes into data, metadata, journal and superblock;
-    ``sequential`` counts non-empty writes that begin where the one before ended; ``submitted`` are bytes
-    by the name of the task that sent them; ``work_s`` is wall time of kernel work by function; ``commits_s`` are
-    commits of the journal as (start, end) on the monotonic clock; ``sizes`` are non-empty writes by their bytes."""
+    """Figures from the sequence of events. ``by_place``: writes split into data, metadata, journal and superblock.
+    ``sequential``: number of non-empty writes that start where the previous one on the device ended. ``submitted``:
+    bytes by the name of the task that submitted them. ``work_s``: wall time of kernel work by function. ``commits_s``:
+    commits of the journal as (start, end) on the monotonic clock. ``overruns``: lost events. ``sizes``: number of
+    non-empty writes by size in bytes."""
 
     written: Traffic
     by_place: Mapping[str, Traffic]
@@ -61,8 +62,9 @@ class RingFigures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trace:
-    """One traced run. ``stat`` is what the block device itself counted meanwhile; ``idle_bytes`` what it wrote in
-    ``idle_s`` before, when nothing should have. ``absent`` says what this kernel does not offer, and why."""
+    """One traced run. ``stat``: the block device's own count for the same time. ``idle_bytes``: bytes that the device
+    wrote in the ``idle_s`` seconds before the run, when nothing should write. ``absent``: what this kernel does not
+    offer, and why."""
 
     method: TraceMethod | None
     split: Split
@@ -74,8 +76,8 @@ class Trace:
 
 
 def kind_of(rwbs: str) -> str:
-    """The key in a :data:`Split` of the kernel's letters (include/trace/events/block.h): ``FWFSM`` is a write after a
-    flush, with FUA, synchronous, of metadata: ``WM``."""
+    """Return the key in a :data:`Split` for the kernel's letters (include/trace/events/block.h). Example: ``FWFSM``,
+    a write of metadata after a flush, with FUA, synchronous, has the key ``WM``."""
     letters = rwbs.removeprefix("F") if rwbs[1:2] in {"R", "W", "D"} else rwbs
     operation = letters[:1] if letters[:1] in {"R", "W", "D"} else "F"
     return operation + ("M" if "M" in rwbs else "")

@@ -1,4 +1,4 @@
-"""Which sources of evidence this kernel offers: each is tested briefly and closed again. For ``fslab doctor``."""
+"""Find the sources of evidence that this kernel offers, for ``fslab doctor``. Opens and closes each briefly."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _NO_DEVICE = 0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceSource:
-    """One source of evidence. ``missing``: why it is unavailable, or None. ``costs``: what cannot be measured then."""
+    """One source of evidence. ``missing``: why it is unavailable, or None. ``costs``: what then cannot be measured."""
 
     name: str
     summary: str
@@ -26,7 +26,7 @@ class TraceSource:
 
 
 def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
-    """All of them, for this user on this machine."""
+    """Return all sources, as available to this user on this machine."""
     return [
         _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that tracing measures"),
         *_of_split([
@@ -56,7 +56,7 @@ def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
 
 
 def _of_split(methods: list[TraceSource]) -> list[TraceSource]:
-    """Each tells the same; the trace ring does so as well, only coarser."""
+    """Set the costs of the methods that split I/O. They are interchangeable; the trace ring gives a coarser split."""
     told = next((method.name for method in methods if method.missing is None), None)
     costs = (
         f"nothing; {told} is used instead"
@@ -92,7 +92,7 @@ def _iostats(sys: Path) -> TraceSource:
     disks = [file.parent.parent for file in sys.glob("block/*/queue/iostats") if sysfs.text(file) == "0"]
     off = sorted(
         disk.name for disk in disks if sysfs.number(disk / "size")
-    )  # without a size it is not in use
+    )  # a disk without a size is not in use
     return TraceSource(
         name="iostats", summary="the block device's own counters",
         missing=f"switched off (queue/iostats is 0) for {', '.join(off)}" if off else None,

@@ -1,6 +1,6 @@
-"""Splits a device's I/O in the kernel with a built-in eBPF program: no compiler, no package, some 80 ns per request.
+"""Split a device's I/O in the kernel with a built-in eBPF program: no compiler, no package, some 80 ns per request.
 
-Linux: bpf(2), perf_event_open(2); needs CAP_BPF and CAP_PERFMON. Counts; keeps nothing of what was written.
+Linux: bpf(2), perf_event_open(2); needs CAP_BPF and CAP_PERFMON. Only counts; does not store any written data.
 """
 
 import ctypes
@@ -30,10 +30,10 @@ _LOOKUP = 1
 
 
 class DeviceSplit:
-    """Counts from construction to :meth:`close`. OSError where kernel or privileges do not allow it."""
+    """Counts from construction to :meth:`close`. OSError if the kernel or the privileges do not allow it."""
 
     def __init__(self, tracefs: Path, device: int) -> None:
-        """``device`` as tracepoints number it: major << 20 | minor."""
+        """``device`` is numbered as in tracepoints: major << 20 | minor."""
         event, fields = _event(tracefs / "events/block/block_rq_complete/format")
         self._open: list[int] = []
         try:
@@ -100,7 +100,7 @@ def _bpf(command: int, attributes: bytes) -> int:
 
 
 def _event(file: Path) -> tuple[int, dict[str, tuple[int, int]]]:
-    """The tracepoint's number, and (offset, size) of its fields."""
+    """Return the tracepoint's number, and (offset, size) of its fields."""
     text = file.read_text()
     number = re.search(r"^ID: (\d+)", text, re.MULTILINE)
     lines = re.finditer(r"field:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+)", text)
@@ -119,7 +119,7 @@ def _load(program: bytes) -> int:
 
 
 def _program(map_descriptor: int, device: int, fields: dict[str, tuple[int, int]]) -> bytes:
-    """For a request of ``device``: map[4·operation + 2·meta] += sectors, and the slot after it += 1."""
+    """Return the program. For each request of ``device``: map[4·operation + 2·meta] += sectors, next slot += 1."""
     code: list[bytes] = []
     letters, length = fields["rwbs"]
 
@@ -127,7 +127,7 @@ def _program(map_descriptor: int, device: int, fields: dict[str, tuple[int, int]
         code.append(struct.pack("<BBhi", op, dst | src << 4, off, imm))
 
     def jump_here() -> Callable[[], None]:
-        """A jump whose target is where the answer is called."""
+        """Add a jump, and return a function that sets its target to the position where it is called."""
         at = len(code)
         code.append(b"")
 
@@ -142,7 +142,7 @@ def _program(map_descriptor: int, device: int, fields: dict[str, tuple[int, int]
     other_device = jump_here()
     add(_MOVK, 7, imm=4 * _OPERATIONS.index("F"))  # r7: the slot
     landings = []
-    for position in (0, 1):  # the operation comes first, or after the F of a flush before it
+    for position in (0, 1):  # the operation is the first letter, or follows the F of a flush
         add(_LDXB, 0, 6, letters + position)
         for operation in "RWD":
             add(_JNEK, 0, 0, 2, ord(operation))

@@ -1,4 +1,4 @@
-"""A trace as figures of its trial, and the checks that it must pass before anything is said of it. Pure."""
+"""Turn a trace into figures of its trial, and check whether the trace may be used. Pure."""
 
 from fslab.record import Value
 from fslab.tracing import RingFigures, Split, Trace, Traffic
@@ -10,10 +10,10 @@ _NAMED = 6
 
 
 def values(trace: Trace, operations: Operations | None = None) -> dict[str, Value]:
-    """Figures by name, all beginning with ``traced_``; what was not traced is missing. ``operations``: those that the
-    tool logged, against the commits of the journal.
+    """Return figures by name; all names begin with ``traced_``, and figures that were not traced are missing.
 
-    ``traced_off`` is the share by which the traced written bytes differ from the block device's own count.
+    ``operations``: the operations that the tool logged, compared with the commits of the journal. ``traced_off`` is the
+    share by which the traced written bytes differ from the block device's own count.
     """
     found = {"traced_idle_bytes": Value(value=trace.idle_bytes, unit=Unit.BYTES)}
     if trace.method is not None:
@@ -30,7 +30,7 @@ def values(trace: Trace, operations: Operations | None = None) -> dict[str, Valu
 
 
 def texts(trace: Trace) -> dict[str, tuple[str, ...]]:
-    """The method, what is absent, who sent the bytes, and which functions of the kernel worked longest."""
+    """Return the method, what is absent, which tasks submitted the bytes, and which kernel functions ran longest."""
     found = {"trace_absent": trace.absent, "trace_withdrawn": tuple(withdrawn(trace))}
     if trace.method is not None:
         found["trace_method"] = (trace.method.value,)
@@ -48,7 +48,7 @@ def texts(trace: Trace) -> dict[str, tuple[str, ...]]:
 
 
 def withdrawn(trace: Trace) -> list[str]:
-    """Why nothing may be said of this trace; empty if all is well."""
+    """Return the reasons why this trace may not be used; empty if there are none."""
     found = []
     if trace.idle_bytes:
         found.append(f"{trace.idle_bytes} bytes were written in {trace.idle_s:g} s in which nothing ran")
@@ -56,7 +56,9 @@ def withdrawn(trace: Trace) -> list[str]:
         return found
     off = _off(trace)
     if off is None:
-        found.append("the block device does not count (iostats is 0), so the trace cannot be checked")
+        found.append(
+            "the block device does not count requests (queue/iostats is 0), so the trace cannot be checked"
+        )
     elif off > SHARE_OFF:
         found.append(f"the traced bytes differ by {100 * off:.1f} % from the block device's own count")
     return found
@@ -107,7 +109,7 @@ def _of_ring(ring: RingFigures) -> dict[str, Value]:
 
 
 def _size(ring: RingFigures, percent: int) -> int | None:
-    """The size that so many percent of the non-empty writes do not exceed."""
+    """Return the size that ``percent`` of the non-empty writes do not exceed."""
     left = ring.written.requests * percent / 100
     for size, requests in sorted(ring.sizes.items()):
         left -= requests

@@ -1,4 +1,4 @@
-"""Splits a device's I/O with histogram triggers of the kernel, for kernels that do not allow the eBPF program.
+"""Split a device's I/O with histogram triggers of the kernel, for kernels that do not allow the eBPF program.
 
 Documentation/trace/histogram.rst; kernels with CONFIG_HIST_TRIGGERS, such as those of Debian. Root only.
 """
@@ -16,10 +16,10 @@ _ENTRY = re.compile(r"^\{ rwbs:\s*(\w+)\s*\}\s*hitcount:\s*(\d+)\s+nr_sector:\s*
 
 
 class Histogram:
-    """Counts from construction to :meth:`close`. OSError where the kernel has none."""
+    """Counts from construction to :meth:`close`. OSError if the kernel has no histogram triggers."""
 
     def __init__(self, tracefs: Path, devices: Sequence[int]) -> None:
-        """``devices`` as tracepoints number them."""
+        """``devices`` are numbered as in tracepoints: major << 20 | minor."""
         self._instance = tracefs / "instances" / f"fslab-hist-{os.getpid()}"
         self._instance.mkdir()
         only = " || ".join(f"dev == {device}" for device in devices)
@@ -40,14 +40,14 @@ class Histogram:
         return parse((self._instance / _EVENT / "hist").read_text())
 
     def close(self) -> None:
-        """Remove it. Can be called twice."""
+        """Remove the trigger and its instance. Can be called twice."""
         if self._instance.exists():
             (self._instance / _EVENT / "trigger").write_text(f"!{self._trigger}")
             self._instance.rmdir()
 
 
 def parse(text: str) -> Split:
-    """The content of a ``hist`` file. Pure."""
+    """Parse the content of a ``hist`` file. Pure."""
     found: dict[str, Traffic] = {}
     for rwbs, hits, sectors in _ENTRY.findall(text):
         kind = kind_of(rwbs)

@@ -1,4 +1,4 @@
-"""Where on a device a file system keeps its journal and its superblocks, from its superblock. Only reads.
+"""Find the places of a file system's journal and superblocks on a device, from its superblock. Only reads.
 
 Fields: Documentation/filesystems/ext4/super.rst and inodes.rst, fs/xfs/libxfs/xfs_format.h, fs/btrfs/disk-io.h.
 """
@@ -12,7 +12,7 @@ _BTRFS_SUPERBLOCKS = ((128, 136), (131072, 131080), (536870912, 536870920))  # 6
 
 
 def of(device: Path) -> Sectors:
-    """Of whatever file system is there; empty where that is not known."""
+    """Return the places for the file system on ``device``; empty if they are unknown."""
     with device.open("rb", buffering=0) as file:
         head = file.read(4096)
     if head[0x438:0x43A] == b"\x53\xef":
@@ -27,7 +27,7 @@ def of(device: Path) -> Sectors:
 
 
 def _ext4_journal(superblock: bytes) -> tuple[tuple[int, int], ...]:
-    """From the copy of the journal inode's extents that the superblock keeps (s_jnl_blocks)."""
+    """Read the copy of the journal inode's extents in the superblock (s_jnl_blocks)."""
     (log_block,) = struct.unpack_from("<I", superblock, 0x18)
     kept, tree = superblock[0xFD], superblock[0x10C : 0x10C + 60]
     magic, entries, _, depth = struct.unpack_from("<HHHH", tree, 0)

@@ -1,4 +1,4 @@
-"""The kernel's trace ring: written while the workload runs, read afterwards. Root only.
+"""The kernel's trace ring: the kernel writes it while the workload runs; fslab reads it afterwards. Root only.
 
 Uses a separate instance (Documentation/trace/ftrace.rst, "Instances"), so that it does not disturb other tracing.
 """
@@ -13,7 +13,7 @@ from typing import Self
 
 from fslab.tracing import RingFigures, Sectors, Split, Traffic, kind_of
 
-BUFFER_KIB = 64 << 10  # in all; some 100 bytes an event
+BUFFER_KIB = 64 << 10  # in total; some 100 bytes per event
 _EVENTS = ("block/block_rq_complete", "block/block_bio_queue")
 _COMMITS = ("jbd2/jbd2_start_commit", "jbd2/jbd2_end_commit")
 _WORK = ("workqueue/workqueue_execute_start", "workqueue/workqueue_execute_end")
@@ -28,7 +28,7 @@ class Ring:
     """Records from construction to :meth:`stop`; :meth:`close` removes the instance. OSError without root."""
 
     def __init__(self, tracefs: Path, devices: Sequence[int], volume: int | None) -> None:
-        """``devices`` and ``volume`` (where the file system lies) as tracepoints number them."""
+        """``devices``, and ``volume`` with the file system, are numbered as in tracepoints: major << 20 | minor."""
         self._instance = tracefs / "instances" / f"fslab-{os.getpid()}"
         self._instance.mkdir()
         try:
@@ -76,7 +76,7 @@ class Ring:
     def _enable(self, event: str, only: str | None) -> None:
         directory = self._instance / "events" / event
         if not directory.is_dir():
-            return  # a file system that is a module not loaded now
+            return  # the event is in a module that is not loaded
         if only:
             (directory / "filter").write_text(only)
         (directory / "enable").write_text("1")
@@ -155,7 +155,7 @@ class _Sums:
 
 
 def figures(lines: Iterable[str], sectors: Sectors, overruns: int = 0) -> tuple[Split, RingFigures]:
-    """What the text of a trace says. Pure."""
+    """Compute the figures from the text of a trace. Pure."""
     sums = _Sums(sectors=sectors)
     for task, time_s, name, rest in _events(lines):
         sums.event(task, time_s, name, rest)

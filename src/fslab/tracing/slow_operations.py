@@ -1,6 +1,6 @@
-"""Whether the slowest operations of a run fell into commits of the journal more often than all of them did. Pure.
+"""Whether the slowest operations of a run overlapped commits of the journal more often than all operations did. Pure.
 
-That shows a coincidence: what commits and what makes an operation slow may both come from a third thing.
+This shows a coincidence, not a cause: commits and slow operations may have a common cause.
 """
 
 import math
@@ -9,16 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 SLOWEST = 1e-3
-LEAST_SLOW = 30  # fewer say nothing
+LEAST_SLOW = 30  # fewer are not enough for a statement
 _MOMENTS = 499
-_LOG_S = 1e-3  # fio's log tells when an operation ended in whole milliseconds
+_LOG_S = 1e-3  # fio logs the end of an operation in whole milliseconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operations:
-    """Operations of a run: how many, how many are the slowest 0.1 %, from which latency on these are, and what share of
-    each (0 to 1) overlapped a commit. A long operation meets one more easily than a short one: ``share_chance`` is what
-    the slow ones would have shown at other moments of the run."""
+    """Operations of a run. ``count``: all operations. ``slow``: the slowest 0.1 %. ``threshold_s``: the least latency
+    of a slow one. ``share_slow`` and ``share_all``: shares (0 to 1) that overlapped a commit. A long operation overlaps
+    a commit more easily than a short one: ``share_chance`` is the share of the slow ones if they were at other moments
+    of the run."""
 
     count: int
     slow: int
@@ -31,7 +32,10 @@ class Operations:
 def coincidence(
     commits_s: Sequence[tuple[float, float]], operations: Sequence[tuple[float, float]]
 ) -> Operations | None:
-    """``operations`` as (end, latency) in seconds on the clock of the commits; None with fewer than 30 slow ones."""
+    """Compare operations with commits; None with fewer than 30 slow operations.
+
+    ``operations`` are (end, latency) in seconds, on the clock of the commits.
+    """
     slow = math.ceil(len(operations) * SLOWEST)
     if slow < LEAST_SLOW:
         return None
@@ -56,7 +60,7 @@ def coincidence(
 
 
 def logged(lines: Iterable[str]) -> Iterator[tuple[float, float]]:
-    """(end, latency) in seconds, of fio's log: milliseconds, nanoseconds, direction, size and more."""
+    """Yield (end, latency) in seconds from fio's log, whose lines are milliseconds, nanoseconds, direction, size, …"""
     for line in lines:
         end_ms, latency_ns, *_ = line.split(",", 2)
         yield int(end_ms) / 1e3, int(latency_ns) / 1e9
@@ -75,6 +79,7 @@ def _merged(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def _overlaps(
     spans: Sequence[tuple[float, float]], starts: Sequence[float], start: float, end: float
 ) -> bool:
-    """Of spans in order that do not overlap: whether the last one that begins before ``end`` ends after ``start``."""
+    """Return whether a span overlaps ``start`` to ``end``. The spans are sorted and do not overlap one another, so it
+    is enough to check the last span that begins before ``end``."""
     last = bisect_right(starts, end) - 1
     return last >= 0 and spans[last][1] >= start

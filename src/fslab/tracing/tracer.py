@@ -1,6 +1,6 @@
-"""Traces one run with the best method of this kernel, and reads the block device's counters for comparison.
+"""Trace one run with the best method of this kernel, and read the block device's counters for comparison.
 
-Begins when the device is idle and ends when everything has been written and unmounted. Judges nothing.
+Starts when the device is idle, and stops when everything has been written and unmounted. Judges nothing.
 """
 
 import time
@@ -20,7 +20,7 @@ IDLE_S = 2.0
 
 @dataclass(kw_only=True, slots=True)
 class Tracer:
-    """``devices`` are kernel names of what is watched, ``volume`` of what the file system lies on."""
+    """``devices``: kernel names of the traced devices. ``volume``: kernel name of the device with the file system."""
 
     devices: Sequence[str]
     volume: str | None
@@ -35,7 +35,7 @@ class Tracer:
     _idle: int = 0
 
     def start(self) -> None:
-        """Watch the idle device for a while, then begin."""
+        """Count the writes to the idle device for ``IDLE_S`` seconds, then start tracing."""
         quiet = self._stat()
         time.sleep(IDLE_S)
         self._idle = _written(self._stat()) - _written(quiet)
@@ -51,7 +51,7 @@ class Tracer:
         self._before = self._stat()
 
     def stop(self) -> Trace:
-        """End, and say what was seen."""
+        """Stop tracing and return the trace."""
         after = self._stat()
         stat = {kind: _less(after[kind], self._before[kind]) for kind in after if kind in self._before}
         if self._ring is not None:
@@ -69,7 +69,7 @@ class Tracer:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Leave the kernel as it was. Can be called twice."""
+        """Remove all tracing from the kernel. Can be called twice."""
         self._exit.close()
 
     def _locate(self, volume: Path) -> None:
@@ -114,7 +114,7 @@ class Tracer:
         return None, {}
 
     def _number(self, name: str) -> int | None:
-        """The device's number; None for a partition, whose requests carry that of its disk."""
+        """Return the device's number; None for a partition, whose requests have the number of its disk."""
         own = self.sys / "class/block" / name
         major, _, minor = (sysfs.text(own / "dev") or "").partition(":")
         if not minor or (own / "partition").exists():
@@ -122,7 +122,7 @@ class Tracer:
         return int(major) << 20 | int(minor)
 
     def _stat(self) -> dict[str, Traffic]:
-        """Reads, writes and discards by the block layer's own count; nothing where it does not count."""
+        """Return reads, writes and discards as the block layer counts them; nothing if counting is switched off."""
         total: dict[str, Traffic] = {}
         for name in self.devices:
             own = self.sys / "class/block" / name
@@ -145,7 +145,7 @@ def _written(stat: dict[str, Traffic]) -> int:
 
 
 def _whole(figures: RingFigures | None, absent: list[str]) -> RingFigures | None:
-    """A ring that ran over tells of the end of the run only."""
+    """Return the figures, or None if the ring lost events: it then contains only the end of the run."""
     if figures is not None and figures.overruns:
         absent.append(f"{TraceMethod.RING}: {figures.overruns} events were lost; none is used")
         return None

@@ -1,4 +1,4 @@
-"""Files that are read while a place on the disk is at fault, which their reading needs."""
+"""Read files while a place on the disk that the read needs has a fault."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fslab.faults.ground import Ground, error_of
 def attempts(
     ground: Ground, effect: str, *, data: bool, undo: bool = False, **more: Any
 ) -> Iterator[Attempt]:
-    """Each file from a cold cache, with the fault at its data, or at one of the places of metadata that lead to it.
+    """Read each file with a cold cache and a fault, at its data or at one place of the metadata that leads to it.
 
-    ``undo``: the disk is restored after each, because the fault stays on it.
+    ``undo``: restore the disk after each attempt, because the fault changes the disk permanently.
     """
     for number in range(FILES):
         with ground.undone() if undo else nullcontext():

@@ -1,4 +1,4 @@
-"""New files that are written and synced while the disk is at fault."""
+"""Write and sync new files while the disk has a fault."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ GENERATION = 2
 
 
 def new_paths(ground: Ground) -> list[Path]:
-    """One beside each file."""
+    """Return the path of one new file beside each file."""
     return [ground.path(number).with_name(NEW) for number in range(FILES)]
 
 
 def attempt(ground: Ground, path: Path) -> Attempt:
-    """Write the new generation and sync; after an error sync once more, as a program does that tries again."""
+    """Write the new generation and sync it. After an error sync once more, as a program that retries does."""
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -36,7 +36,7 @@ def attempt(ground: Ground, path: Path) -> Attempt:
 
 
 def attempts(ground: Ground, arm: Callable[[], int]) -> Iterator[Attempt]:
-    """Of each new file, with the fault armed anew; only what met it."""
+    """Arm the fault again for each new file, and attempt to write it. Yield only attempts that met the fault."""
     for path in new_paths(ground):
         fault = arm()
         made = attempt(ground, path)

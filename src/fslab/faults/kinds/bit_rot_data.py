@@ -1,4 +1,4 @@
-"""A flipped bit in data, which the disk returns with success."""
+"""A bit flips in data; the disk returns the data with success."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from fslab.faults.kinds import _reads
 
 
 class BitRotData(Fault):
-    """One bit of what is read of a file is another one, for good."""
+    """One bit of the file data that is read flips permanently."""
 
     summary = "a bit of a file's data flips"
 

@@ -1,4 +1,4 @@
-"""A flipped bit in metadata, which the disk returns with success."""
+"""A bit flips in metadata; the disk returns the metadata with success."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from fslab.faults.kinds import _reads
 
 
 class BitRotMetadata(Fault):
-    """One bit of an inode, a directory or a tree is another one, for good. A second copy is not touched."""
+    """One bit of an inode, a directory or a tree flips permanently. A second copy is not changed."""
 
-    summary = "a bit of the metadata that lead to a file flips"
+    summary = "a bit flips in a file's metadata"
 
     def strike(self, ground: Ground) -> Sequence[Attempt]:
         return tuple(_reads.attempts(ground, "bit-rot", data=False, undo=True, op="read", times=1))

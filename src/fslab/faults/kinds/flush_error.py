@@ -8,7 +8,7 @@ from fslab.faults.kinds import _writes
 
 
 class FlushError(Fault):
-    """Writes succeed."""
+    """One flush fails for each new file. Writes succeed."""
 
     summary = "one flush of each new file fails"
 

@@ -1,4 +1,4 @@
-"""A disk that is full when files are replaced by rename."""
+"""The disk is full when files are replaced by rename."""
 
 import errno
 import os
@@ -17,22 +17,22 @@ FILLER, NAMES = "filler", "names"
 
 
 class FullDisk(Fault):
-    """The new contents are durable under another name before it is full; the rename needs no data block."""
+    """The new contents are durable under another name before the disk is full. The rename needs no data block."""
 
     summary = "files are replaced by rename while no space is left"
 
     def prepare(self, ground: Ground) -> None:
-        """The new contents."""
+        """Write the new contents."""
         for path in _writes.new_paths(ground):
             ground.write(path, _writes.GENERATION)
 
     def strike(self, ground: Ground) -> Sequence[Attempt]:
-        """Fill, and replace."""
+        """Fill the disk, and replace the files."""
         _fill(ground)
         return tuple(_replace(ground, number) for number in range(FILES))
 
     def end(self, ground: Ground) -> None:
-        """Delete what fills it."""
+        """Delete the files that fill the disk."""
         error_of((ground.directory / FILLER).unlink)
         error_of(lambda: shutil.rmtree(ground.directory / NAMES))
         error_of(lambda: mounts.flush(ground.directory))
@@ -49,7 +49,7 @@ def _replace(ground: Ground, number: int) -> Attempt:
 
 
 def _fill(ground: Ground) -> None:
-    """With allocated blocks, then with names."""
+    """Fill the disk with allocated blocks, then with names."""
     with (ground.directory / FILLER).open("w+b", buffering=0) as file:
         size, at = _LARGEST, 0
         while size >= _LEAST:

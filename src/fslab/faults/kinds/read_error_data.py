@@ -1,4 +1,4 @@
-"""Data that cannot be read: a latent sector error below a file."""
+"""Data cannot be read: a latent sector error in a file's data."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from fslab.faults.kinds import _reads
 
 
 class ReadErrorData(Fault):
-    """The disk fails each read of the place until it is written again."""
+    """Each read of the place fails until it is written again."""
 
     summary = "a place with data of a file cannot be read"
 

@@ -1,4 +1,4 @@
-"""Metadata that cannot be read: a latent sector error below an inode, a directory or a tree."""
+"""Metadata cannot be read: a latent sector error in an inode, a directory or a tree."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from fslab.faults.kinds import _reads
 
 
 class ReadErrorMetadata(Fault):
-    """The disk fails each read of the place until it is written again. A second copy is not touched."""
+    """Each read of the place fails until it is written again. A second copy is not changed."""
 
-    summary = "a place with metadata that lead to a file cannot be read"
+    summary = "a place with a file's metadata cannot be read"
 
     def strike(self, ground: Ground) -> Sequence[Attempt]:
         return tuple(_reads.attempts(ground, "latent", data=False))

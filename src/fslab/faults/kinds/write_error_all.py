@@ -1,4 +1,4 @@
-"""No write succeeds any more, as on a disk that has become read-only."""
+"""All writes fail, as on a disk that has become read-only."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from fslab.faults.kinds import _writes
 
 
 class WriteErrorAll(Fault):
-    """Reads go on."""
+    """Reads still succeed."""
 
-    summary = "every write fails, from one moment on"
+    summary = "all writes fail from one moment on"
 
     def strike(self, ground: Ground) -> Sequence[Attempt]:
         ground.arm("error", op="write")

@@ -1,4 +1,4 @@
-"""Data that cannot be written, where metadata can: what fsync says, and what it says when it is asked again.
+"""Writes of data fail, but writes of metadata succeed: what fsync returns, and what a second fsync returns.
 
 Rebello et al., Can Applications Recover from fsync Failures? USENIX ATC 2020.
 """
@@ -12,15 +12,15 @@ from fslab.faults.kinds import _writes
 
 
 class WriteErrorData(Fault):
-    """Files whose space is allocated are written over; the places of their data fail.
+    """Overwrite files whose space is allocated, while writes to the places of their data fail.
 
-    Where that is, is seen by writing them once, and undoing it.
+    The places are found by writing the files once and then restoring the disk.
     """
 
     summary = "data of a file cannot be written, metadata can"
 
     def prepare(self, ground: Ground) -> None:
-        """Allocated files: posix_fallocate(3) writes where there is no fallocate."""
+        """Create files with allocated space. Without fallocate(2), posix_fallocate(3) writes to them."""
         for path in _writes.new_paths(ground):
             with path.open("w+b", buffering=0) as file:
                 os.posix_fallocate(file.fileno(), 0, FILE_BYTES)

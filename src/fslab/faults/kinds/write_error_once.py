@@ -1,4 +1,4 @@
-"""One write fails, as with a transport error that is over at once."""
+"""One write fails, as with a short transport error."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from fslab.faults.kinds import _writes
 
 
 class WriteErrorOnce(Fault):
-    """The first write that the disk gets of a new file, be it data, metadata or journal."""
+    """The first write to the disk for a new file fails, whether it is data, metadata or journal."""
 
-    summary = "one write of each new file fails, whatever it is"
+    summary = "one write for each new file fails: of data, metadata or journal"
 
     def strike(self, ground: Ground) -> Sequence[Attempt]:
         return tuple(_writes.attempts(ground, lambda: ground.arm("error", op="write", times=1)))

@@ -1,6 +1,6 @@
-"""How distributions of Linux name and install packages. One file per family; reads os-release, installs nothing.
+"""How Linux distributions name and install packages. One file per family; reads os-release, installs nothing.
 
-Tools name Debian's packages (``tools.Tool.package``); a family's file holds only the names that differ.
+``tools.Tool.package`` is the name in Debian; the file of a family contains only the names that differ.
 """
 
 import platform
@@ -15,9 +15,9 @@ from fslab.registry import Registry
 class Distribution(ABC):
     """A family of distributions.
 
-    ``ids`` are its members' ID or ID_LIKE in os-release(5). ``install`` is the command that package names follow.
-    ``names`` maps Debian's name of a package to the family's own, None where the family has no such package;
-    a package that it does not list has Debian's name.
+    ``ids`` are its members' ID or ID_LIKE in os-release(5). ``install`` is the command before the package names.
+    ``names`` maps Debian's name of a package to the family's name, or to None if the family has no such package.
+    A package that is not in ``names`` has Debian's name.
     """
 
     name: str
@@ -26,15 +26,15 @@ class Distribution(ABC):
     names: ClassVar[Mapping[str, str | None]] = {}
 
     def package(self, debian: str) -> str | None:
-        """The family's name of a package, None if it has none."""
+        """Return the family's name of a package; None if the family does not have it."""
         return self.names.get(debian, debian)
 
     def packages(self, debian: Iterable[str]) -> list[str]:
-        """The family's names, sorted, each once, without those that it does not have."""
+        """Return the family's names, sorted and without duplicates. Packages that it does not have are left out."""
         return sorted({own for each in debian if (own := self.package(each)) is not None})
 
     def command(self, debian: Iterable[str]) -> str | None:
-        """The command that installs them; None if the family has none of them."""
+        """Return the command that installs these packages; None if the family has none of them."""
         own = self.packages(debian)
         return f"{self.install} {' '.join(own)}" if own else None
 
@@ -44,7 +44,7 @@ REGISTRY: Registry[Distribution] = Registry("distribution", __name__, Distributi
 
 @cache
 def here() -> Distribution | None:
-    """The family that this machine's distribution belongs to, None if it is an unknown one."""
+    """Return the family of this machine's distribution; None if unknown."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -53,7 +53,7 @@ def here() -> Distribution | None:
 
 
 def of(*ids: str) -> Distribution | None:
-    """The family of the first of these os-release identifiers that any family has."""
+    """Return the family of the first of these os-release identifiers that belongs to one."""
     for wanted in ids:
         for _, family in REGISTRY:
             if wanted in family.ids:

@@ -4,7 +4,7 @@ from fslab.system.distributions import Distribution
 
 
 class Arch(Distribution):
-    """Names as of 2025; what is only in the Arch User Repository counts as missing."""
+    """Names as of 2025. Packages that are only in the Arch User Repository count as missing."""
 
     ids = frozenset({"arch", "archarm", "manjaro"})
     install = "pacman -S --needed"
@@ -14,7 +14,7 @@ class Arch(Distribution):
         "iozone3": None,
         "mount": "util-linux",
         "nilfs-tools": "nilfs-utils",
-        "python3-venv": None,  # python itself has it
+        "python3-venv": None,  # python contains it
         "reiser4progs": None,
         "reiserfsprogs": None,
         "user-mode-linux": None,

@@ -4,7 +4,7 @@ from fslab.system.distributions import Distribution
 
 
 class Debian(Distribution):
-    """Its names are those that tools give."""
+    """Uses the names in ``tools.Tool.package``."""
 
     ids = frozenset({"debian", "ubuntu"})
     install = "apt-get install --no-install-recommends"

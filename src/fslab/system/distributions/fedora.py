@@ -4,7 +4,7 @@ from fslab.system.distributions import Distribution
 
 
 class Fedora(Distribution):
-    """Names as of Fedora 42. User-Mode Linux is not packaged; reiserfs and reiser4 tools were dropped."""
+    """Names as of Fedora 42. User-Mode Linux is not packaged; the tools of reiserfs and reiser4 were removed."""
 
     ids = frozenset({"fedora", "rhel", "centos"})
     install = "dnf install --setopt=install_weak_deps=False"
@@ -15,7 +15,7 @@ class Fedora(Distribution):
         "mount": "util-linux-core",
         "nilfs-tools": "nilfs-utils",
         "ntfs-3g": "ntfsprogs",
-        "python3-venv": None,  # python3 itself has it
+        "python3-venv": None,  # python3 contains it
         "qemu-system-x86": "qemu-system-x86-core",
         "reiser4progs": None,
         "reiserfsprogs": None,
